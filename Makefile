@@ -1,0 +1,42 @@
+# Two commands do everything:
+#   make demo    its own virtual environment, the page on the embedded models
+#   make test    the same environment with the test tools; lint, all tests, the browser tests too
+# Both take VENV=DIR to use another environment, and PYTHON=... to make it from another Python.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint screenshots clean
+
+demo: $(VENV)/.draftscope-page
+	$(BIN)/python app.py
+
+test: $(VENV)/.draftscope-dev
+	$(BIN)/ruff check .
+	bash tests/browser.sh $(BIN)/python
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.draftscope-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+screenshots: $(VENV)/.draftscope-dev
+	bash tests/browser.sh $(BIN)/python
+	$(BIN)/python -m tests.app.screenshots
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 13) else \
+	    "Draftscope needs Python 3.11 or 3.12; name one with PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV) || { rm -f $(BIN)/python; \
+	    echo 'The venv module is missing; on Debian: apt-get install python3-venv' >&2; exit 1; }
+
+$(VENV)/.draftscope-page: requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements.txt
+	touch $@
+
+$(VENV)/.draftscope-dev: requirements.txt requirements-dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements-dev.txt
+	touch $@ $(VENV)/.draftscope-page
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis screenshots
