@@ -1,0 +1,24 @@
+"""Random draft trees for property tests."""
+
+import torch
+from hypothesis import strategies as st
+
+from engine.tree import ROOT, DraftTree
+
+KINDS = ("one_hot", "iid", "without_replacement")
+
+
+@st.composite
+def trees(draw, vocabulary: int = 6, most_draws: int = 12) -> DraftTree:
+    """A valid tree: each draw goes under any place there is; repeats where the kind allows."""
+    tree = DraftTree()
+    for _ in range(draw(st.integers(0, most_draws))):
+        parent = draw(st.integers(ROOT, len(tree) - 1))
+        token = draw(st.integers(0, vocabulary - 1))
+        known = tree.proposals.get(parent)
+        kind = known.kind if known else draw(st.sampled_from(KINDS))
+        there = {tree.tokens[child] for child in tree.children(parent)}
+        if kind == "iid" or token not in there:
+            q = None if kind == "one_hot" else torch.full((vocabulary,), 1 / vocabulary)
+            tree.child(parent, kind, token, "test", q)
+    return tree

@@ -1,0 +1,190 @@
+"""Every branch of a random program, each with its probability.
+
+The program asks an oracle for all its random choices: the drafter's draws, the verifier's coins
+and the tokens drawn at the end. Running it again and again with every possible script of answers
+gives its exact output distribution, with the real verifier code doing the work.
+"""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from engine.sampling import Sampling
+from engine.tree import ROOT, DraftTree
+from engine.verifiers import Verdict, Verifier
+
+KEPT, REFUSED = 0.0, 1 - 2**-53  # the coins that decide, unless accept is 0 or 1
+
+Path = tuple[int, ...]
+Law = dict[Path, float]
+
+
+class Oracle:
+    """Answers from a script, then with the first possibility; remembers the other ones."""
+
+    def __init__(self, script: Path) -> None:
+        self.script = script
+        self.answers: list[int] = []
+        self.others: list[Path] = []
+        self.weight = 1.0
+
+    def choose(self, probabilities: Tensor) -> int:
+        """An index, with its probability put on the weight of this branch."""
+        possible = probabilities.nonzero().flatten().tolist()
+        answer = self._answer(possible)
+        self.weight *= float(probabilities[answer] / probabilities.double().sum())
+        return answer
+
+    def toss(self) -> float:
+        """A coin; its probability is read off the judgement afterwards."""
+        return (KEPT, REFUSED)[self._answer([0, 1])]
+
+    def _answer(self, possible: list[int]) -> int:
+        place = len(self.answers)
+        if place < len(self.script):
+            answer = self.script[place]
+        else:
+            answer = possible[0]
+            self.others += [(*self.answers, other) for other in possible[1:]]
+        self.answers.append(answer)
+        return answer
+
+
+def branches(program: Callable[[Oracle], object]) -> Iterator[tuple[object, Oracle]]:
+    scripts: list[Path] = [()]
+    while scripts:
+        oracle = Oracle(scripts.pop())
+        result = program(oracle)
+        scripts += oracle.others
+        yield result, oracle
+
+
+class World:
+    """A target and a draft on a tiny vocabulary: a random p and q after every path.
+
+    Weights are small whole numbers, so that zeros and ties come often.
+    """
+
+    def __init__(self, seed: int, vocabulary: int = 3, zeros: bool = True) -> None:
+        self.seed, self.vocabulary, self.low = seed, vocabulary, 0 if zeros else 1
+        self.rows: dict[tuple[str, Path], Tensor] = {}
+
+    def row(self, name: str, path: Path) -> Tensor:
+        """[V] float32, as the engine has it."""
+        key = (name, path)
+        if key not in self.rows:
+            rng = random.Random(f"{self.seed} {name} {path}")
+            weights = [rng.randint(self.low, 7) for _ in range(self.vocabulary)]
+            weights[rng.randrange(self.vocabulary)] += 1
+            row = torch.tensor(weights, dtype=torch.float32)
+            self.rows[key] = row / row.sum()
+        return self.rows[key]
+
+    def p(self, path: Path) -> Tensor:
+        return self.row("p", path)
+
+    def q(self, path: Path) -> Tensor:
+        return self.row("q", path)
+
+    def target_law(self, length: int) -> Law:
+        law: Law = {(): 1.0}
+        for _ in range(length):
+            law = {
+                (*path, token): weight * prob
+                for path, weight in law.items()
+                for token, prob in enumerate(_double(self.p(path)))
+            }
+        return law
+
+
+def path_of(tree: DraftTree, node: int) -> Path:
+    path: list[int] = []
+    while node != ROOT:
+        path.append(tree.tokens[node])
+        node = tree.parents[node]
+    return tuple(reversed(path))
+
+
+def target_rows(world: World, tree: DraftTree) -> Tensor:
+    return torch.stack([world.p(path_of(tree, node)) for node in range(-1, len(tree))])
+
+
+def output_law(
+    world: World,
+    grow: Callable[[Oracle, World], DraftTree],
+    rule: Verifier,
+    length: int,
+    each: Callable[[DraftTree, Verdict], None] = lambda tree, verdict: None,
+) -> Law:
+    """Exact law of the first ``length`` tokens that one step writes.
+
+    Where the step wrote fewer, the target itself goes on. each: looks at every branch.
+    """
+
+    def step(oracle: Oracle) -> Path:
+        tree = grow(oracle, world)
+        tree.check()
+        with _scripted(oracle):
+            verdict = rule.judge(
+                tree, target_rows(world, tree), Sampling(temperature=1.0), 0, torch.Generator()
+            )
+        for judgement in verdict.judgements:
+            if judgement.coin is not None:
+                kept = judgement.coin == KEPT
+                oracle.weight *= judgement.accept if kept else 1 - judgement.accept
+        if oracle.weight > 0:
+            each(tree, verdict)
+        return (*(tree.tokens[node] for node in verdict.accepted), verdict.final_token)
+
+    law = dict.fromkeys(itertools.product(range(world.vocabulary), repeat=length), 0.0)
+    for tokens, oracle in branches(step):
+        _spread(world, tokens[:length], oracle.weight, length, law)
+    return law
+
+
+def distance(one: Law, other: Law) -> float:
+    """The largest difference in the probability of any text."""
+    assert one.keys() == other.keys()
+    return max(abs(one[path] - other[path]) for path in one)
+
+
+def error(
+    world: World,
+    grow: Callable[[Oracle, World], DraftTree],
+    rule: Verifier,
+    length: int,
+    each: Callable[[DraftTree, Verdict], None] = lambda tree, verdict: None,
+) -> float:
+    """How far the output of this drafter under this rule is from the target's."""
+    law = output_law(world, grow, rule, length, each)
+    assert abs(sum(law.values()) - 1) < 1e-6
+    return distance(law, world.target_law(length))
+
+
+@contextmanager
+def _scripted(oracle: Oracle) -> Iterator[None]:
+    with (
+        patch("engine.verifiers.rejection.toss", lambda coins: oracle.toss()),
+        patch("engine.verifiers.rejection.draw", lambda law, noise: oracle.choose(law)),
+        patch("engine.verifiers.sampler_match.draw", lambda law, noise: oracle.choose(law)),
+    ):
+        yield
+
+
+def _spread(world: World, tokens: Path, weight: float, length: int, law: Law) -> None:
+    if len(tokens) == length:
+        law[tokens] += weight
+        return
+    for token, prob in enumerate(_double(world.p(tokens))):
+        if prob > 0:
+            _spread(world, (*tokens, token), weight * prob, length, law)
+
+
+def _double(row: Tensor) -> list[float]:
+    row = row.double()
+    return (row / row.sum()).tolist()

@@ -1,0 +1,79 @@
+"""Drafters on a tiny world, every draw through the oracle. Some of them are wrong on purpose."""
+
+from collections.abc import Callable
+
+import torch
+
+from engine.tree import ROOT, DraftTree
+from tests.verifiers.enumeration import Oracle, Path, World, path_of
+
+Plan = Callable[[Path], tuple[str, int]]
+"""Kind and number of draws after a path."""
+
+
+def planned(plan: Plan, depth: int) -> Callable[[Oracle, World], DraftTree]:
+    """A tree whose shape and kinds follow the plan and look at no drawn value but the path."""
+
+    def grow(oracle: Oracle, world: World) -> DraftTree:
+        tree = DraftTree()
+        level = [ROOT]
+        for _ in range(depth):
+            for parent in level:
+                kind, draws = plan(path_of(tree, parent))
+                draw_children(oracle, world, tree, parent, kind, draws)
+            level = [child for parent in level for child in tree.children(parent)]
+        return tree
+
+    return grow
+
+
+def draw_children(
+    oracle: Oracle, world: World, tree: DraftTree, parent: int, kind: str, draws: int
+) -> None:
+    q = world.q(path_of(tree, parent))
+    left = q.clone()
+    for _ in range(draws):
+        if kind == "one_hot":
+            token = int(left.argmax())
+        elif float(left.sum()) > 0:
+            token = oracle.choose(left)
+        else:  # more draws than q has tokens: any that is not there yet
+            there = {tree.tokens[child] for child in tree.children(parent)}
+            token = next(t for t in range(world.vocabulary) if t not in there)
+        tree.child(parent, kind, token, "test", None if kind == "one_hot" else q)
+        if kind != "iid":
+            left[token] = -1 if kind == "one_hot" else 0
+
+
+def drops_unlikely(oracle: Oracle, world: World) -> DraftTree:
+    """A chain of one that throws away a draw of low q: the bias in the law of exactness."""
+    tree = DraftTree()
+    q = world.q(())
+    token = oracle.choose(q)
+    if q[token] > 0.2:
+        tree.child(ROOT, "iid", token, "test", q)
+    return tree
+
+
+def merges_repeats(oracle: Oracle, world: World) -> DraftTree:
+    """Three i.i.d. draws of which equal ones are handed over once."""
+    tree = planned(lambda path: ("iid", 3), 1)(oracle, world)
+    proposal = tree.proposals[ROOT]
+    proposal.draws = list(dict.fromkeys(proposal.draws))
+    return tree
+
+
+def best_first(oracle: Oracle, world: World) -> DraftTree:
+    """Two draws without replacement, handed over in the order of their q, not of drawing."""
+    tree = planned(lambda path: ("without_replacement", 2), 1)(oracle, world)
+    proposal = tree.proposals[ROOT]
+    proposal.draws.sort(key=lambda node: -float(proposal.q[tree.tokens[node]]))
+    return tree
+
+
+def sharpened(oracle: Oracle, world: World) -> DraftTree:
+    """A draw from q squared that is handed over as a draw from q."""
+    tree = DraftTree()
+    q = world.q(())
+    tree.child(ROOT, "iid", oracle.choose(torch.square(q)), "test", q)
+    return tree

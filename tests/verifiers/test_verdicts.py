@@ -1,0 +1,190 @@
+"""What a verdict says of any tree, and that real coins and real noise keep the target's law."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.errors import UserError
+from engine.sampling import Sampling, draw, position_noise, stream
+from engine.tree import ROOT, DraftTree, Proposal
+from engine.verifiers import verifier, verifiers
+from engine.verifiers.rejection import Bench
+from tests.statistics import p_value, power
+from tests.trees import trees
+from tests.verifiers.test_exactness import consistent
+
+V = 6
+many = settings(max_examples=60, deadline=None, derandomize=True)
+seeds = st.integers(0, 10**6)
+
+
+def rows(seed, size, temperature=1.0):
+    logits = torch.randn(size, V, generator=torch.Generator().manual_seed(seed))
+    if temperature == 0:
+        return torch.nn.functional.one_hot(logits.argmax(-1), V).float()
+    return logits.softmax(-1)
+
+
+def judge(key, tree, p, temperature=1.0, seed=0, position=10):
+    sampling = Sampling(temperature=temperature, seed=seed)
+    return verifier(key).judge(tree, p, sampling, position, stream(seed, "verify"))
+
+
+def test_registry():
+    assert list(verifiers()) == ["greedy", "rejection", "sampler_match"]
+    for key, rule in verifiers().items():
+        assert rule.key == key and verifier(key) is rule
+        assert rule.lossless_with({"one_hot"}) and rule.lossless_with(set())
+        assert rule.lossless_with(["iid", "without_replacement"])
+        assert not rule.lossless_with({"one_hot", "top secret"})
+    with pytest.raises(UserError, match="greedy, rejection, sampler_match"):
+        verifier("typical")
+
+
+def test_greedy_is_for_temperature_zero():
+    with pytest.raises(ValueError):
+        judge("greedy", DraftTree(), rows(0, 1))
+
+
+@pytest.mark.parametrize("key", ["greedy", "rejection", "sampler_match"])
+def test_no_nodes_is_a_bonus(key):
+    """Plain decoding: one token, the same under every rule that may be used there."""
+    temperature = 0.0 if key == "greedy" else 1.0
+    p = rows(3, 1, temperature)
+    verdict = judge(key, DraftTree(), p, temperature, seed=5)
+    assert (verdict.final, verdict.accepted, verdict.walk) == ("bonus", [], [ROOT])
+    assert verdict.final_token == draw(p[0], position_noise(5, 10, V))
+    assert not (verdict.status or verdict.judgements or verdict.residuals)
+
+
+@many
+@given(tree=trees(V), seed=seeds)
+def test_greedy_follows_the_argmax(tree, seed):
+    p = rows(seed, len(tree) + 1, 0.0)
+    verdict = judge("greedy", tree, p, 0.0)
+    consistent(tree, verdict)
+    place, path = ROOT, []
+    while True:
+        best = int(p[place + 1].argmax())
+        nexts = [n for n in range(len(tree)) if (tree.parents[n], tree.tokens[n]) == (place, best)]
+        if not nexts:
+            break
+        place = nexts[0]
+        path.append(place)
+    assert verdict.accepted == path and verdict.final_token == best
+    shown = {j.node: (j.p, j.q, j.accept, j.coin) for j in verdict.judgements}
+    everyone = [child for place in verdict.walk for child in tree.children(place)]
+    assert [j.node for j in verdict.judgements] == everyone
+    for node, entry in shown.items():
+        hit = float(node in path)
+        assert entry == (hit, None, hit, None)
+
+
+@many
+@given(tree=trees(V), seed=seeds)
+def test_sampler_match_writes_the_text_of_plain_decoding(tree, seed):
+    p = rows(seed, len(tree) + 1)
+    verdict = judge("sampler_match", tree, p, seed=seed)
+    consistent(tree, verdict)
+    written = [tree.tokens[node] for node in verdict.accepted] + [verdict.final_token]
+    for depth, (place, token) in enumerate(zip(verdict.walk, written, strict=True)):
+        plain = judge("rejection", DraftTree(), p[place + 1 : place + 2], 1.0, seed, 10 + depth)
+        assert plain.final_token == token
+    everyone = [child for place in verdict.walk for child in tree.children(place)]
+    assert [j.node for j in verdict.judgements] == everyone
+    for judgement in verdict.judgements:
+        row = p[tree.parents[judgement.node] + 1]
+        assert judgement.p == float(row[tree.tokens[judgement.node]])
+        assert judgement.accept in (0.0, 1.0) and judgement.coin is None
+    assert not verdict.residuals
+
+
+@many
+@given(tree=trees(V), seed=seeds)
+def test_rejection_tells_what_it_did(tree, seed):
+    p = rows(seed, len(tree) + 1)
+    verdict = judge("rejection", tree, p, seed=seed)
+    consistent(tree, verdict)
+    kept = {j.node for j in verdict.judgements if j.coin < j.accept}
+    assert kept == set(verdict.accepted)
+    for judgement in verdict.judgements:
+        assert judgement.rule == tree.proposals[tree.parents[judgement.node]].kind
+        assert (judgement.rule == "one_hot") == (judgement.q == 1.0)
+    first = verdict.judgements[:1]
+    for judgement in first:
+        assert abs(judgement.p - float(p[0, tree.tokens[judgement.node]])) < 1e-6
+    refused = [j for j in verdict.judgements if j.node not in kept]
+    assert set(verdict.residuals) == {tree.parents[j.node] for j in refused}
+    for judgement in refused:
+        residual = verdict.residuals[tree.parents[judgement.node]]
+        assert residual[tree.tokens[judgement.node]] == 0
+        assert abs(float(residual.sum()) - 1) < 1e-9
+    place = verdict.walk[-1]
+    law = verdict.residuals[place] if verdict.final == "recovered" else p[place + 1]
+    noise = position_noise(seed, 10 + len(verdict.accepted), V)
+    assert verdict.final_token == draw(law, noise)
+    again = judge("rejection", tree, p, seed=seed)
+    assert again.judgements == verdict.judgements and again.final_token == verdict.final_token
+
+
+@many
+@given(tree=trees(V), seed=seeds)
+def test_every_rule_is_greedy_at_temperature_zero(tree, seed):
+    """One-hot p: rejection and sampler-match write what greedy writes."""
+    for proposal in tree.proposals.values():  # a draft at temperature 0 is one-hot itself
+        proposal.kind, proposal.q = "one_hot", None
+        proposal.draws = list(dict.fromkeys(proposal.draws))
+    p = rows(seed, len(tree) + 1, 0.0)
+    verdicts = [judge(key, tree, p, 0.0, seed) for key in verifiers()]
+    assert len({(tuple(v.accepted), v.final_token, v.final) for v in verdicts}) == 1
+
+
+def test_the_walk_touches_only_its_own_rows():
+    """Rows off the path may hold anything: nothing is computed from them."""
+    tree = DraftTree()
+    first = tree.child(ROOT, "one_hot", 1, "test", None)
+    other = tree.child(ROOT, "one_hot", 2, "test", None)
+    tree.child(other, "one_hot", 3, "test", None)
+    p = rows(0, 4)
+    p[0] = torch.nn.functional.one_hot(torch.tensor(1), V).float()
+    p[other + 1 :] = torch.nan
+    for key in ("rejection", "sampler_match"):
+        verdict = judge(key, tree, p)
+        assert verdict.accepted == [first] and verdict.final == "bonus"
+
+
+def test_a_refusal_that_leaves_no_mass_keeps_p():
+    """p = q up to rounding and still refused: the replacement comes from p."""
+    p = torch.tensor([0.25, 0.75])
+    bench = Bench(p, Proposal("iid", p.clone(), [0]))
+    bench.refuse(0, "iid")
+    assert torch.equal(bench.p, p.double())
+
+
+FALSE_ALARM = 1e-6
+
+
+@pytest.mark.parametrize("kind", ["one_hot", "iid", "without_replacement"])
+def test_real_coins_and_noise(kind):
+    """The stream of coins and the noise by position, one seed a sample, as a run uses them."""
+    p = torch.tensor([[0.45, 0.25, 0.2, 0.1, 0.0, 0.0]])
+    q = torch.tensor([0.1, 0.3, 0.1, 0.3, 0.2, 0.0])
+    law = {(token,): float(p[0, token]) for token in range(V)}
+    samples = []
+    for seed in range(4000):
+        generator = stream(seed, "draft")
+        if kind == "one_hot":
+            tokens = [1, 4]
+        else:
+            tokens = torch.multinomial(q, 2, kind == "iid", generator=generator).tolist()
+        tree = DraftTree()
+        for token in tokens:
+            tree.child(ROOT, kind, token, "test", q)
+        verdict = judge("rejection", tree, p.repeat(len(tree) + 1, 1), seed=seed)
+        samples.append(
+            (tree.tokens[verdict.accepted[0]] if verdict.accepted else verdict.final_token,)
+        )
+    assert p_value(samples, law) > FALSE_ALARM
+    biased = {(0,): 0.50, (1,): 0.25, (2,): 0.15, (3,): 0.1}
+    assert power(law, biased, 4000, FALSE_ALARM) > 0.99
