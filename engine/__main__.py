@@ -1,0 +1,196 @@
+"""The command line: list, run, bench."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from engine.errors import UserError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code: 0, or 2 for a mistake of the user's, said in one line on standard error."""
+    try:
+        given = _parser().parse_args(arguments)
+        return given.action(given)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that says one line, as every other error does."""
+
+    def error(self, message: str):
+        raise UserError(f"{message[0].upper()}{message[1:]}. Try: {self.prog} --help")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
+    commands = parser.add_subparsers(required=True, metavar="list | run", parser_class=_Parser)
+    listing = commands.add_parser("list", help="drafters, verifiers and presets")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    listing.set_defaults(action=_list)
+    _add_run(commands.add_parser("run", help="write a continuation, and its trace"))
+    return parser
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    add = run.add_argument
+    add("--preset", metavar="NAME", help="prompt, drafter and models of a preset")
+    add("--target", metavar="DIR", help="target model: a directory or hub name")
+    add("--draft", metavar="DIR", help="draft model for it")
+    add("--diffusion", metavar="DIR", help="diffusion drafter for it")
+    add("--drafter", metavar="KEY", help="way of drafting (see list)")
+    add("--option", metavar="NAME=VALUE", action="append", default=[], help="of the drafter")
+    add("--verifier", metavar="KEY", help="acceptance rule (see list)")
+    add("--prompt", metavar="TEXT")
+    add("--prompt-file", metavar="FILE")
+    add("--max-new-tokens", type=int, metavar="N")
+    add("--temperature", type=float, metavar="T")
+    add("--top-k", type=int, default=0, metavar="K", help="0: off")
+    add("--top-p", type=float, default=1.0, metavar="P", help="1: off")
+    add("--seed", type=int, default=0, metavar="S")
+    add("--dtype", metavar="D", help="float32 | bfloat16 | float16")
+    add("--device", metavar="D")
+    add("--trace", metavar="OUT.ndjson", help="write the trace here")
+    run.set_defaults(action=_run)
+
+
+def _list(given: argparse.Namespace) -> int:
+    from engine.catalogue import catalogue
+    from presets import presets
+
+    found = catalogue([card.to_dict() for card in presets()])
+    if given.json:
+        print(json.dumps(found, ensure_ascii=False, indent=1))
+        return 0
+    for drafter in found["drafters"]:
+        exact = "exact" if drafter["lossless"] else "lossy"
+        print(f"{drafter['key']:14} {drafter['family']:10} {exact:6} {drafter['summary']}")
+    for rule in found["verifiers"]:
+        print(f"{rule['key']:14} {'verifier':10} {rule['kind']:6} {rule['summary']}")
+    for card in found["presets"]:
+        print(f"{card['name']:14} {'preset':10} {card['drafter']:14} {card['title']}")
+    return 0
+
+
+def _run(given: argparse.Namespace) -> int:
+    from engine.run import open_run
+    from engine.trace import write_lines
+
+    run = open_run(_request(given))
+    lines = _show(run)
+    if given.trace is None:
+        for _ in lines:
+            pass
+    else:
+        write_lines(given.trace, lines)
+    return 0
+
+
+def _request(given: argparse.Namespace):
+    from engine.run import RunRequest
+    from presets import preset
+
+    card = preset(given.preset) if given.preset else None
+    fields = {name: getattr(given, name) for name in ("top_k", "top_p", "seed", "dtype", "device")}
+    for name in ("drafter", "verifier", "max_new_tokens", "temperature"):
+        if getattr(given, name) is not None:
+            fields[name] = getattr(given, name)
+        elif card is not None and hasattr(card, name):
+            fields[name] = getattr(card, name)
+    same_drafter = card is not None and fields["drafter"] == card.drafter
+    options = (dict(card.options) if same_drafter else {}) | _options(given.option)
+    prompt = _prompt(given, card)
+    return RunRequest(prompt=prompt, models=_models(given), options=options, **fields)
+
+
+def _models(given: argparse.Namespace):
+    from engine.models import ModelPaths
+    from presets import family
+
+    if given.target is None:
+        embedded = family()
+        draft, diffusion = given.draft or embedded.draft, given.diffusion or embedded.diffusion
+        return ModelPaths(embedded.target, draft, diffusion)
+    if given.preset is not None:
+        raise UserError("Give --preset or --target, not both.")
+    return ModelPaths(given.target, given.draft, given.diffusion)
+
+
+def _prompt(given: argparse.Namespace, card) -> str:
+    if given.prompt is not None and given.prompt_file is not None:
+        raise UserError("Give --prompt or --prompt-file, not both.")
+    if given.prompt is not None:
+        return given.prompt
+    if given.prompt_file is not None:
+        return _read(Path(given.prompt_file))
+    if card is not None:
+        return card.prompt
+    raise UserError("Give a prompt: --prompt TEXT, --prompt-file FILE or --preset NAME.")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{path.name} is not UTF-8 text.") from None
+    except OSError as error:
+        raise UserError(f"{path.name} cannot be read: {error.strerror}.") from None
+
+
+def _options(pairs: list[str]) -> dict[str, str]:
+    options = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UserError(f"An option is given as name=value, not {pair!r}.")
+        options[name] = value
+    return options
+
+
+def _show(run):
+    """Pass the trace's lines on, and write the text to the terminal as it comes.
+
+    Ctrl-C cancels the run; the trace still gets its summary.
+    """
+    yield run.header()
+    pending: list[int] = []
+    try:
+        for line in run.steps():
+            pending = _write(run, pending + json.loads(line)["output"]["tokens"])
+            yield line
+    except KeyboardInterrupt:
+        run.cancel()
+    summary = run.summary()
+    _report(json.loads(summary))
+    yield summary
+
+
+def _write(run, tokens: list[int]) -> list[int]:
+    """Write what is whole text by now; returns tokens that end amid a character."""
+    text = run.text(tokens)
+    if text.endswith("\ufffd") and len(tokens) < 8:
+        return tokens
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    return []
+
+
+def _report(summary: dict) -> None:
+    rate = summary["tokens_per_second"] or 0
+    accepted = summary["mean_accepted"] or 0
+    print(
+        f"\n[{summary['new_tokens']} tokens in {summary['steps']} steps, "
+        f"{accepted:.2f} a step, {rate:.0f} tokens/s, stop: {summary['stop']}]",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

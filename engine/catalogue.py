@@ -1,0 +1,37 @@
+"""What the engine can do, as data: the command line's list and the page's controls."""
+
+from engine.drafters import drafters
+from engine.sampling import Sampling
+from engine.verifiers import verifier, verifiers
+
+
+def catalogue(presets: list[dict] | None = None) -> dict:
+    """Drafters with their options, verifiers, and the presets handed in."""
+    return {
+        "drafters": [_drafter(cls) for cls in drafters().values()],
+        "verifiers": [
+            {
+                "key": rule.key,
+                "kind": "exact" if rule.exact_kinds else "lossy",
+                "summary": rule.summary,
+                "exact_with": sorted(rule.exact_kinds),
+                "only_greedy": rule.only_greedy,
+            }
+            for rule in verifiers().values()
+        ],
+        "presets": presets or [],
+    }
+
+
+def _drafter(cls) -> dict:
+    rule = verifier(cls.default_verifier)
+    settings = (Sampling(), Sampling(temperature=1.0))
+    return {
+        "key": cls.key,
+        "family": cls.family,
+        "default_verifier": cls.default_verifier,
+        "lossless": all(rule.lossless_with(cls.kinds(sampling)) for sampling in settings),
+        "options": [option.to_dict() for option in cls.options],
+        "summary": cls.summary,
+        "needs": sorted(cls.needs),
+    }

@@ -1,0 +1,65 @@
+"""A block-diffusion drafter on the target's hidden states: one denoising step, one chain.
+
+DFlash (Chen et al., 2026): the drafter sees features of the committed text and fills a whole
+block of masks in a single pass. The positions are independent given the text, so the q of each
+is the true law of its token whatever stands before it.
+"""
+
+import torch
+
+from engine.drafters.base import Drafter
+from engine.drafters.marginals import BlockReader, feature_layers, usable_length
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+
+class DiffusionDrafter(Drafter):
+    """What drafters on marginals have in common."""
+
+    family = "diffusion"
+    needs = frozenset({"diffusion"})
+
+    def __init__(self, settings, drafter, target) -> None:
+        super().__init__(settings)
+        self._drafter = drafter
+        self._target = target
+        self.feature_layers = feature_layers(drafter.config)
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.diffusion, models.target)
+
+    def begin(self, prompt, sampling, generator, features):
+        super().begin(prompt, sampling, generator, features)
+        self._reader = BlockReader(self._drafter, self._target)
+        self._reader.read(features)
+
+    def _marginals(self, context, max_depth):
+        block = self._drafter.config.block_size
+        length = usable_length(self.settings["length"], block, max_depth)
+        return self._reader.marginals(context[-1], length, self.sampling)
+
+    def observe(self, kept):
+        self._reader.read(kept.features)
+
+
+class DFlashDrafter(DiffusionDrafter):
+    key = "dflash"
+    summary = "A diffusion drafter fills a whole block in one step, as one chain."
+    options = (Option("length", "int", 7, "Tokens drafted in each step.", 1, 31),)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def propose(self, context, max_depth):
+        tree, parent = DraftTree(), ROOT
+        marginals = self._marginals(context, max_depth)
+        if self.sampling.greedy:
+            kind, tokens = "one_hot", marginals.argmax(-1)
+        else:
+            kind = "iid"
+            tokens = torch.multinomial(marginals, 1, generator=self.generator)[:, 0]
+        for offset, token in enumerate(tokens.tolist()):
+            parent = tree.child(parent, kind, token, f"block {offset + 1}", marginals[offset])
+        return tree

@@ -1,0 +1,52 @@
+"""The draft model's side of a sequence: what it has read, and rows under tree nodes."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.language_model import LanguageModel
+from engine.sampling import Sampling, display_distribution
+from engine.tree import ROOT
+
+CAPACITY = 512  # first size of the KV buffers; they double when they must
+
+
+class DraftReader:
+    """Feeds a draft model along a tree and keeps the accepted rows.
+
+    q comes out in the target's vocabulary: a draft padded to another size is cut or filled with
+    probability 0.
+    """
+
+    def __init__(self, model: LanguageModel, vocabulary: int, sampling: Sampling) -> None:
+        self._session = model.session(CAPACITY)
+        self._vocabulary = vocabulary
+        self._sampling = sampling
+        self._row_of: dict[int, int] = {}
+
+    def read(self, context: Sequence[int]) -> Tensor:
+        """Catch up with the committed text; returns q [V] after its last token."""
+        self._row_of = {ROOT: -1}
+        return self._q(self._session.extend(context[self._session.length :]))
+
+    def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
+        """Read tree nodes in one pass; their parents have been read. Returns q [len(nodes), V]."""
+        parent_rows = [self._row_of[parent] for parent in parents]
+        for row, node in enumerate(nodes, start=self._session.rows):
+            self._row_of[node] = row
+        logits, _ = self._session.feed(tokens, parent_rows)
+        return self._q(logits)
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Commit the part of the accepted path that was read."""
+        self._session.commit([self._row_of[node] for node in path if node in self._row_of])
+
+    def _q(self, logits: Tensor) -> Tensor:
+        size = logits.shape[-1]
+        if size > self._vocabulary:
+            logits = logits[..., : self._vocabulary]
+        elif size < self._vocabulary:
+            padding = (0, self._vocabulary - size)
+            logits = torch.nn.functional.pad(logits, padding, value=float("-inf"))
+        return display_distribution(logits, self._sampling).cpu()

@@ -1,0 +1,135 @@
+"""Grow a tree where acceptance is most likely.
+
+DySpec (Xiong et al., 2024): a slot for the next child of a node is worth the chance that the
+walk will reach it: the path's estimated probability times what earlier siblings left. The best
+slot is chosen first and its token drawn afterwards, so that no drawn value is ever dropped.
+"""
+
+import heapq
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.drafters.base import Drafter
+from engine.drafters.draft_model import DraftReader
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+
+@dataclass
+class _Place:
+    """A node that may get children. left: q without the children it has, not renormalised."""
+
+    q: Tensor
+    left: Tensor
+    depth: int
+
+
+class DySpecDrafter(Drafter):
+    key = "dyspec"
+    family = "tree"
+    summary = "A draft model grows a tree, always at the slot most likely to be accepted."
+    needs = frozenset({"draft"})
+    options = (
+        Option("budget", "int", 12, "Nodes of the tree.", 1, 256),
+        Option("depth", "int", 8, "Longest branch.", 1, 32),
+        Option("width", "int", 4, "Nodes the draft model reads in one pass (1: DySpec).", 1, 64),
+    )
+
+    def __init__(self, settings, draft, vocabulary: int) -> None:
+        super().__init__(settings)
+        self._draft = draft
+        self._vocabulary = vocabulary
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.draft, models.target.vocab_size)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
+
+    def begin(self, prompt, sampling, generator, features):
+        super().begin(prompt, sampling, generator, features)
+        self._reader = DraftReader(self._draft, self._vocabulary, sampling)
+
+    def propose(self, context, max_depth):
+        growth = _Growth(self, min(self.settings["depth"], max_depth))
+        growth.open(ROOT, self._reader.read(context), 1.0, depth=0)
+        while len(growth.tree) < self.settings["budget"] and growth.slots:
+            room = self.settings["budget"] - len(growth.tree)
+            fresh = growth.fill(min(self.settings["width"], room))
+            readable = [leaf for leaf in fresh if leaf.depth < growth.max_depth]
+            if readable and len(growth.tree) < self.settings["budget"]:
+                self._read(growth, readable)
+        return growth.tree
+
+    def _read(self, growth: "_Growth", leaves: list["_Leaf"]) -> None:
+        nodes = [leaf.node for leaf in leaves]
+        tree = growth.tree
+        rows = self._reader.expand(
+            nodes, [tree.tokens[n] for n in nodes], [tree.parents[n] for n in nodes]
+        )
+        for leaf, q in zip(leaves, rows, strict=True):
+            growth.open(leaf.node, q, leaf.value, leaf.depth)
+
+    def pick(self, left: Tensor) -> int:
+        """The next sibling: drawn from what is left, or the best of it in greedy decoding."""
+        if self.sampling.greedy:
+            return int(left.argmax())
+        return int(torch.multinomial(left, 1, generator=self.generator))
+
+    def observe(self, kept):
+        self._reader.keep(kept.path)
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    node: int
+    value: float
+    depth: int
+
+
+class _Growth:
+    """One tree under construction: its open places and their slots, best first."""
+
+    def __init__(self, drafter: DySpecDrafter, max_depth: int) -> None:
+        self.tree = DraftTree()
+        self.max_depth = max_depth
+        self.slots: list[tuple[float, int, int]] = []  # (-value, order, parent)
+        self._places: dict[int, _Place] = {}
+        self._drafter = drafter
+        self._kind = "one_hot" if drafter.sampling.greedy else "without_replacement"
+        self._order = 0
+
+    def open(self, node: int, q: Tensor, value: float, depth: int) -> None:
+        """Let ``node`` have children, its first slot being worth ``value``."""
+        self._places[node] = _Place(q, q.clone(), depth)
+        self._push(value, node)
+
+    def _push(self, value: float, parent: int) -> None:
+        heapq.heappush(self.slots, (-value, self._order, parent))
+        self._order += 1
+
+    def fill(self, most: int) -> list[_Leaf]:
+        """Fill the best ``most`` slots; each that is filled opens its sibling's slot."""
+        fresh = []
+        while self.slots and len(fresh) < most:
+            negative, _, parent = heapq.heappop(self.slots)
+            leaf = self._fill_one(-negative, parent)
+            if leaf is not None:
+                fresh.append(leaf)
+        return fresh
+
+    def _fill_one(self, value: float, parent: int) -> _Leaf | None:
+        place = self._places[parent]
+        mass = float(place.left.sum())
+        if mass <= 0:
+            return None
+        token = self._drafter.pick(place.left)
+        share = float(place.left[token]) / mass
+        node = self.tree.child(parent, self._kind, token, "draft model", place.q)
+        place.left[token] = 0
+        self._push(value * (1 - share), parent)
+        return _Leaf(node, value * share, place.depth + 1)

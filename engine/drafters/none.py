@@ -1,0 +1,17 @@
+"""Plain decoding: nothing is drafted, the target writes one token a step."""
+
+from engine.drafters.base import Drafter
+from engine.tree import DraftTree
+
+
+class NoDrafter(Drafter):
+    key = "none"
+    family = "none"
+    summary = "Plain decoding: the target writes one token in each pass."
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset()
+
+    def propose(self, context, max_depth):
+        return DraftTree()

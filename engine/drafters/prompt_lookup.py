@@ -1,0 +1,71 @@
+"""Copy what followed the last time these words stood in the text.
+
+Prompt lookup decoding (Saxena, 2023): the longest n-gram that ends the context is looked up
+earlier in the context; what followed it there is the draft. No model, no training.
+"""
+
+from collections.abc import Sequence
+
+from engine.drafters.base import Drafter
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+
+class PromptLookupDrafter(Drafter):
+    key = "prompt_lookup"
+    family = "retrieval"
+    summary = "Copies what followed the longest matching run of tokens earlier in the text."
+    options = (
+        Option("length", "int", 10, "Tokens copied in each step.", 1, 64),
+        Option("max_ngram", "int", 5, "Longest run of tokens to look for.", 1, 16),
+        Option("min_ngram", "int", 1, "Shortest run that counts as a match.", 1, 16),
+    )
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, prompt, sampling, generator, features):
+        super().begin(prompt, sampling, generator, features)
+        shortest = min(self.settings["min_ngram"], self.settings["max_ngram"])
+        self._index = NgramIndex(shortest, self.settings["max_ngram"])
+
+    def propose(self, context, max_depth):
+        tree, parent = DraftTree(), ROOT
+        self._index.read(context)
+        match = self._index.latest(context)
+        if match is None:
+            return tree
+        start, length = match
+        end = start + min(self.settings["length"], max_depth)
+        source = f"context {start}"
+        for token in context[start:end]:
+            parent = tree.child(parent, "one_hot", token, source, None)
+        tree.note = {"matched": list(context[start - length : start]), "copied_from": start}
+        return tree
+
+
+class NgramIndex:
+    """Where each n-gram was last continued. Reading a token costs max - min + 1 entries."""
+
+    def __init__(self, shortest: int, longest: int) -> None:
+        self._sizes = range(longest, shortest - 1, -1)
+        self._continued_at: dict[tuple[int, ...], int] = {}
+        self._read = 0
+
+    def read(self, context: Sequence[int]) -> None:
+        """Index the tokens that came since the last call."""
+        for position in range(max(self._read, 1), len(context)):
+            for size in self._sizes:
+                if size <= position:
+                    self._continued_at[tuple(context[position - size : position])] = position
+        self._read = len(context)
+
+    def latest(self, context: Sequence[int]) -> tuple[int, int] | None:
+        """(position of the continuation, n) of the longest n-gram ending the context."""
+        for size in self._sizes:
+            if size < len(context):
+                position = self._continued_at.get(tuple(context[-size:]))
+                if position is not None:
+                    return position, size
+        return None

@@ -1,0 +1,99 @@
+"""Typed options, declared once by a drafter or verifier.
+
+The command line checks `--option name=value` against them, the page builds its controls from
+them, and the trace stores what they resolved to.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from engine.errors import UserError
+
+Value = int | float | bool | str
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting: its name, type, range, default and a line of help."""
+
+    name: str
+    type: Literal["int", "float", "bool", "choice"]
+    default: Value
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] | None = None
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+    def parse(self, given: object) -> Value:
+        """The given value as this option's type. Raises UserError where it does not fit."""
+        value = _PARSERS[self.type](given)
+        if value is None or (self.choices and value not in self.choices):
+            raise UserError(f"Option {self.name} must be {self._wanted()}, not {given!r}.")
+        if self.minimum is not None and not self.minimum <= value <= self.maximum:
+            raise UserError(f"Option {self.name} must be {self._wanted()}, not {given!r}.")
+        return value
+
+    def _wanted(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.type == "bool":
+            return "true or false"
+        noun = {"int": "a whole number", "float": "a number"}[self.type]
+        return f"{noun} from {self.minimum} to {self.maximum}"
+
+
+def _parse_int(given: object) -> int | None:
+    number = _parse_float(given)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def _parse_float(given: object) -> float | None:
+    if isinstance(given, bool):
+        return None
+    try:
+        number = float(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _parse_bool(given: object) -> bool | None:
+    if isinstance(given, bool):
+        return given
+    return {"true": True, "false": False, "1": True, "0": False}.get(str(given).lower())
+
+
+def _parse_choice(given: object) -> str | None:
+    return given if isinstance(given, str) else None
+
+
+_PARSERS = {
+    "int": _parse_int,
+    "float": _parse_float,
+    "bool": _parse_bool,
+    "choice": _parse_choice,
+}
+
+
+def resolve(
+    owner: str, declared: Iterable[Option], given: Mapping[str, object]
+) -> dict[str, Value]:
+    """Every declared option with the given or its default value.
+
+    owner: whose options they are, for the message. Raises UserError for an unknown name or a
+    value that does not fit.
+    """
+    by_name = {option.name: option for option in declared}
+    for name in given:
+        if name not in by_name:
+            known = ", ".join(by_name) or "none"
+            raise UserError(f"{owner} has no option {name!r}; its options are: {known}.")
+    return {
+        name: option.parse(given[name]) if name in given else option.default
+        for name, option in by_name.items()
+    }

@@ -1,0 +1,163 @@
+"""A run as the page and the command line know it: a request in, the lines of a trace out."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.decode import decode
+from engine.drafters import drafter as drafter_class
+from engine.errors import UserError
+from engine.models import ModelPaths, Models, load_models
+from engine.options import resolve
+from engine.record import Recorder, Setting
+from engine.sampling import Sampling
+from engine.trace import to_line
+from engine.verifiers import Verifier, verifier
+
+MAX_NEW_TOKENS = 100_000
+ENGINE_LOCK = threading.Lock()
+"""Held for each step, so that no lane's clock contains another's work."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a user asks for. Everything is checked by ``open_run``."""
+
+    prompt: str
+    models: ModelPaths
+    drafter: str = "chain"
+    options: dict = field(default_factory=dict)
+    verifier: str | None = None
+    max_new_tokens: int = 128
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    dtype: str | None = None
+    device: str | None = None
+
+
+def open_run(request: RunRequest) -> "Run":
+    """Check the request, load what it needs, and return a run that has not begun.
+
+    Raises UserError, one sentence, for anything that does not fit.
+    """
+    sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
+    cls = drafter_class(request.drafter)
+    options = resolve(f"drafter {cls.key}", cls.options, request.options)
+    rule = pick_verifier(request.verifier, cls, sampling)
+    if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
+        raise UserError(
+            f"The number of new tokens must lie between 1 and {MAX_NEW_TOKENS}, "
+            f"not {request.max_new_tokens}."
+        )
+    if not request.prompt.strip():
+        raise UserError("The prompt is empty.")
+    models = load_models(request.models, cls.needs, request.dtype, request.device)
+    tokens = tokenize(models, request.prompt)
+    setting = Setting(
+        {"key": cls.key, "family": cls.family, "options": options},
+        {
+            "key": rule.key,
+            "lossless": rule.lossless_with(cls.kinds(sampling)),
+            "options": {},
+        },
+        sampling,
+    )
+    recorder = Recorder(models.target, setting, request.prompt, tokens)
+    drafter = cls.build(options, models)
+    steps = decode(models.target, drafter, rule, sampling, tokens, request.max_new_tokens)
+    return Run(recorder, steps)
+
+
+def pick_verifier(key: str | None, cls, sampling: Sampling) -> Verifier:
+    """The rule asked for, or the drafter's default (greedy at temperature 0)."""
+    if key is None:
+        return verifier("greedy" if sampling.greedy else cls.default_verifier)
+    rule = verifier(key)
+    if rule.only_greedy and not sampling.greedy:
+        raise UserError(f"The verifier {key} works at temperature 0 only.")
+    return rule
+
+
+def tokenize(models: Models, prompt: str) -> list[int]:
+    """The prompt as the target is fed it. Raises UserError where it leaves no room."""
+    try:
+        tokens = models.target.tokenizer(prompt)["input_ids"]
+    except (UnicodeError, TypeError):
+        raise UserError("The prompt is no valid Unicode text.") from None
+    if not tokens:
+        raise UserError("The prompt is empty.")
+    room = models.target.max_context
+    if len(tokens) >= room:
+        raise UserError(
+            f"The prompt has {len(tokens)} tokens; the context of {models.target.name} "
+            f"holds {room}, of which at least one must stay free."
+        )
+    return tokens
+
+
+class Run:
+    """One run: its header, its steps as they come, its summary. Not calling next is a pause."""
+
+    def __init__(self, recorder: Recorder, steps: Iterator) -> None:
+        self._recorder = recorder
+        self._steps = steps
+        self._ended_by: str | None = None
+        self._guard = threading.Lock()
+        self.finished = False
+
+    def header(self) -> str:
+        return to_line(self._recorder.run_line())
+
+    def steps(self) -> Iterator[str]:
+        """The remaining step lines; may be called again after a pause."""
+        while (line := self.step()) is not None:
+            yield line
+
+    def step(self) -> str | None:
+        """One more step line, or None after the end."""
+        with self._guard:
+            if self.finished:
+                return None
+            try:
+                with ENGINE_LOCK:
+                    step = next(self._steps, None)
+            except BaseException:
+                self._end("error")
+                raise
+            if step is None:
+                self.finished = True
+                return None
+            line = to_line(self._recorder.step_line(step))
+            if step.stop is not None:
+                self._end(None)
+            return line
+
+    def cancel(self) -> None:
+        """End the run and free what it held; harmless after the end.
+
+        Waits for a step that is being taken.
+        """
+        with self._guard:
+            if not self.finished:
+                self._end("cancelled")
+
+    def _end(self, reason: str | None) -> None:
+        self.finished, self._ended_by = True, reason
+        self._steps.close()
+        self._steps = iter(())
+
+    def text(self, tokens: list[int]) -> str:
+        """Tokens decoded together."""
+        return self._recorder.pieces.text(tokens)
+
+    @property
+    def milliseconds(self) -> float:
+        """Engine time so far."""
+        return self._recorder.milliseconds
+
+    def summary(self) -> str:
+        """The summary line; of a run that has not ended it says cancelled."""
+        ended_by = self._ended_by or (None if self.finished else "cancelled")
+        return to_line(self._recorder.summary_line(ended_by))

@@ -1,0 +1,112 @@
+"""From logits to a distribution, and from a distribution to a token.
+
+One operator serves the target's p and the draft's q, so that both are truncated in the same
+way. The target's noise is keyed by position: whatever was drafted, the same seed draws with
+the same noise at the same place of the text.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.errors import UserError
+
+# Of this many largest logits top-p almost always needs no more; the full sort is the fallback.
+_NUCLEUS_GUESS = 256
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the target is sampled.
+
+    temperature: 0 is greedy decoding. top_k: 0 is off. top_p: 1 is off.
+
+    Raises UserError for a value outside its range.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and 0 <= self.temperature <= 100):
+            raise UserError(f"temperature must lie between 0 and 100, not {self.temperature}.")
+        if self.top_k < 0:
+            raise UserError(f"top-k must be 0 (off) or more, not {self.top_k}.")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"top-p must lie above 0 and at most at 1, not {self.top_p}.")
+        if not 0 <= self.seed < 2**63:
+            raise UserError(f"seed must be a whole number from 0 to 2^63 - 1, not {self.seed}.")
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0
+
+
+def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
+    """Probabilities [..., V] that are sampled from: temperature, then top-k, then top-p.
+
+    At temperature 0 all mass lies on the argmax (the first of equals, as torch.argmax has it).
+    """
+    if sampling.greedy:
+        best = logits.argmax(-1, keepdim=True)
+        return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, best, 1.0)
+    return _truncated(logits.float() / sampling.temperature, sampling)
+
+
+def display_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
+    """What the trace and the page show: as sampled, but at temperature 0 the plain softmax."""
+    if sampling.greedy:
+        return logits.float().softmax(-1)
+    return distribution(logits, sampling)
+
+
+def _truncated(scaled: Tensor, sampling: Sampling) -> Tensor:
+    if 0 < sampling.top_k < scaled.shape[-1]:
+        kth = scaled.topk(sampling.top_k, dim=-1).values[..., -1:]
+        scaled = scaled.masked_fill(scaled < kth, -math.inf)
+    probabilities = scaled.softmax(-1)
+    if sampling.top_p >= 1:
+        return probabilities
+    return _nucleus(probabilities, sampling.top_p)
+
+
+def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:
+    """Keep the smallest set of largest probabilities whose sum reaches top_p (at least one)."""
+    vocabulary = probabilities.shape[-1]
+    values, indices = probabilities.topk(min(_NUCLEUS_GUESS, vocabulary), dim=-1)
+    if bool((values.sum(-1) < top_p).any()):
+        values, indices = probabilities.sort(dim=-1, descending=True)
+    before = values.cumsum(-1) - values
+    kept = torch.where(before < top_p, values, 0.0)
+    kept = torch.zeros_like(probabilities).scatter_(-1, indices, kept)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def _key(*parts: object) -> int:
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def stream(seed: int, name: str) -> torch.Generator:
+    """A generator of its own for each use, so that drafting never disturbs verifying."""
+    return torch.Generator().manual_seed(_key(seed, name))
+
+
+def position_noise(seed: int, position: int, vocabulary: int) -> Tensor:
+    """Exponential(1) noise [V] that belongs to one position of the text."""
+    generator = torch.Generator().manual_seed(_key(seed, "target", position))
+    return torch.empty(vocabulary).exponential_(generator=generator)
+
+
+def draw(probabilities: Tensor, noise: Tensor) -> int:
+    """One token drawn from probabilities [V] by racing exponentials: argmax(p / E).
+
+    With E ~ Exp(1) the argmax is distributed as p (the Gumbel-max trick without logarithms).
+    A token of probability 0 is never drawn.
+    """
+    return int((probabilities.cpu() / noise).argmax())

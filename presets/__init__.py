@@ -1,0 +1,78 @@
+"""What the page offers: the embedded models, prompts, presets and finished traces."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+from engine.errors import UserError
+from engine.models import ModelPaths
+
+HERE = Path(__file__).parent
+KINDS = ("story", "edit", "template", "code", "arithmetic", "operations")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A card of the page: a prompt, a drafter that suits it, and what to look for.
+
+    kind: the workload its prompt belongs to. prompt: the text itself.
+    """
+
+    name: str
+    title: str
+    kind: str
+    prompt: str
+    drafter: str
+    look_for: str
+    options: dict = field(default_factory=dict)
+    temperature: float = 0.0
+    max_new_tokens: int = 128
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+def family() -> ModelPaths:
+    """The embedded models."""
+    models = HERE / "models"
+    return ModelPaths(*(str(models / part) for part in ("target", "draft", "diffusion")))
+
+
+@cache
+def prompts(kind: str) -> list[dict]:
+    """The prompts of a workload: {"id", "prompt", "note", ...}. Raises UserError if unknown."""
+    if kind not in KINDS:
+        raise UserError(f"There is no workload {kind!r}; known are: {', '.join(KINDS)}.")
+    lines = (HERE / "prompts" / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if line.strip()]
+
+
+@cache
+def presets() -> tuple[Preset, ...]:
+    """The page's cards, in order."""
+    cards = json.loads((HERE / "presets.json").read_text(encoding="utf-8"))
+    return tuple(Preset(prompt=_prompt(card.pop("prompt_id"), card), **card) for card in cards)
+
+
+def _prompt(identifier: str, card: dict) -> str:
+    return next(p["prompt"] for p in prompts(card["kind"]) if p["id"] == identifier)
+
+
+def preset(name: str) -> Preset:
+    """Raises UserError that names the known presets."""
+    known = {card.name: card for card in presets()}
+    if name not in known:
+        raise UserError(f"There is no preset {name!r}; known are: {', '.join(known)}.")
+    return known[name]
+
+
+def trace_files() -> dict[str, Path]:
+    """Finished traces by preset name."""
+    return {path.stem: path for path in sorted((HERE / "traces").glob("*.ndjson"))}
+
+
+def opening_trace() -> Path:
+    """The trace that is on the screen when the page opens."""
+    files = trace_files()
+    return files.get(presets()[0].name) or next(iter(files.values()))

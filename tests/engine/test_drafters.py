@@ -1,0 +1,119 @@
+"""What the drafters propose."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.drafters import drafters
+from engine.drafters.ddtree import best_first_tree
+from engine.drafters.prompt_lookup import NgramIndex
+from engine.errors import UserError
+from engine.options import Option, resolve
+from engine.tree import ROOT
+
+
+def test_the_longest_and_then_the_latest_match_wins():
+    text = [1, 2, 3, 9, 2, 3, 8, 3, 7, 2, 3]
+    index = NgramIndex(1, 3)
+    index.read(text)
+    assert index.latest(text) == (6, 2)  # "2 3" last continued at position 6
+    index.read([*text, 5])
+    assert index.latest([*text, 5]) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.lists(st.integers(0, 3), min_size=1, max_size=30), cut=st.integers(0, 30))
+def test_ngram_index_against_a_search(text, cut):
+    index = NgramIndex(1, 4)
+    index.read(text[:cut])
+    index.read(text)
+    assert index.latest(text) == searched(text)
+
+
+def searched(text):
+    for size in (4, 3, 2, 1):
+        for start in range(len(text) - size - 1, -1, -1):
+            if text[start : start + size] == text[-size:]:
+                return start + size, size
+    return None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 9999),
+    length=st.integers(1, 4),
+    vocabulary=st.integers(2, 5),
+    budget=st.integers(1, 30),
+)
+def test_best_first_tree_holds_the_likeliest_prefixes(seed, length, vocabulary, budget):
+    generator = torch.Generator().manual_seed(seed)
+    marginals = torch.rand(length, vocabulary, generator=generator).softmax(-1)
+    tree = best_first_tree(marginals, budget)
+    tree.check()
+    values = sorted(prefix_values(marginals), reverse=True)
+    assert len(tree) == min(budget, len(values))
+    got = sorted((path_value(tree, marginals, node) for node in range(len(tree))), reverse=True)
+    assert got == pytest.approx(values[: len(tree)], rel=1e-5)
+
+
+def prefix_values(marginals):
+    length, vocabulary = marginals.shape
+    for depth in range(1, length + 1):
+        for tokens in itertools.product(range(vocabulary), repeat=depth):
+            yield float(torch.stack([marginals[i, t] for i, t in enumerate(tokens)]).prod())
+
+
+def path_value(tree, marginals, node):
+    value = 1.0
+    while node != ROOT:
+        value *= float(marginals[tree.depths[node] - 1, tree.tokens[node]])
+        node = tree.parents[node]
+    return value
+
+
+OPTIONS = (
+    Option("length", "int", 4, "", 1, 8),
+    Option("share", "float", 0.5, "", 0, 1),
+    Option("eager", "bool", False, ""),
+    Option("shape", "choice", "wide", "", choices=("wide", "deep")),
+)
+
+
+def test_options_are_parsed_from_text():
+    given = {"length": "7", "share": "0.25", "eager": "true", "shape": "deep"}
+    assert resolve("x", OPTIONS, given) == {
+        "length": 7,
+        "share": 0.25,
+        "eager": True,
+        "shape": "deep",
+    }
+    assert resolve("x", OPTIONS, {})["length"] == 4
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"length": "9"},
+        {"length": "2.5"},
+        {"length": "many"},
+        {"length": None},
+        {"share": "nan"},
+        {"share": "inf"},
+        {"eager": "perhaps"},
+        {"shape": "round"},
+        {"colour": "red"},
+    ],
+)
+def test_options_that_do_not_fit_are_named(wrong):
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        resolve("x", OPTIONS, wrong)
+
+
+@pytest.mark.parametrize("cls", drafters().values(), ids=lambda cls: cls.key)
+def test_defaults_lie_in_their_ranges(cls):
+    for option in cls.options:
+        assert option.parse(option.default) == option.default
+        assert option.help.endswith((".", ")."))
