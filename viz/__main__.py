@@ -1,0 +1,53 @@
+"""python -m viz TRACE.ndjson -o OUT.html: a file that replays the trace offline."""
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from engine.errors import UserError
+from engine.trace import read_trace
+from viz.export import page
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m viz", description=__doc__)
+    parser.add_argument("trace", type=Path, help="a trace, as the engine writes it (NDJSON)")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
+    parser.add_argument("--title", default=None, help="heading (default: the drafter and the file)")
+    given = parser.parse_args(arguments)
+    try:
+        export(given.trace, given.output, given.title)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def export(source: Path, target: Path, title: str | None = None) -> None:
+    """Write the page; raises UserError, and then leaves no file behind."""
+    trace = read_trace(source)
+    text = source.read_text("utf-8")
+    drafter = trace.run["drafter"]["key"]
+    write_whole(target, page(text, title or f"Draftscope: {drafter}, {source.stem}"))
+
+
+def write_whole(target: Path, text: str) -> None:
+    """Write beside the name, then rename: no reader ever sees half a file."""
+    try:
+        handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise UserError(f"Cannot write {target}: {error.strerror}.") from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(beside, 0o644)
+        os.replace(beside, target)
+    except OSError as error:
+        Path(beside).unlink(missing_ok=True)
+        raise UserError(f"Cannot write {target}: {error.strerror}.") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

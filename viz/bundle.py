@@ -1,0 +1,44 @@
+"""The drawing code as two strings. The page and the exported file use the same ones."""
+
+from functools import cache
+from pathlib import Path
+
+WEB = Path(__file__).parent / "web"
+
+SCRIPTS = (
+    "base.js",
+    "words.js",
+    "trace.js",
+    "layout.js",
+    "chip.js",
+    "camera.js",
+    "tree.js",
+    "icicle.js",
+    "glossary.js",
+    "sentence.js",
+    "inspector.js",
+    "text.js",
+    "timeline.js",
+    "player.js",
+    "flight.js",
+    "transport.js",
+    "facts.js",
+    "panels.js",
+    "watch.js",
+    "race.js",
+    "outcome.js",
+    "compare.js",
+)
+STYLES = ("base.css", "tree.css", "inspector.css", "text.css", "timeline.css", "compare.css")
+
+
+@cache
+def bundle_js() -> str:
+    """All scripts, in the order in which they build on one another. Defines ``Draftscope``."""
+    return "\n".join((WEB / name).read_text("utf-8") for name in SCRIPTS)
+
+
+@cache
+def bundle_css() -> str:
+    """All styles. Every rule stands under ``.ds`` or a class that begins with ``ds-``."""
+    return "\n".join((WEB / name).read_text("utf-8") for name in STYLES)

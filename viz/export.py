@@ -1,0 +1,63 @@
+"""One self-contained file that replays a trace: no request, no other file, nothing parsed as HTML."""
+
+import base64
+import hashlib
+import html
+import json
+
+from viz.bundle import bundle_css, bundle_js
+
+_PAGE_CSS = """
+html { color-scheme: light dark; background: light-dark(#f3f2ee, #0b0e14); }
+body { margin: 0 auto; padding: 20px clamp(8px, 2.5vw, 36px) 36px; max-width: 1500px; }
+h1 { font: 650 1.25rem/1.3 system-ui, sans-serif; margin: 0 4px 14px;
+     color: light-dark(#1b2432, #e9edf4); overflow-wrap: anywhere; }
+"""
+_START_JS = """
+(function () {
+  const text = JSON.parse(document.getElementById("trace").textContent);
+  globalThis.view = Draftscope.mountWatch(document.getElementById("view"), {});
+  globalThis.view.feed(text);
+})();
+"""
+
+
+def page(text: str, title: str = "Draftscope") -> str:
+    """The HTML of a page that replays the NDJSON ``text``. The trace must have been checked before."""
+    css, js = bundle_css() + _PAGE_CSS, bundle_js() + _START_JS
+    policy = (
+        f"default-src 'none'; script-src {_hash(js)}; style-src {_hash(css)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)}</title>
+<style>{css}</style>
+</head>
+<body>
+<main>
+<h1>{html.escape(title)}</h1>
+<div id="view"></div>
+</main>
+<script id="trace" type="application/json">{embedded(text)}</script>
+<script>{js}</script>
+</body>
+</html>
+"""
+
+
+def embedded(value) -> str:
+    """JSON that may stand inside a script element: no ``<``, no ``>``, no ``&``, ASCII only."""
+    written = json.dumps(value)
+    for character in "<>&":
+        written = written.replace(character, f"\\u{ord(character):04x}")
+    return written
+
+
+def _hash(source: str) -> str:
+    digest = hashlib.sha256(source.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

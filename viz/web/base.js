@@ -1,0 +1,64 @@
+// The one global, and the few helpers that make elements. Text only ever goes in through textContent and setAttribute.
+(function () {
+  "use strict";
+  const D = (globalThis.Draftscope = globalThis.Draftscope || {});
+  const SVG = "http://www.w3.org/2000/svg";
+  let serial = 0;
+
+  function fill(node, attributes, children) {
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value === null || value === undefined || value === false) continue;
+      if (name === "text") node.textContent = value;
+      else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else node.setAttribute(name, value === true ? "" : String(value));
+    }
+    for (const child of children) if (child) node.append(child);
+    return node;
+  }
+
+  /** An HTML element: el("p", {class: "x", text: "…", onclick: f}, child, …). */
+  D.el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
+
+  /** The same for SVG. */
+  D.svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+
+  /** Set several attributes; null removes one. */
+  D.set = function (node, attributes) {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === null || value === undefined || value === false) node.removeAttribute(name);
+      else node.setAttribute(name, value === true ? "" : String(value));
+    }
+    return node;
+  };
+
+  D.freshId = (word) => `ds-${word}-${++serial}`;
+  D.clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+  D.stillWanted = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  /** Gather many calls into one drawing per frame. */
+  D.coalesce = function (draw) {
+    let asked = 0;
+    const run = () => { asked = 0; draw(); };
+    const ask = () => { if (!asked) asked = requestAnimationFrame(run); };
+    ask.now = () => { if (asked) cancelAnimationFrame(asked); run(); };
+    ask.stop = () => { if (asked) cancelAnimationFrame(asked); asked = 0; };
+    return ask;
+  };
+
+  /** Say in an attribute when there is little room; returns a function that stops watching. */
+  D.followWidth = function (root) {
+    const watcher = new ResizeObserver(() => D.set(root, { "data-narrow": root.clientWidth < 860, "data-phone": root.clientWidth < 520 }));
+    watcher.observe(root);
+    return () => watcher.disconnect();
+  };
+
+  /** Inside Gradio the theme is a class on body; elsewhere the reader's system decides. Returns a function that stops following. */
+  D.followTheme = function (root) {
+    if (!root.closest(".gradio-container")) return () => {};
+    const apply = () => root.setAttribute("data-theme", document.body.classList.contains("dark") ? "dark" : "light");
+    const watcher = new MutationObserver(apply);
+    watcher.observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    apply();
+    return () => watcher.disconnect();
+  };
+})();

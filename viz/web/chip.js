@@ -1,0 +1,77 @@
+// One token as a chip: its shape says its status a second time, for eyes and printers that see no colour.
+(function (D) {
+  "use strict";
+  D.FONT = '13px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", "Liberation Mono", Menlo, Consolas, monospace';
+
+  const ICONS = {
+    accepted: "M-4 0 L-1.2 3 L4 -3.4",                                   // a tick
+    rejected: "M-3.2 -3.2 L3.2 3.2 M3.2 -3.2 L-3.2 3.2",                 // a cross
+    recovered: "M3.6 -1.6 A3.8 3.8 0 1 0 3.6 1.8 M3.9 -4.4 L3.8 -1.3 L0.8 -1.8", // drawn anew
+    bonus: "M0 -4.4 V4.4 M-4.4 0 H4.4",                                  // a plus
+    ignored: "",
+    root: "M-2.4 -3.8 L2.6 0 L-2.4 3.8",                                 // from here
+  };
+
+  /** Outline of a chip, centred on (0, 0). */
+  D.chipShape = function (status, w, h) {
+    const x = w / 2, y = h / 2;
+    if (status === "rejected") {
+      const c = 6;
+      return `M${-x + c} ${-y}H${x - c}L${x} ${-y + c}V${y - c}L${x - c} ${y}H${-x + c}L${-x} ${y - c}V${-y + c}Z`;
+    }
+    if (status === "recovered") {
+      const c = Math.min(9, w / 3);
+      return `M${-x + c} ${-y}H${x - c}L${x} 0L${x - c} ${y}H${-x + c}L${-x} 0Z`;
+    }
+    const r = status === "bonus" ? y : status === "root" ? 3 : 6;
+    return `M${-x + r} ${-y}H${x - r}A${r} ${r} 0 0 1 ${x} ${-y + r}V${y - r}A${r} ${r} 0 0 1 ${x - r} ${y}H${-x + r}A${r} ${r} 0 0 1 ${-x} ${y - r}V${-y + r}A${r} ${r} 0 0 1 ${-x + r} ${-y}Z`;
+  };
+
+  /** In crowded trees the tokens that nobody judged step back: [type size, height, gap between rows] by crowd 0, 1, 2. */
+  D.CROWDS = [[11, 19, 7], [9, 13, 4], [7, 9, 2]];
+  D.crowdOf = (nodes) => (nodes <= 28 ? 0 : nodes <= 72 ? 1 : 2);
+
+  /** {w, h, label, small} of a chip with this text; small: the type size of an ignored chip, else 0. */
+  D.chipSize = function (text, status, crowd = 0) {
+    const label = D.shorten(D.visible(text), 12);
+    if (status === "ignored") {
+      const [small, h] = D.CROWDS[crowd];
+      return { w: Math.max(2.4 * small, Math.ceil(D.textWidth(label, D.FONT) * small / 13 + 1.3 * small)), h, label, small };
+    }
+    return { w: Math.max(42, Math.ceil(D.textWidth(label, D.FONT) + 34)), h: 28, label, small: 0 };
+  };
+
+  /** A <g> that can be given another token and status again and again; draw(text, status) returns its size. */
+  D.chip = function (attributes) {
+    const halo = D.svg("path", { class: "ds-halo" });
+    const shape = D.svg("path", { class: "ds-shape" });
+    const inner = D.svg("path", { class: "ds-inner" });
+    const icon = D.svg("path", { class: "ds-icon" });
+    const label = D.svg("text", { class: "ds-label", "text-anchor": "middle", dy: "0.35em" });
+    const g = D.svg("g", { class: "ds-node", ...attributes }, halo, shape, inner, icon, label);
+    let last = "";
+    return {
+      g,
+      draw(size, status) {
+        const key = `${size.label}\n${size.w}\n${size.h}\n${status}`;
+        if (key === last) return;
+        last = key;
+        D.set(g, { "data-status": status });
+        shape.setAttribute("d", D.chipShape(status, size.w, size.h));
+        halo.setAttribute("d", D.chipShape(status, size.w + 9, size.h + 9));
+        D.set(inner, { d: status === "recovered" ? D.chipShape(status, size.w - 7, size.h - 6) : null });
+        D.set(icon, { d: ICONS[status] || null, transform: `translate(${-size.w / 2 + 14} 0)` });
+        D.set(label, { x: size.small ? 0 : 9, "font-size": size.small || 13 });
+        label.textContent = size.label;
+      },
+    };
+  };
+
+  /** A chip standing alone, for the legend. */
+  D.legendChip = function (status, text) {
+    const size = D.chipSize(text, status);
+    const chip = D.chip({});
+    chip.draw(size, status);
+    return D.svg("svg", { class: "ds-legend-chip", width: size.w + 4, height: size.h + 4, viewBox: `${-size.w / 2 - 2} ${-size.h / 2 - 2} ${size.w + 4} ${size.h + 4}`, "aria-hidden": "true" }, chip.g);
+  };
+})(globalThis.Draftscope);

@@ -1,0 +1,187 @@
+// Several runs side by side on one clock of measured compute time: the public mountCompare.
+(function (D) {
+  "use strict";
+
+  /** One string for all lanes (lines with a "lane" key) split into one string a lane; only new lines are looked at. */
+  D.laneSplitter = function () {
+    const reader = D.lineReader();
+    let lanes = new Map();
+    return function (whole) {
+      const { reset, added } = reader.feed(whole);
+      if (reset) lanes = new Map();
+      for (const entry of added) {
+        const name = String(entry.lane === undefined ? "run" : entry.lane);
+        if (!lanes.has(name)) lanes.set(name, []);
+        lanes.get(name).push(entry);
+      }
+      return { reset, lanes };
+    };
+  };
+
+  function lane(name, glossary, onTime) {
+    const model = D.traceModel();
+    const panels = D.panels(model, glossary, { ids: false, timeline: (box) => D.raceLine(box, { onTime }), onSeek: (step) => onTime(model.steps[step].view.start + model.steps[step].view.total) });
+    const rule = D.el("span", { class: "ds-lane-rule" }), numbers = D.el("span", { class: "ds-lane-numbers" });
+    const element = D.el("article", { class: "ds-card ds-lane", "data-lane": name, "aria-label": `Lane ${D.visible(name)}` },
+      D.el("header", { class: "ds-lane-head" }, D.el("h3", { class: "ds-lane-name", text: D.visible(name) }), rule, numbers),
+      panels.timeline,
+      D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)));
+    let told = null, taken = 0, drawn = -2;
+    return {
+      name, model, panels, element, wanted: null,
+      get drawn() { return drawn; },
+      clear() { model.clear(); panels.reset(); taken = 0; drawn = -2; },
+      feedText(ndjson) { const { reset } = model.feed(ndjson); if (reset) { panels.reset(); drawn = -2; } panels.grow(); },
+      feedEntries(entries) { for (; taken < entries.length; taken++) model.add(entries[taken]); panels.grow(); },
+      show(index) {
+        if (index !== drawn) { if (index < 0) panels.blank(); else panels.draw(index, null); }
+        drawn = index;
+        if (told !== model.run && model.run) {
+          told = model.run;
+          const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
+          badge.classList.add("ds-badge");
+          rule.replaceChildren(`${D.visible(told.drafter.key)}, rule ${D.visible(told.verifier.key)} `, badge);
+        }
+        const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;
+        numbers.textContent = step ? `${D.plural(tokens, "token")} in ${D.ms(step.view.start + step.view.total)}, ${(tokens / (index + 1)).toFixed(2)} a step` : "";
+      },
+    };
+  }
+
+  D.mountCompare = function (element, options) {
+    options = { keys: true, autoplay: true, ...options };
+    const root = D.el("section", { class: "ds ds-compare", "aria-label": "Drafters side by side" });
+    element.replaceChildren(root);
+    const glossary = D.glossary(root), splitter = D.laneSplitter(), lanes = new Map();
+    const held = D.el("div", { class: "ds-lanes" }), note = D.el("p", { class: "ds-message", role: "status", hidden: true });
+    const outcome = D.outcome(glossary);
+    let live = false, asked = "idle", outcomeKey = "";
+
+    const end = () => Math.max(0, ...[...lanes.values()].map((one) => one.model.milliseconds));
+    const clock = D.raceClock({ end, tick: () => draw() });
+    const take = (ms) => { live = false; clock.stop(); clock.seek(ms); };
+    const play = D.iconButton("play", "Play the race", () => { live = false; clock.toggle(); });
+    play.classList.add("ds-play");
+    const pace = D.el("select", { class: "ds-pace", "aria-label": "Pace of the race", onchange: () => { clock.pace = pace.value; draw(); } },
+      ...Object.entries(D.RACE_PACES).map(([value, [text]]) => D.el("option", { value, text })));
+    const where = D.el("span", { class: "ds-where" });
+    const knob = D.el("input", { class: "ds-race-range", type: "range", min: 0, max: 1000, value: 0, step: 1, "aria-label": "Compute time", oninput: () => take((knob.value / 1000) * end()) });
+    root.append(note, D.el("div", { class: "ds-card ds-race-card" }, D.el("div", { class: "ds-transport", role: "group", "aria-label": "Race" },
+      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where), knob), held, D.legend(glossary), outcome.element);
+    const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
+
+    const ask = D.coalesce(() => draw());
+
+    function draw() {
+      const length = end(), tallest = Math.max(1, ...[...lanes.values()].flatMap((one) => (one.tallest = Math.max(one.tallest || 1, ...one.model.steps.slice(one.seen || 0).map((s) => s.view.tokens)), one.seen = one.model.steps.length, one.tallest)));
+      let behind = false;
+      for (const one of lanes.values()) {
+        const last = one.model.steps.length - 1;
+        one.panels.line.scale(Math.max(length, 1), tallest);
+        // live: the newest step of each lane, every one of them for a frame; replay: what is finished at the clock's time
+        const target = live ? Math.min(last, Math.max(one.drawn, -1) + 1) : D.stepsBy(one.model, clock.ms) - 1;
+        one.show(target);
+        one.panels.line.clock(live ? one.model.milliseconds : Math.min(clock.ms, Math.max(one.model.milliseconds, 0)));
+        if (live && target < last) behind = true;
+        else settle(one);
+      }
+      if (live) clock.ms = length;
+      if (behind) ask();
+      else if (live && asked !== "running") live = false;
+      around(length);
+    }
+
+    function settle(one) {
+      const next = one.wanted || (one.model.summary ? "done" : null);
+      if (next) { one.panels.tree.setAttribute("data-state", next); }
+    }
+
+    function around(length) {
+      D.set(play, { "aria-label": clock.playing ? "Pause the race" : "Play the race", title: clock.playing ? "Pause the race" : "Play the race", "data-playing": clock.playing });
+      if (play.dataset.icon !== String(clock.playing)) { play.dataset.icon = String(clock.playing); play.replaceChildren(D.icon(clock.playing ? "pause" : "play")); }
+      pace.value = clock.named;
+      where.textContent = lanes.size ? `${D.ms(clock.ms)} of ${D.ms(length)} compute time` : "";
+      D.set(knob, { "aria-valuetext": `${D.ms(clock.ms)} of ${D.ms(length)}` });
+      knob.value = length ? Math.round((clock.ms / length) * 1000) : 0;
+      const list = [...lanes.values()].map((one) => [one.name, one.model]);
+      const key = list.map(([, m]) => `${m.steps.length}${m.summary ? "!" : ""}`).join();
+      outcome.element.hidden = !list.length;
+      if (key !== outcomeKey) {
+        outcomeKey = key;
+        const verdict = outcome.draw(list);
+        for (const one of lanes.values()) one.panels.strip.differ(verdict.index);
+      }
+    }
+
+    function renew(names) {
+      for (const one of lanes.values()) one.panels.destroy();
+      lanes.clear();
+      held.replaceChildren();
+      outcomeKey = "";
+      clock.stop(); clock.ms = 0;
+      live = asked === "running";
+      names.forEach(open);
+    }
+    function open(name) {
+      const one = lane(name, glossary, take);
+      one.wanted = asked === "idle" ? null : asked;
+      one.panels.tree.setAttribute("data-state", asked);
+      lanes.set(name, one);
+      held.append(one.element);
+    }
+
+    const view = {
+      feed(given) {
+        const first = !lanes.size;
+        if (typeof given === "string") {
+          const split = splitter(given);
+          if (split.reset) renew([]);
+          for (const [name, entries] of split.lanes) {
+            if (!lanes.has(name)) open(name);
+            lanes.get(name).feedEntries(entries);
+          }
+        } else {
+          const names = Object.keys(given || {});
+          if (names.join("\n") !== [...lanes.keys()].join("\n")) renew(names);
+          for (const name of names) lanes.get(name).feedText(String(given[name] || ""));
+        }
+        const bad = [...lanes.values()].find((one) => one.model.trouble);
+        if (bad) view.setState("error", bad.model.trouble);
+        const whole = lanes.size > 0 && [...lanes.values()].every((one) => one.model.summary);
+        if ((first || !live) && whole && asked !== "running") {
+          if (options.autoplay && first && !D.stillWanted()) { draw(); clock.play(); } else if (!clock.playing) clock.seek(end());
+        }
+        ask();
+      },
+      setState(next, message, name) {
+        note.textContent = message ? String(message) : "";
+        D.set(note, { hidden: !message, "data-kind": next });
+        for (const one of lanes.values()) {
+          if (name !== undefined && one.name !== name) continue;
+          one.wanted = next;
+          if (next === "running" || next === "error") one.panels.tree.setAttribute("data-state", next);
+        }
+        if (name === undefined) {
+          if (next === "running" && asked !== "running") { clock.stop(); live = true; }
+          asked = next;
+        }
+        ask();
+      },
+      play() { live = false; clock.play(); },
+      pause: () => clock.pause(),
+      seek: take,
+      get milliseconds() { return clock.ms; },
+      get lanes() { return new Map([...lanes.values()].map((one) => [one.name, one.model])); },
+      destroy() { clock.stop(); ask.stop(); unfollow(); unwatch(); unkey(); for (const one of lanes.values()) one.panels.destroy(); root.remove(); },
+    };
+    const unkey = options.keys ? D.keys(root, { move: (by) => take(nextMoment(by)), toggle: () => { live = false; clock.toggle(); } }) : () => {};
+    /** The next or the last moment at which some lane finished a step. */
+    function nextMoment(by) {
+      const ends = [...lanes.values()].flatMap((one) => one.model.steps.map((step) => step.view.start + step.view.total)).sort((a, b) => a - b);
+      const now = clock.ms;
+      return by > 0 ? ends.find((ms) => ms > now + 1e-6) || end() : ends.reverse().find((ms) => ms < now - 1e-6) || 0;
+    }
+    draw();
+    return view;
+  };
+})(globalThis.Draftscope);

@@ -1,0 +1,37 @@
+// The run in a line: who drafts for whom, under which rule, and what came of it.
+(function (D) {
+  "use strict";
+  const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(n));
+
+  D.runFacts = function (glossary) {
+    const title = D.el("div", { class: "ds-run-title" }), numbers = D.el("dl", { class: "ds-run-numbers" });
+    const figure = (word, label) => {
+      const value = D.el("dd", {}), term = glossary.term(word, label);
+      numbers.append(D.el("div", {}, D.el("dt", {}, term), value));
+      return value;
+    };
+    const mean = figure("mean accepted", "tokens a step"), steps = figure("step", "steps"), time = figure("compute time", "compute time");
+    let told = null;
+    return {
+      element: D.el("div", { class: "ds-run" }, title, numbers),
+      draw(model, index) {
+        if (told !== model.run) {
+          told = model.run;
+          title.replaceChildren();
+          if (told) {
+            const { drafter, verifier, target, sampling } = told;
+            const badge = glossary.term(verifier.lossless ? "lossless" : "lossy", verifier.lossless ? "lossless" : "lossy");
+            badge.classList.add("ds-badge");
+            title.append(D.el("strong", { text: D.visible(drafter.key) }), ` drafts for ${D.shorten(D.visible(target.name), 40)}${target.parameters ? ` (${millions(target.parameters)} parameters)` : ""}, rule ${D.visible(verifier.key)} `, badge,
+              ` ${sampling.temperature > 0 ? `temperature ${sampling.temperature}` : "greedy"}`);
+          }
+        }
+        const step = model.steps[index];
+        const tokens = step ? step.view.firstIndex + step.view.tokens : 0;
+        mean.textContent = step ? (tokens / (index + 1)).toFixed(2) : "–";
+        steps.textContent = step ? String(index + 1) : "–";
+        time.textContent = step ? D.ms(step.view.start + step.view.total) : "–";
+      },
+    };
+  };
+})(globalThis.Draftscope);

@@ -1,0 +1,120 @@
+// The chosen token: one sentence, the coin on its ruler, p and q as paired bars.
+(function (D) {
+  "use strict";
+  const TOP = 8;
+
+  /** Rows for the bars: union of the top tokens of p, q and the residual; the chosen token always among them. */
+  D.barRows = function (distribution, token, piece, p, q) {
+    const rows = new Map();
+    const put = (list, field) => (list || []).forEach(([id, text, prob]) => {
+      if (!rows.has(id)) rows.set(id, { id, piece: text, p: null, q: null, residual: null });
+      rows.get(id)[field] = prob;
+    });
+    put(distribution.p, "p"); put(distribution.q, "q"); put(distribution.residual, "residual");
+    if (token !== null && !rows.has(token)) rows.set(token, { id: token, piece, p, q, residual: null });
+    const weight = (row) => Math.max(row.p || 0, row.q || 0, row.residual || 0);
+    const all = [...rows.values()].sort((a, b) => weight(b) - weight(a));
+    const top = all.slice(0, TOP);
+    const chosen = all.find((row) => row.id === token);
+    if (chosen && !top.includes(chosen)) top[top.length - 1] = chosen;
+    const zero = all.filter((row) => weight(row) === 0 && !top.includes(row)).slice(0, 3);
+    return top.concat(zero).map((row) => ({ ...row, cut: weight(row) === 0 || row.p === 0 }));
+  };
+
+  function ruler(judgement) {
+    const at = (value) => `${(value * 100).toFixed(2)}%`;
+    const track = D.el("div", { class: "ds-ruler", "aria-hidden": "true" });
+    const keep = D.el("span", { class: "ds-ruler-keep" });
+    keep.style.width = at(D.clamp(judgement.accept, 0, 1));
+    const coin = D.el("span", { class: "ds-ruler-coin", "data-kept": judgement.kept });
+    coin.style.left = at(D.clamp(judgement.coin, 0, 1));
+    track.append(keep, coin);
+    const words = D.el("div", { class: "ds-ruler-words" },
+      D.el("span", { text: `kept below ${D.prob(judgement.accept)}` }),
+      D.el("span", { class: "ds-ruler-coin-word", text: `coin ${D.prob(judgement.coin)}` }));
+    return D.el("div", { class: "ds-ruler-box" }, track, words);
+  }
+
+  function bars(rows, token, fields) {
+    const most = Math.max(0.0001, ...rows.flatMap((row) => fields.map((f) => row[f] || 0)));
+    const table = D.el("table", { class: "ds-bars" },
+      D.el("caption", { text: "The likeliest next tokens in this place" }),
+      D.el("thead", {}, D.el("tr", {}, D.el("th", { scope: "col", text: "token" }),
+        ...fields.map((f) => D.el("th", { scope: "col", "data-field": f, text: f })))));
+    const body = D.el("tbody", {});
+    for (const row of rows) {
+      const line = D.el("tr", { "data-chosen": row.id === token, "data-cut": row.cut },
+        D.el("th", { scope: "row" }, D.el(row.cut ? "s" : "span", { class: "ds-bar-token", text: D.shorten(D.visible(row.piece), 14) })));
+      for (const field of fields) {
+        const bar = D.el("span", { class: "ds-bar", "data-field": field });
+        bar.style.width = `${(((row[field] || 0) / most) * 100).toFixed(1)}%`;
+        const number = row[field] === null || row[field] === undefined ? "" : row[field] === 0 ? "cut" : D.prob(row[field]).replace("under ", "<").replace("over ", ">");
+        line.append(D.el("td", {}, D.el("span", { class: "ds-bar-track" }, bar), D.el("span", { class: "ds-bar-number", text: number })));
+      }
+      body.append(line);
+    }
+    table.append(body);
+    return table;
+  }
+
+  D.inspector = function (box, glossary) {
+    const chip = D.svg("svg", { class: "ds-inspector-chip", "aria-hidden": "true" });
+    const status = D.el("span", { class: "ds-inspector-status" });
+    const facts = D.el("dl", { class: "ds-facts" });
+    const sentence = D.el("p", { class: "ds-sentence" });
+    const more = D.el("div", { class: "ds-inspector-more" });
+    box.append(D.el("div", { class: "ds-inspector-head" }, chip, status), sentence, more);
+    let key = "";
+
+    function headChip(text, kind) {
+      const size = D.chipSize(text, kind), one = D.chip({});
+      one.draw(size, kind);
+      D.set(chip, { width: size.w + 6, height: 34, viewBox: `${-size.w / 2 - 3} -17 ${size.w + 6} 34` });
+      chip.replaceChildren(one.g);
+    }
+
+    return {
+      clear(text) {
+        key = "";
+        chip.replaceChildren(); status.textContent = ""; more.replaceChildren();
+        sentence.textContent = text || "";
+      },
+      draw(step, node, rootPiece) {
+        if (node === "final" && !step.view.final) node = -1;
+        const now = `${step.index}/${step.view.firstIndex}/${node}`;
+        if (now === key) return;
+        key = now;
+        const { nodes, view } = step, final = node === "final";
+        const place = final ? view.final.parent : node === -1 ? -1 : nodes.parent[node];
+        const token = final ? view.final.token : node === -1 ? null : nodes.token[node];
+        const piece = final ? view.final.piece : node === -1 ? rootPiece : nodes.piece[node];
+        const kind = final ? view.final.kind : node === -1 ? "root" : nodes.status[node];
+        headChip(D.mendTree(step, rootPiece)[final ? view.count : node === -1 ? "root" : node], kind);
+        status.textContent = node === -1 ? "root" : `${kind}, depth ${final ? (place < 0 ? 1 : nodes.depth[place] + 1) : nodes.depth[node]}`;
+        box.setAttribute("data-status", kind);
+        sentence.textContent = D.sentence(step, node);
+        more.replaceChildren();
+        for (const judgement of (typeof node === "number" && view.judged.get(node)) || []) {
+          if (judgement.coin !== null && judgement.coin !== undefined) more.append(ruler(judgement));
+        }
+        facts.replaceChildren();
+        if (typeof node === "number" && node >= 0) {
+          const fact = (word, value) => facts.append(D.el("div", {}, D.el("dt", {}, glossary.term(word, word)), D.el("dd", { text: value })));
+          fact("p", D.prob(nodes.p[node]));
+          if (nodes.q[node] !== null) fact("q", D.prob(nodes.q[node]));
+          const source = nodes.source && nodes.source[node];
+          if (source) facts.append(D.el("div", {}, D.el("dt", { text: "from" }), D.el("dd", { text: D.shorten(D.visible(source), 40) })));
+          more.append(facts);
+        }
+        const distribution = view.distributions.get(node === -1 ? -1 : place);
+        if (distribution) {
+          const fields = ["p", ...((distribution.q || []).length ? ["q"] : []), ...((distribution.residual || []).length ? ["residual"] : [])];
+          const own = typeof node === "number" && node >= 0;
+          more.append(bars(D.barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null), token, fields));
+        } else if (node !== -1) {
+          more.append(D.el("p", { class: "ds-quiet", text: "The walk never stood in front of this token, so its neighbours were not kept in the trace." }));
+        }
+      },
+    };
+  };
+})(globalThis.Draftscope);

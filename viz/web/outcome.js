@@ -1,0 +1,80 @@
+// What came of a race: one table, and one sentence on whether the exact lanes wrote the same text.
+(function (D) {
+  "use strict";
+
+  D.laneNumbers = function (model) {
+    const { summary } = model, spent = { draft: 0, verify: 0 };
+    for (const step of model.steps) {
+      spent.draft += (step.milliseconds && step.milliseconds.draft) || 0;
+      spent.verify += (step.milliseconds && step.milliseconds.verify) || 0;
+    }
+    return {
+      speed: summary ? summary.tokens_per_second : model.milliseconds > 0 ? (1000 * model.tokens) / model.milliseconds : null,
+      mean: model.steps.length ? model.tokens / model.steps.length : null,
+      calls: summary ? summary.target_calls : model.steps.length,
+      tokens: model.tokens, draft: spent.draft, verify: spent.verify,
+    };
+  };
+
+  const isPlain = (model) => Boolean(model.run) && (model.run.drafter.family === "none" || model.run.drafter.key === "none");
+  const outputTokens = (model) => model.steps.flatMap((step) => step.output.tokens);
+
+  /** Natural-log distance of the target's two best tokens before the token with this index; null if the trace does not hold it. */
+  D.marginAt = function (model, index) {
+    const step = model.steps[model.stepOfIndex(index)], j = index - step.view.firstIndex;
+    const place = step.view.distributions.get(j === 0 ? -1 : step.view.path[j - 1]);
+    const top = ((place && place.p) || []).map((entry) => entry[2]).sort((a, b) => b - a);
+    return top.length > 1 && top[1] > 0 ? Math.log(top[0] / top[1]) : null;
+  };
+
+  /** lanes: [[name, model]]. Returns {text, index: where they part or null, alike: true | false | null}. */
+  D.compareTexts = function (lanes) {
+    const exact = lanes.filter(([, model]) => model.run && model.run.verifier.lossless);
+    if (exact.length < 2) return { text: "", index: null, alike: null };
+    const same = exact.every(([, model]) => model.run.sampling.temperature === 0) || exact.every(([, model]) => model.run.verifier.key === "sampler_match");
+    if (!same) return { text: "Sampled: every lossless lane draws from the same distribution, each with its own luck, so the texts may differ.", index: null, alike: null };
+    const [first, ...rest] = exact.map(([name, model]) => [name, model, outputTokens(model)]);
+    const finished = exact.every(([, model]) => model.summary);
+    let least = Infinity, found = null;
+    for (const lane of rest) {
+      const shared = Math.min(first[2].length, lane[2].length);
+      for (let i = 0; i < shared && i < least; i++) if (first[2][i] !== lane[2][i]) { least = i; found = lane; }
+    }
+    if (!found) {
+      const lengths = new Set([first, ...rest].map((lane) => lane[2].length));
+      if (finished && lengths.size > 1) return { text: "As far as they go, all exact lanes wrote the same text; some wrote on for longer.", index: null, alike: true };
+      return { text: finished ? `All ${exact.length} exact lanes wrote the same text, token for token.` : "So far all exact lanes write the same text.", index: null, alike: true };
+    }
+    const piece = ([, model]) => {
+      const step = model.steps[model.stepOfIndex(least)];
+      return D.quote(step.output.pieces[least - step.view.firstIndex]);
+    };
+    const margin = D.marginAt(first[1], least);
+    const close = margin === null ? "" : ` There the target’s two best tokens were ${margin < 0.001 ? margin.toExponential(1) : margin.toFixed(3)} apart (logits).`;
+    return { text: `The texts part at token ${least + 1}: ${D.visible(first[0])} wrote ${piece(first)}, ${D.visible(found[0])} wrote ${piece(found)}.${close}`, index: least, alike: false };
+  };
+
+  D.outcome = function (glossary) {
+    const line = D.el("p", { class: "ds-same", role: "status" });
+    const body = D.el("tbody", {});
+    const head = [["lane"], ["tokens/s"], ["against plain"], ["tokens a step", "mean accepted"], ["target calls"], ["draft", "draft"], ["verify", "verify"]];
+    const table = D.el("table", { class: "ds-outcome" }, D.el("caption", { text: "The lanes in numbers" }),
+      D.el("thead", {}, D.el("tr", {}, ...head.map(([text, word]) => D.el("th", { scope: "col", text: word ? null : text }, word && glossary.term(word, text))))), body);
+    return {
+      element: D.el("div", { class: "ds-card ds-outcome-card" }, line, D.el("div", { class: "ds-scroll", tabindex: 0, role: "group", "aria-label": "The lanes in numbers" }, table)),
+      /** Returns where the texts part. */
+      draw(lanes) {
+        const verdict = D.compareTexts(lanes);
+        if (line.textContent !== verdict.text) line.textContent = verdict.text;
+        D.set(line, { "data-alike": verdict.alike });
+        const plain = lanes.find(([, model]) => isPlain(model)), base = plain ? D.laneNumbers(plain[1]).speed : null;
+        const rows = lanes.map(([name, model]) => [name, D.laneNumbers(model)]), best = Math.max(...rows.map(([, n]) => n.speed || 0));
+        body.replaceChildren(...rows.map(([name, n]) => D.el("tr", { "data-best": n.speed > 0 && n.speed === best },
+          D.el("th", { scope: "row", text: D.visible(name) }),
+          ...[n.speed === null ? "–" : n.speed.toFixed(1), base && n.speed ? `${(n.speed / base).toFixed(2)}×` : "–", n.mean === null ? "–" : n.mean.toFixed(2), String(n.calls), D.ms(n.draft), D.ms(n.verify)]
+            .map((text) => D.el("td", { text })))));
+        return verdict;
+      },
+    };
+  };
+})(globalThis.Draftscope);

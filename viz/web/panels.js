@@ -1,0 +1,165 @@
+// The four panels of one run (tree, text, timeline, inspector), drawn together for one step and linked by hover and selection.
+(function (D) {
+  "use strict";
+
+  /** name("tree") gives the attributes {id} or {class} under which the page contract knows a panel. */
+  D.panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { class: `ds-${word} ${word}` });
+
+  /**
+   * options: ids, onSelect, onSeek(step). Returns the elements and
+   * {reset, grow, draw(index, stage), select(node), setMode("tree" | "icicle"), camera, destroy}.
+   */
+  D.panels = function (model, glossary, options) {
+    const tree = D.el("div", D.panelName(options.ids, "tree"));
+    const text = D.el("div", D.panelName(options.ids, "text"));
+    const timeline = D.el("div", D.panelName(options.ids, "timeline"));
+    const inspector = D.el("div", { ...D.panelName(options.ids, "inspector"), role: "region", "aria-label": "Chosen token" });
+    tree.setAttribute("data-state", "idle");
+
+    const treeStage = D.svg("g", {}), icicleStage = D.svg("g", { display: "none" });
+    const svg = D.svg("svg", { class: "ds-canvas", role: "group", "aria-label": "Draft tree" }, treeStage, icicleStage);
+    tree.append(svg);
+    const hooks = { name: (step, node) => D.nodeName(step, node, rootPiece) };
+    const drawing = D.treeDrawing(treeStage, hooks), icicle = D.icicleDrawing(icicleStage, hooks);
+    const camera = D.camera(svg, treeStage);
+    const inspect = D.inspector(inspector, glossary);
+    let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "", size = { width: 0, height: 0 };
+    let selectedElement = null, spoken = null;
+
+    const strip = D.textStrip(text, {
+      onPick(index) {
+        const at = model.stepOfIndex(index);
+        options.onSeek(at);
+        select(model.outputNode(model.steps[at], index - model.steps[at].view.firstIndex));
+      },
+      onHover: (index) => hover(index === null ? {} : { index, step: model.stepOfIndex(index) }),
+    });
+    const line = (options.timeline || D.timeline)(timeline, { onSeek: options.onSeek, onHover: (step) => hover(step === null ? {} : { step }) });
+
+    const nodeOf = (element) => {
+      const g = element && element.closest ? element.closest("[data-node],[data-root],[data-final]") : null;
+      if (!g || !svg.contains(g)) return undefined;
+      return g.hasAttribute("data-node") ? Number(g.getAttribute("data-node")) : g.hasAttribute("data-root") ? -1 : "final";
+    };
+    svg.addEventListener("click", (event) => { const node = nodeOf(event.target); if (node !== undefined) select(node); });
+    svg.addEventListener("focusin", (event) => { const node = nodeOf(event.target); if (node !== undefined && event.target.matches(":focus-visible")) select(node); });
+    svg.addEventListener("pointerover", (event) => { const node = nodeOf(event.target); hover(node === undefined ? {} : { node, index: indexOf(node), step: shown }); });
+    svg.addEventListener("pointerleave", () => hover({}));
+    svg.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowDown" && event.key !== "ArrowUp" && event.key !== "Enter") return;
+      const node = nodeOf(event.target);
+      if (node === undefined) return;
+      event.preventDefault();
+      if (event.key === "Enter") return select(node);
+      const all = [...svg.querySelectorAll("[data-node],[data-root],[data-final]")].filter((g) => g.getClientRects().length)
+        .map((g) => [g, g.getBoundingClientRect()]).sort((a, b) => a[1].left - b[1].left || a[1].top - b[1].top).map(([g]) => g);
+      const next = all[all.indexOf(event.target.closest(".ds-node")) + (event.key === "ArrowDown" ? 1 : -1)];
+      if (!next) return;
+      const to = nodeOf(next);
+      select(to);
+      camera.reveal(...drawing.at(to));
+      element(to).focus();
+    });
+
+    const element = (node) => (mode === "tree" ? drawing : icicle).element(node);
+
+    /** Index in the text of a node that was kept, else null. */
+    function indexOf(node) {
+      const step = model.steps[shown];
+      if (!step) return null;
+      if (node === "final") return step.view.final ? step.view.firstIndex + step.view.tokens - 1 : null;
+      const at = step.view.path.indexOf(node);
+      return at >= 0 && at < step.view.tokens ? step.view.firstIndex + at : null;
+    }
+
+    function hover({ node, index = null, step = null }) {
+      strip.hover(index);
+      line.hover(step);
+      svg.querySelectorAll(".ds-node[data-hover]").forEach((g) => g.removeAttribute("data-hover"));
+      if (node === undefined && index !== null && step === shown) node = model.outputNode(model.steps[step], index - model.steps[step].view.firstIndex);
+      const g = node === undefined || node === null ? null : element(node);
+      if (g) g.setAttribute("data-hover", "");
+    }
+
+    function select(node) {
+      chosen = node;
+      mark();
+      if (options.onSelect && node !== null) options.onSelect({ step: shown, node, index: indexOf(node) });
+    }
+
+    /** Before the first step: the prompt alone. */
+    function blank() {
+      shown = -1; stage = null;
+      drawing.clear(); icicleStage.firstChild.replaceChildren();
+      strip.draw(model, 0, -1);
+      line.draw(model, -1);
+      inspect.clear("");
+    }
+
+    /** Show the choice, or without one the token that tells most about this step. */
+    function mark() {
+      const step = model.steps[shown];
+      if (selectedElement) D.set(selectedElement, { "data-selected": null, tabindex: -1, "aria-pressed": null });
+      if (!step) return;
+      let node = chosen;
+      if (node === null || (node === "final" && !step.view.final) || (typeof node === "number" && node >= step.view.count)) node = D.tellingNode(step);
+      selectedElement = element(node);
+      if (selectedElement) D.set(selectedElement, { "data-selected": "", tabindex: 0, "aria-pressed": "true" });
+      if (stage !== "draft") inspect.draw(step, node, rootPiece);
+    }
+
+    const watcher = new ResizeObserver(() => {
+      const box = svg.getBoundingClientRect();
+      size = { width: Math.round(box.width), height: Math.round(box.height) };
+      if (!size.width) return;
+      camera.resize(size.width, size.height);
+      if (mode === "icicle" && model.steps[shown]) { icicle.draw(model.steps[shown], rootPiece, field, size); mark(); }
+    });
+    watcher.observe(svg);
+
+    return {
+      tree, text, timeline, inspector, svg, camera, select, line, strip,
+      get shown() { return shown; },
+      get mode() { return mode; },
+      reset() {
+        shown = -1; chosen = null; spoken = null; selectedElement = null;
+        drawing.reset(); line.reset(); strip.reset(model.run);
+        camera.fit();
+        inspect.clear("");
+        blank();
+      },
+      blank,
+      grow() {
+        if (model.run && spoken !== model.run) { spoken = model.run; strip.reset(model.run); }
+        line.grow(model);
+      },
+      draw(index, nowStage) {
+        const step = model.steps[index];
+        if (!step) return;
+        if (index !== shown) chosen = null;
+        const landing = nowStage === "commit" && stage !== "commit";
+        shown = index; stage = nowStage;
+        rootPiece = model.rootPiece(index);
+        D.set(svg, { "data-stage": stage, "aria-label": `Draft tree of step ${index + 1}: ${D.stepSentence(step)}` });
+        if (mode === "tree") camera.frame(drawing.draw(step, rootPiece, size.width / size.height)); else icicle.draw(step, rootPiece, field, size);
+        strip.draw(model, stage === "draft" || stage === "judge" ? index : index + 1, index);
+        line.draw(model, index);
+        mark();
+        if (landing && options.flights) {
+          const base = step.view.firstIndex;
+          D.fly(options.flights, step.output.pieces.map((piece, j) => [element(model.outputNode(step, j)), strip.element(base + j), D.visible(piece), model.outputStatus(step, j)]));
+        }
+      },
+      setMode(next, nextField) {
+        mode = next; field = nextField || field;
+        D.set(treeStage, { display: mode === "tree" ? null : "none" });
+        D.set(icicleStage, { display: mode === "icicle" ? null : "none" });
+        const step = model.steps[shown];
+        if (!step) return;
+        if (mode === "tree") camera.frame(drawing.draw(step, rootPiece, size.width / size.height)); else icicle.draw(step, rootPiece, field, size);
+        mark();
+      },
+      destroy() { watcher.disconnect(); },
+    };
+  };
+})(globalThis.Draftscope);

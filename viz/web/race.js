@@ -1,0 +1,100 @@
+// The race: every lane's steps on one axis of measured compute time, and the clock that runs along it.
+(function (D) {
+  "use strict";
+
+  /** A lane's bars: where a step stands and how wide it is, is when it ran and how long; its height is the tokens it gained. */
+  D.raceLine = function (box, hooks) {
+    const HIGH = 40;
+    const bars = D.svg("g", {}), now = D.svg("line", { class: "ds-race-now", y1: 0, y2: HIGH, x1: 0, x2: 0 });
+    const svg = D.svg("svg", { class: "ds-race-bars", preserveAspectRatio: "none", "aria-hidden": "true", viewBox: `0 0 1 ${HIGH}` }, bars, now);
+    box.append(svg);
+    let count = 0, span = 1, most = 1, current = null;
+    const timeAt = (event) => {
+      const at = svg.getBoundingClientRect();
+      return D.clamp((event.clientX - at.left) / at.width, 0, 1) * span;
+    };
+    let dragging = false;
+    svg.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      dragging = true;
+      svg.setPointerCapture(event.pointerId);
+      hooks.onTime(timeAt(event));
+    });
+    svg.addEventListener("pointermove", (event) => { if (dragging) hooks.onTime(timeAt(event)); });
+    svg.addEventListener("pointerup", () => { dragging = false; });
+    svg.addEventListener("pointercancel", () => { dragging = false; });
+    return {
+      reset() { bars.replaceChildren(); count = 0; current = null; },
+      grow(model) {
+        for (; count < model.steps.length; count++) {
+          const { view } = model.steps[count], kept = view.tokens - (view.final ? 1 : 0);
+          const x = view.start, width = Math.max(view.total * 0.9, 0.001), unit = (y, h, status) => D.svg("rect", { x, width, y, height: h, "data-status": status });
+          bars.append(D.svg("g", { "data-step": count, "data-tokens": view.tokens }, D.svg("rect", { class: "ds-hit", x, width, y: 0, height: HIGH }),
+            D.svg("g", { class: "ds-race-gain" }, kept > 0 && unit(0, kept, "accepted"), view.final && unit(kept, 1, view.final.kind))));
+        }
+      },
+      draw(model, index) {
+        if (current) current.removeAttribute("data-now");
+        current = bars.children[index] || null;
+        if (current) current.setAttribute("data-now", "");
+      },
+      hover() {},
+      /** ms: length of the axis; tokens: height of the axis; both shared by all lanes. */
+      scale(ms, tokens) {
+        if (ms === span && tokens === most) return;
+        span = ms; most = tokens;
+        svg.setAttribute("viewBox", `0 0 ${span} ${HIGH}`);
+        svg.style.setProperty("--ds-race-unit", (-HIGH / most).toFixed(4));
+      },
+      clock(ms) { D.set(now, { x1: ms, x2: ms }); },
+    };
+  };
+
+  /** How many steps of a run are finished at a time on the axis. */
+  D.stepsBy = function (model, ms) {
+    let low = 0, high = model.steps.length;
+    while (low < high) {
+      const middle = (low + high) >> 1, { start, total } = model.steps[middle].view;
+      if (start + total <= ms + 1e-9) low = middle + 1; else high = middle;
+    }
+    return low;
+  };
+
+  D.RACE_PACES = { slower30: ["30 times slower", 1 / 30], slower10: ["10 times slower", 0.1], slower4: ["4 times slower", 0.25], real: ["as fast as it ran", 1] };
+
+  /** The clock. hooks.tick(ms) draws; end() tells the length. */
+  D.raceClock = function (hooks) {
+    let frame = 0, last = 0;
+    const clock = {
+      ms: 0, playing: false, pace: null,
+      play() {
+        if (clock.ms >= hooks.end() - 1e-6) clock.ms = 0;
+        clock.playing = true; last = 0;
+        if (!frame) frame = requestAnimationFrame(tick);
+        hooks.tick();
+      },
+      pause() { clock.playing = false; hooks.tick(); },
+      toggle() { if (clock.playing) clock.pause(); else clock.play(); },
+      seek(ms) { clock.ms = D.clamp(ms, 0, hooks.end()); hooks.tick(); },
+      get factor() { return D.RACE_PACES[clock.named][1]; },
+      /** The reader's pace, or one at which the race lasts about twenty seconds. */
+      get named() {
+        if (clock.pace) return clock.pace;
+        const end = hooks.end();
+        return end > 15000 ? "real" : end > 4000 ? "slower4" : end > 1200 ? "slower10" : "slower30";
+      },
+      stop() { cancelAnimationFrame(frame); frame = 0; clock.playing = false; },
+    };
+    function tick(now) {
+      frame = 0;
+      if (!clock.playing) return;
+      if (last) clock.ms += (now - last) * clock.factor;
+      last = now;
+      const end = hooks.end();
+      if (clock.ms >= end) { clock.ms = end; clock.playing = false; }
+      if (clock.playing) frame = requestAnimationFrame(tick);
+      hooks.tick();
+    }
+    return clock;
+  };
+})(globalThis.Draftscope);

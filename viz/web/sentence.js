@@ -1,0 +1,151 @@
+// Why a token was kept or thrown away, in plain words.
+(function (D) {
+  "use strict";
+  const { quote } = D;
+  const END = "The text was already at its end before its turn came, so nobody judged it.";
+
+  const isKept = (step, node) => step.nodes.status[node] === "accepted";
+  const siblingsOf = (step, node) => (step.view.children.get(step.nodes.parent[node]) || []).filter((i) => i !== node);
+  const topP = (step, node, token) => {
+    const distribution = step.view.distributions.get(node);
+    const found = distribution && (distribution.p || []).find((entry) => entry[0] === token);
+    return found ? found[2] : null;
+  };
+
+  /** Where the token came from that stands in place of refused ones at `parent`, if that is where the step ended. */
+  function redrawn(step, parent, how) {
+    const { final } = step.view;
+    if (!final || final.kind !== "recovered" || final.parent !== parent) return "";
+    const piece = quote(final.piece);
+    if (how === "one_hot") return ` The token was drawn anew from p without the refused: ${piece}.`;
+    return ` The token was drawn anew from what p has more than q: ${piece}.`;
+  }
+
+  /** The token the target itself wanted where greedy and sampler-match refused: a kept sibling or the final token. */
+  function wanted(step, node) {
+    const kept = siblingsOf(step, node).find((i) => isKept(step, i));
+    if (kept !== undefined) return [step.nodes.token[kept], step.nodes.piece[kept]];
+    const { final } = step.view;
+    return final && final.parent === step.nodes.parent[node] ? [final.token, final.piece] : null;
+  }
+
+  function named(step, node, judgement) {
+    const { nodes } = step, piece = quote(nodes.piece[node]), parent = nodes.parent[node];
+    const wish = wanted(step, node), here = nodes.p[node];
+    const share = (token, text) => {
+      const p = topP(step, parent, token);
+      return p === null ? text : `${text} (p ${D.prob(p)})`;
+    };
+    if (judgement.rule === "sampler_match") {
+      if (judgement.kept) return `The target drew from p for itself and drew ${piece}, the very token that was drafted (p gave it ${D.prob(here)}): accepted.`;
+      const other = wish ? share(wish[0], quote(wish[1])) : "another token";
+      return `The target drew from p for itself and drew ${other}, not ${piece} (p ${D.prob(here)}): rejected.`;
+    }
+    if (judgement.kept) return `p’s favourite here was ${piece} (p ${D.prob(here)}), the very token that was drafted: accepted.`;
+    const other = wish ? share(wish[0], quote(wish[1])) : "another token";
+    return `p’s favourite here was ${other}, not ${piece} (p ${D.prob(here)}): rejected.`;
+  }
+
+  function tossed(step, node, judgement, earlier) {
+    const { nodes } = step, piece = quote(nodes.piece[node]), { p, q, accept, coin, kept, rule } = judgement;
+    const left = earlier.length ? `After ${D.plural(earlier.length, "refusal")} here, what was left of p` : "p";
+    const verdict = kept ? "accepted." : "rejected.";
+    const fell = kept && accept >= 1 ? verdict : `the coin fell at ${D.prob(coin)}: ${verdict}`;
+    if (p === null || p === undefined) return `The rule “${D.visible(rule)}” keeps ${piece} with probability ${D.prob(accept)}; ${fell}`;
+    if (rule === "one_hot" || (q === 1 && rule !== "iid" && rule !== "without_replacement")) {
+      return `${piece} was put forward without odds; ${left} gave it ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
+    }
+    if (q === null || q === undefined) {
+      return `The rule “${D.visible(rule)}” saw p ${D.prob(p)} and kept ${piece} with probability ${D.prob(accept)}; ${fell}`;
+    }
+    const ours = earlier.length ? `After ${D.plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
+    const theirs = earlier.length ? "what was left of p" : "p";
+    if (accept >= 1) return `${ours} ${D.prob(q)} and ${theirs} even more, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
+    return `${ours} ${D.prob(q)}, ${theirs} only ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
+  }
+
+  function sentenceOfJudgement(step, node, judgement) {
+    const parent = step.nodes.parent[node];
+    const earlier = step.judgements.slice(0, judgement.order).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
+    const last = !step.judgements.slice(judgement.order + 1).some((j) => step.nodes.parent[j.node] === parent);
+    if (judgement.coin === null || judgement.coin === undefined) {
+      if (judgement.rule === "greedy" || judgement.rule === "sampler_match") return named(step, node, judgement);
+      const verdict = judgement.kept ? "accepted." : "rejected.";
+      return `The rule “${D.visible(judgement.rule)}” looked at ${quote(step.nodes.piece[node])} (p ${D.prob(step.nodes.p[node])}): ${verdict}`;
+    }
+    return tossed(step, node, judgement, earlier) + (!judgement.kept && last ? redrawn(step, parent, judgement.rule) : "");
+  }
+
+  function ignored(step, node) {
+    const { nodes } = step, parent = nodes.parent[node];
+    if (parent >= 0 && nodes.status[parent] === "rejected") {
+      return `It hangs below ${quote(nodes.piece[parent])}, which was refused, so it was never looked at.`;
+    }
+    if (parent >= 0 && nodes.status[parent] === "ignored") {
+      let above = parent;
+      while (nodes.parent[above] >= 0 && nodes.status[nodes.parent[above]] === "ignored") above = nodes.parent[above];
+      const cause = nodes.parent[above];
+      if (cause >= 0 && nodes.status[cause] === "rejected") return `It hangs below ${quote(nodes.piece[cause])}, which was refused further up, so it was never looked at.`;
+      if (siblingsOf(step, above).some((i) => isKept(step, i))) return `It hangs below ${quote(nodes.piece[above])}, which was passed over, so it was never looked at.`;
+      return END;
+    }
+    const kept = siblingsOf(step, node).find((i) => isKept(step, i));
+    if (kept !== undefined) return `Its neighbour ${quote(nodes.piece[kept])} had already been accepted in this place, so it was never looked at.`;
+    return END;
+  }
+
+  function finalSentence(step) {
+    const { final, count } = step.view, piece = quote(final.piece), p = topP(step, final.parent, final.token);
+    const odds = p === null ? "" : ` (p gave it ${D.prob(p)})`;
+    if (count === 0) return `Nothing was drafted in this step, so the target wrote its own next token, ${piece}${odds}.`;
+    if (final.kind === "bonus") {
+      return `Everything on the path was kept, and the same pass already held the target’s own next token: ${piece}${odds}, free of charge.`;
+    }
+    const here = step.judgements.filter((j) => step.nodes.parent[j.node] === final.parent && !D.kept(j));
+    const rule = here.length ? here[here.length - 1].rule : "";
+    if (rule === "greedy") return `No drafted token was p’s favourite here, so the target’s own went into the text: ${piece}${odds}.`;
+    if (rule === "sampler_match") return `The target drew from p for itself, and none of the drafted tokens was what it drew: ${piece}${odds}.`;
+    const refused = [...new Set(here.map((j) => quote(step.nodes.piece[j.node])))];
+    const names = refused.length > 3 ? `${refused.length} tokens` : refused.join(" and ");
+    const source = rule === "one_hot" ? "from p without the refused" : "from what p has more than q";
+    return `${names || "The draft"} ${refused.length > 1 ? "were" : "was"} refused here, so the token was drawn anew ${source}: ${piece}${odds}.`;
+  }
+
+  /** The sentence for a node: an index, -1 for the root, "final" for the last token. */
+  D.sentence = function (step, node) {
+    if (node === -1) return "The last token of the text so far. This step’s draft grows from it.";
+    if (node === "final") return step.view.final ? finalSentence(step) : "";
+    const judged = step.view.judged.get(node);
+    if (!judged) return ignored(step, node);
+    const cut = step.nodes.status[node] === "ignored" ? " But the text was already at its end, so it is not part of it." : "";
+    if (judged.length === 1) return sentenceOfJudgement(step, node, judged[0]) + cut;
+    const words = ["First time: ", "Second time: ", "Third time: ", "Fourth time: "];
+    return `It was drawn ${judged.length} times and judged each time. ` +
+      judged.map((j, i) => (words[i] || `Time ${i + 1}: `) + sentenceOfJudgement(step, node, j)).join(" ") + cut;
+  };
+
+  /** The same in a few words, for a screen reader on its way through the tree. */
+  D.nodeName = function (step, node, rootPiece) {
+    if (node === -1) return `${D.visible(rootPiece)}, root`;
+    if (node === "final") return `${D.visible(step.view.final.piece)}, ${step.view.final.kind}`;
+    const { nodes } = step, q = nodes.q[node];
+    return `${D.visible(nodes.piece[node])}, ${nodes.status[node]}, depth ${nodes.depth[node]}, p ${D.prob(nodes.p[node])}${q === null ? "" : `, q ${D.prob(q)}`}`;
+  };
+
+  /** What a step did, in one line. */
+  D.stepSentence = function (step) {
+    const { count, path, final } = step.view;
+    if (!count) return `Nothing drafted; the target wrote ${final ? quote(final.piece) : "nothing"}.`;
+    const kept = path.length === count && count > 1 ? `all ${count} kept` : `${path.length} kept`;
+    const own = !final ? "" : final.kind === "bonus" ? `, ${quote(final.piece)} on top` : `, ${quote(final.piece)} put right`;
+    return `${count} drafted, ${kept}${own}: ${D.plural(step.output.tokens.length, "token")} in one pass of the target.`;
+  };
+
+  /** The node worth looking at first: the last one judged, or the final token where nothing was refused. */
+  D.tellingNode = function (step) {
+    const refusals = step.judgements.filter((j) => !D.kept(j));
+    if (step.view.final && step.view.final.kind === "bonus") return "final";
+    if (refusals.length) return refusals[refusals.length - 1].node;
+    return step.view.final ? "final" : step.view.path.length ? step.view.path[step.view.path.length - 1] : -1;
+  };
+})(globalThis.Draftscope);

@@ -1,0 +1,128 @@
+// Reads the append-only NDJSON of a run, as far as it has come.
+(function (D) {
+  "use strict";
+
+  /** Follows one growing string. feed(whole) parses only what is new: {reset, added: [objects], trouble}. */
+  D.lineReader = function () {
+    let seen = "", parsed = 0;
+    return {
+      feed(whole) {
+        const reset = !whole.startsWith(seen);
+        if (reset) parsed = 0;
+        seen = whole;
+        const added = [];
+        let trouble = null;
+        for (;;) {
+          const end = whole.indexOf("\n", parsed);
+          if (end < 0) break;                       // a line that is not finished waits for its rest
+          const line = whole.slice(parsed, end).trim();
+          parsed = end + 1;
+          if (!line) continue;
+          try {
+            const value = JSON.parse(line);
+            if (value && typeof value === "object") added.push(value);
+            else trouble = "A line of the trace is not an object.";
+          } catch {
+            trouble = "A line of the trace cannot be read.";
+          }
+        }
+        return { reset, added, trouble };
+      },
+    };
+  };
+
+  /** What the drawing asks of a step beyond its own fields; computed once, when the step arrives. */
+  D.enrich = function (step, firstIndex) {
+    const nodes = step.nodes, count = nodes.token.length;
+    const children = new Map([[-1, []]]);
+    for (let i = 0; i < count; i++) {
+      const parent = nodes.parent[i];
+      if (!children.has(parent)) children.set(parent, []);
+      children.get(parent).push(i);
+    }
+    const path = [];
+    for (let i = 0; i < count; i++) if (nodes.status[i] === "accepted") path.push(i);
+    path.sort((a, b) => nodes.depth[a] - nodes.depth[b]);
+    const judged = new Map();
+    step.judgements.forEach((judgement, order) => {
+      if (!judged.has(judgement.node)) judged.set(judgement.node, []);
+      judged.get(judgement.node).push({ ...judgement, order, kept: D.kept(judgement) });
+    });
+    const tokens = step.output.tokens.length, hasFinal = step.output.final !== "none" && tokens > 0;
+    const final = hasFinal
+      ? { token: step.output.tokens[tokens - 1], piece: step.output.pieces[tokens - 1], kind: step.output.final, parent: path.length ? path[path.length - 1] : -1 }
+      : null;
+    const spent = step.milliseconds || {};
+    step.view = {
+      count, children, path, judged, final, firstIndex, tokens,
+      distributions: new Map((step.distributions || []).map((d) => [d.node, d])),
+      total: (spent.draft || 0) + (spent.verify || 0) + (spent.judge || 0) + (spent.commit || 0),
+    };
+    return step;
+  };
+
+  D.kept = (judgement) => (judgement.coin === null || judgement.coin === undefined ? judgement.accept >= 1 : judgement.coin < judgement.accept);
+
+  /** One run: feed it its string so far; it holds run, steps, summary. */
+  D.traceModel = function () {
+    const reader = D.lineReader();
+    const model = {
+      run: null, steps: [], summary: null, trouble: null, tokens: 0, milliseconds: 0, lastPieces: [],
+      clear() {
+        model.run = model.summary = model.trouble = null;
+        model.steps = []; model.tokens = 0; model.milliseconds = 0;
+      },
+      add(entry) {
+        if (entry.kind === "run") {
+          if (entry.schema !== 1) model.trouble = "This trace was written for another version.";
+          model.run = entry;
+        } else if (entry.kind === "step") {
+          try {
+            D.enrich(entry, model.tokens);
+          } catch { model.trouble = "A step of the trace lacks a field."; return; }
+          entry.view.start = model.milliseconds;
+          model.milliseconds += entry.view.total;
+          model.tokens += entry.view.tokens;
+          model.steps.push(entry);
+        } else if (entry.kind === "summary") model.summary = entry;
+      },
+      /** Returns {reset, added: number of new steps}. */
+      feed(whole) {
+        const news = reader.feed(String(whole || ""));
+        if (news.reset) model.clear();
+        const before = model.steps.length;
+        if (news.trouble) model.trouble = news.trouble;
+        news.added.forEach(model.add);
+        return { reset: news.reset, added: model.steps.length - before };
+      },
+      /** The piece at the root of a step: the last token committed before it. */
+      rootPiece(index) {
+        for (let i = index - 1; i >= 0; i--) {
+          const pieces = model.steps[i].output.pieces;
+          if (pieces.length) return pieces[pieces.length - 1];
+        }
+        const prompt = model.run && model.run.prompt.pieces;
+        return prompt && prompt.length ? prompt[prompt.length - 1] : "";
+      },
+      /** Status of the j-th output token of a step. */
+      outputStatus(step, j) {
+        return step.view.final && j === step.output.tokens.length - 1 ? step.view.final.kind : "accepted";
+      },
+      /** The node that became the j-th output token of a step ("final" for the last one). */
+      outputNode(step, j) {
+        if (step.view.final && j === step.output.tokens.length - 1) return "final";
+        return j < step.view.path.length ? step.view.path[j] : null;
+      },
+      /** Step that wrote the output token with this index (binary search). */
+      stepOfIndex(index) {
+        let low = 0, high = model.steps.length - 1;
+        while (low < high) {
+          const middle = (low + high + 1) >> 1;
+          if (model.steps[middle].view.firstIndex <= index) low = middle; else high = middle - 1;
+        }
+        return high < 0 ? null : low;
+      },
+    };
+    return model;
+  };
+})(globalThis.Draftscope);

@@ -1,0 +1,109 @@
+// One run, all of it: the public mountWatch.
+(function (D) {
+  "use strict";
+
+  D.mountWatch = function (element, options) {
+    options = { ids: true, keys: true, autoplay: true, onSelect: null, ...options };
+    const root = D.el("section", { class: "ds", "aria-label": "Speculative decoding, step by step" });
+    element.replaceChildren(root);
+    const model = D.traceModel();
+    const glossary = D.glossary(root);
+    const panels = D.panels(model, glossary, { ids: options.ids, onSelect: options.onSelect, onSeek: (step) => player.seek(step), flights: root });
+    let state = "idle", wanted = null, since = 0, waiting = 0, asked = "idle", fresh = true;
+
+    const player = D.player(model, { show(step, stage) { panels.draw(step, stage); caption(step, stage); around(); }, changed: () => around() });
+    const transport = D.transport(player, model), facts = D.runFacts(glossary);
+    const words = D.el("p", { class: "ds-caption" }), note = D.el("p", { class: "ds-message", role: "status" });
+    const weight = D.choice("Width of a cell", [["p", "by p"], ["q", "by q"]], (field) => panels.setMode("icicle", field));
+    weight.element.hidden = true;
+    const shape = D.choice("View", [["tree", "Tree"], ["icicle", "Icicle"]], (mode) => {
+      panels.setMode(mode);
+      weight.element.hidden = mode !== "icicle";
+      zoom.hidden = mode === "icicle";
+    });
+    const zoom = D.el("div", { class: "ds-zoom", role: "group", "aria-label": "Zoom" },
+      D.iconButton("minus", "Smaller", () => panels.camera.zoomBy(0.8)), D.iconButton("plus", "Larger", () => panels.camera.zoomBy(1.25)), D.iconButton("fit", "Whole tree", () => panels.camera.fit()));
+
+    root.append(facts.element, note,
+      D.el("div", { class: "ds-main" },
+        D.el("div", { class: "ds-card ds-tree-card" }, D.el("div", { class: "ds-bar-top" }, words, weight.element, shape.element, zoom), panels.tree, D.legend(glossary)),
+        D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
+      D.el("div", { class: "ds-card ds-text-card" }, panels.text),
+      D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline,
+        D.el("p", { class: "ds-timeline-key", "aria-hidden": "true" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part, text: part })))));
+
+    const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
+
+    function caption(index, stage) {
+      const step = model.steps[index];
+      if (!step) { words.textContent = ""; return; }
+      const ms = step.milliseconds || {};
+      words.textContent =
+        stage === "draft" ? `The draft proposes ${D.plural(step.view.count, "token")}${ms.draft ? ` in ${D.ms(ms.draft)}` : ""}.`
+          : stage === "judge" ? `One pass of the target judges them all${ms.verify ? `, ${D.ms(ms.verify)}` : ""}.`
+            : D.stepSentence(step);
+    }
+
+    function setTarget(next) {
+      since = next === "done" || next === "paused" ? performance.now() : -1e9;
+      wanted = next;
+      settle();
+    }
+
+    function around() { transport.draw(); facts.draw(model, player.step); settle(); }
+
+    /** data-state waits until the last step that has come is on the screen; the trace may come just after the word. */
+    function settle() {
+      if (wanted === null || player.behind) return;
+      const now = performance.now();
+      if (wanted === "done" && !model.summary && now - since < 600 || now - since < 30) {
+        if (!waiting) waiting = setTimeout(() => { waiting = 0; settle(); }, 30);
+        return;
+      }
+      state = wanted; wanted = null;
+      panels.tree.setAttribute("data-state", state);
+    }
+
+    const view = {
+      feed(ndjson) {
+        const { reset, added } = model.feed(ndjson);
+        if (reset || fresh) {
+          fresh = false;
+          player.reset();
+          panels.reset();
+          caption(-1);
+        }
+        panels.grow();
+        if (model.trouble) view.setState("error", model.trouble);
+        if (added && player.step < 0 && !player.live && asked !== "paused") {
+          if (options.autoplay && model.summary && !D.stillWanted()) player.play();
+          else player.seek(player.last);
+        } else player.arrived();
+        if (asked === "idle" && !player.live) setTarget(model.summary ? "done" : "idle");
+        around();
+      },
+      setState(next, text) {
+        const message = text === undefined || text === null ? "" : String(text);
+        note.textContent = message;
+        D.set(note, { "data-kind": next, hidden: !message });
+        if (next === asked && next === "running") return;
+        asked = next;
+        if (next === "running") player.follow();
+        else player.settle();
+        setTarget(next);
+        around();
+      },
+      play: () => player.play(),
+      pause: () => player.pause(),
+      goto: (step) => player.seek(step),
+      setPace: (name) => player.setPace(name),
+      select: (node) => panels.select(node),
+      get step() { return player.step; },
+      get model() { return model; },
+      destroy() { player.stop(); clearTimeout(waiting); panels.destroy(); unfollow(); unwatch(); unkey(); root.remove(); },
+    };
+    note.hidden = true;
+    around();
+    return view;
+  };
+})(globalThis.Draftscope);

@@ -1,0 +1,95 @@
+// How tokens and numbers are written for people: visible white space, split characters mended, probabilities.
+(function (D) {
+  "use strict";
+  const VISIBLE = { " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u2028": "⏎", "\u2029": "⏎", "\v": "␋", "\f": "␌" };
+  // Control characters, direction marks and other invisibles are written as their code, so that no token can hide or turn the line.
+  const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+  /** The piece with its white space visible; "∅" if it is empty. */
+  D.visible = function (piece) {
+    const text = String(piece).replace(/[ \n\r\t\u00a0\u2028\u2029\v\f]/g, (c) => VISIBLE[c])
+      .replace(HIDDEN, (c) => `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`);
+    return text === "" ? "∅" : text;
+  };
+
+  /** Only what could turn or hide the running text; spaces and line breaks stay what they are. */
+  D.running = (piece) => String(piece).replace(/[\u2028\u2029]/g, "\n")
+    .replace(HIDDEN, (c) => (c === "\n" || c === "\t" ? c : `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`));
+
+  /** Cut to at most `length` characters (whole code points). */
+  D.shorten = function (text, length) {
+    const points = Array.from(text);
+    return points.length <= length ? text : points.slice(0, length - 1).join("") + "…";
+  };
+
+  /** ‘dog’, as it stands in a sentence. */
+  D.quote = (piece) => `‘${D.shorten(D.visible(piece), 24)}’`;
+
+  const SPLIT = /^((?:⟨[0-9a-f]{2}⟩)*)([\s\S]*?)((?:⟨[0-9a-f]{2}⟩)*)$/;
+  const values = (escapes) => (escapes.match(/[0-9a-f]{2}/g) || []).map((h) => parseInt(h, 16));
+
+  /** The longest beginning of these bytes, longer than `least`, that is whole characters: [text, bytes used] or null. */
+  function wholeCharacters(bytes, least) {
+    for (let length = bytes.length; length > least; length--) {
+      try {
+        return [new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes.slice(0, length))), length];
+      } catch { /* not whole */ }
+    }
+    return null;
+  }
+
+  /**
+   * Mend characters that were split between tokens. pieces in reading order; returns one string a piece: the token that
+   * completes the character shows it, those before it no longer show its bytes. Bytes that never become a character stay.
+   */
+  D.mend = function (pieces) {
+    const shown = pieces.slice();
+    let held = [], holders = [];
+    pieces.forEach((piece, i) => {
+      if (!held.length && !piece.endsWith("⟩")) return;
+      const [, lead, middle, tail] = SPLIT.exec(piece);
+      const bytes = held.concat(values(lead)), whole = held.length && lead ? wholeCharacters(bytes, held.length) : null;
+      if (whole) {
+        for (const k of holders) shown[k] = shown[k].replace(/(?:⟨[0-9a-f]{2}⟩)+$/, "");
+        const rest = bytes.slice(whole[1]);
+        shown[i] = whole[0] + rest.map((b) => `⟨${b.toString(16).padStart(2, "0")}⟩`).join("") + middle + tail;
+        held = middle ? values(tail) : rest;
+        holders = held.length ? [i] : [];
+      } else if (middle) {
+        held = values(tail); holders = held.length ? [i] : [];
+      } else if (bytes.length < 4) {
+        held = bytes; holders = held.length ? holders.concat(i) : [];
+      } else { held = []; holders = []; }
+    });
+    return shown;
+  };
+
+  /** 0.41, 0.004, 1, "under 0.0001". */
+  D.prob = function (value) {
+    if (value === null || value === undefined) return "–";
+    if (value === 0 || value === 1) return String(value);
+    if (value < 0.0001) return "under 0.0001";
+    if (value < 0.01) return value.toFixed(4).replace(/0+$/, "");
+    if (value > 0.995) return value > 0.9999 ? "over 0.9999" : value.toFixed(4).replace(/0+$/, "");
+    return value.toFixed(2);
+  };
+
+  D.ms = (value) => (value >= 100 ? `${Math.round(value)} ms` : value >= 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(2)} ms`);
+  D.plural = (count, one, many) => `${count} ${count === 1 ? one : many || one + "s"}`;
+
+  let ruler = null;
+  const widths = new Map();
+  /** Width of a text in px in the chip's type face (measured once a text). */
+  D.textWidth = function (text, font) {
+    const key = font + text;
+    let width = widths.get(key);
+    if (width === undefined) {
+      ruler = ruler || document.createElement("canvas").getContext("2d");
+      ruler.font = font;
+      width = ruler.measureText(text).width;
+      if (widths.size > 5000) widths.clear();
+      widths.set(key, width);
+    }
+    return width;
+  };
+})(globalThis.Draftscope);
