@@ -1,0 +1,25 @@
+"""Runs on the embedded family, for tests."""
+
+import json
+
+from engine.run import RunRequest, open_run
+from engine.trace import Trace, read_trace
+from presets import family
+
+
+def request(prompt: str, **fields) -> RunRequest:
+    return RunRequest(prompt=prompt, models=family(), **fields)
+
+
+def trace_of(prompt: str, **fields) -> Trace:
+    """A whole run, read back through the trace reader."""
+    run = open_run(request(prompt, **fields))
+    return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+
+
+def tokens_of(trace: Trace) -> list[int]:
+    return [token for step in trace.steps for token in step["output"]["tokens"]]
+
+
+def lines_of(trace: Trace) -> list[dict]:
+    return [json.loads(line) for line in trace.to_ndjson().splitlines()]

@@ -1,0 +1,156 @@
+"""The command line, as its contract has it; a user's mistakes end in one line and code 2."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.__main__ import main
+from engine.trace import read_trace
+from presets import family, presets
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def call(capsys):
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_list_names_drafters_verifiers_and_presets(call):
+    code, out, _ = call("list", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert {"none", "chain", "dyspec", "prompt_lookup", "dflash", "ddtree"} <= {
+        d["key"] for d in found["drafters"]
+    }
+    for drafter in found["drafters"]:
+        assert set(drafter) >= {"key", "family", "default_verifier", "lossless", "options"}
+    assert {v["key"] for v in found["verifiers"]} >= {"greedy", "rejection", "sampler_match"}
+    assert [card["name"] for card in found["presets"]] == [card.name for card in presets()]
+
+
+def test_the_plain_list_has_a_line_for_each(call):
+    code, out, _ = call("list")
+    assert code == 0 and "dyspec" in out and "sampler_match" in out
+
+
+def test_run_writes_text_and_trace(call, tmp_path):
+    path = tmp_path / "out.ndjson"
+    code, out, err = call(
+        *("run", "--drafter", "dyspec", "--option", "budget=6", "--prompt", "The cat sat"),
+        *("--max-new-tokens", "9", "--trace", str(path)),
+    )
+    trace = read_trace(path)
+    assert code == 0
+    assert out == trace.summary["text"]
+    assert trace.run["drafter"]["options"]["budget"] == 6
+    assert trace.summary["new_tokens"] == 9
+    assert "9 tokens" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["out.ndjson"]
+
+
+def test_a_preset_brings_prompt_and_drafter(call, tmp_path):
+    card = presets()[0]
+    path = tmp_path / "p.ndjson"
+    code, *_ = call("run", "--preset", card.name, "--max-new-tokens", "5", "--trace", str(path))
+    run = read_trace(path).run
+    assert code == 0
+    assert (run["prompt"]["text"], run["drafter"]["key"]) == (card.prompt, card.drafter)
+
+
+def test_a_pair_of_directories_and_a_prompt_file(call, tmp_path):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("One day, ", encoding="utf-8")
+    models = family()
+    code, out, _ = call(
+        *("run", "--target", models.target, "--draft", models.draft, "--drafter", "chain"),
+        *("--prompt-file", str(prompt), "--max-new-tokens", "6"),
+    )
+    assert code == 0 and out
+
+
+MISTAKES = {
+    "empty prompt": ["--prompt", ""],
+    "blank prompt": ["--prompt", "  \n "],
+    "no prompt": [],
+    "two prompts": ["--prompt", "a", "--prompt-file", "b"],
+    "prompt too long": ["--prompt", "word " * 5000],
+    "missing prompt file": ["--prompt-file", "nowhere.txt"],
+    "unknown drafter": ["--prompt", "a", "--drafter", "oracle"],
+    "unknown verifier": ["--prompt", "a", "--verifier", "hope"],
+    "unknown preset": ["--preset", "nothing"],
+    "unknown option": ["--prompt", "a", "--drafter", "chain", "--option", "colour=red"],
+    "option without value": ["--prompt", "a", "--drafter", "chain", "--option", "length"],
+    "option out of range": ["--prompt", "a", "--drafter", "chain", "--option", "length=0"],
+    "option no number": ["--prompt", "a", "--drafter", "chain", "--option", "length=x"],
+    "negative temperature": ["--prompt", "a", "--temperature", "-1"],
+    "temperature no number": ["--prompt", "a", "--temperature", "nan"],
+    "top-p zero": ["--prompt", "a", "--top-p", "0"],
+    "negative top-k": ["--prompt", "a", "--top-k", "-3"],
+    "negative seed": ["--prompt", "a", "--seed", "-1"],
+    "no new tokens": ["--prompt", "a", "--max-new-tokens", "0"],
+    "greedy with temperature": ["--prompt", "a", "--temperature", "1", "--verifier", "greedy"],
+    "a directory that is no model": ["--prompt", "a", "--target", "."],
+    "a missing directory": ["--prompt", "a", "--target", "/does/not/exist"],
+    "no draft for the target": ["--prompt", "a", "--drafter", "chain", "--target", "TARGET"],
+    "a diffusion drafter that is none": [
+        *("--prompt", "a", "--drafter", "dflash", "--diffusion", "TARGET"),
+    ],
+    "unknown dtype": ["--prompt", "a", "--dtype", "float13"],
+    "unknown device": ["--prompt", "a", "--device", "abacus"],
+    "no such flag": ["--prompt", "a", "--colour", "red"],
+    "a trace in no folder": ["--prompt", "a", "--trace", "no/such/folder/t.ndjson"],
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_and_code_2(call, mistake, tmp_path, monkeypatch):
+    target = family().target
+    arguments = [target if word == "TARGET" else word for word in MISTAKES[mistake]]
+    monkeypatch.chdir(tmp_path)
+    if "--trace" not in arguments:
+        arguments += ["--trace", "t.ndjson"]
+    code, out, err = call("run", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ") and err.count("\n") == 1 and len(err) < 300
+    assert not list(tmp_path.iterdir()), "a file was left behind"
+
+
+def test_a_draft_with_another_vocabulary(call, tmp_path):
+    """The same model, but two of its tokens have changed places."""
+    other = tmp_path / "draft"
+    copy_model(Path(family().draft), other)
+    data = json.loads((other / "tokenizer.json").read_text(encoding="utf-8"))
+    vocabulary = data["model"]["vocab"]
+    first, second = list(vocabulary)[300:302]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+    (other / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+    code, _, err = call("run", "--prompt", "a", "--drafter", "chain", "--draft", str(other))
+    assert code == 2 and "vocabulary" in err and err.count("\n") == 1
+
+
+def copy_model(source: Path, destination: Path) -> None:
+    destination.mkdir()
+    for path in source.iterdir():
+        (destination / path.name).write_bytes(path.read_bytes())
+
+
+def test_from_a_shell():
+    """The real process: no traceback, exit code 2."""
+    done = subprocess.run(
+        [sys.executable, "-m", "engine", "run", "--drafter", "oracle", "--prompt", "a"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.strip().count("\n") == 0

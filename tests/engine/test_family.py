@@ -1,0 +1,86 @@
+"""Losslessness on the embedded family, against transformers' own loop.
+
+CI takes a few prompts of every workload; PROMPTS=20 takes twenty:
+    PROMPTS=20 python -m pytest tests/engine/test_family.py
+"""
+
+import os
+import warnings
+from functools import cache
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from engine.drafters import drafters
+from presets import KINDS, family, prompts
+from tests.engine.family import tokens_of, trace_of
+
+PROMPTS = int(os.environ.get("PROMPTS", "2"))
+NEW_TOKENS = 40
+MARGIN = 1e-4  # below it the two largest logits are a tie for fp32; a difference is numerics
+
+CASES = [(kind, index) for kind in KINDS for index in range(PROMPTS)]
+DRAFTERS = list(drafters())
+
+
+@cache
+def reference():
+    model = AutoModelForCausalLM.from_pretrained(family().target, dtype=torch.float32)
+    return model, AutoTokenizer.from_pretrained(family().target)
+
+
+@cache
+def plain(prompt: str) -> tuple[int, ...]:
+    """What AutoModelForCausalLM.generate(do_sample=False) writes after the prompt."""
+    model, tokenizer = reference()
+    tokens = tokenizer(prompt, return_tensors="pt")
+    out = model.generate(**tokens, max_new_tokens=NEW_TOKENS, do_sample=False)
+    return tuple(out[0, tokens["input_ids"].shape[1] :].tolist())
+
+
+def margin(prompt: str, before: tuple[int, ...]) -> float:
+    """Distance of the two largest logits of the target after prompt and ``before``."""
+    model, tokenizer = reference()
+    tokens = tokenizer(prompt)["input_ids"] + list(before)
+    with torch.no_grad():
+        best = model(torch.tensor([tokens])).logits[0, -1].topk(2).values
+    return float(best[0] - best[1])
+
+
+def assert_same(prompt: str, expected: tuple[int, ...], got: tuple[int, ...]) -> None:
+    """Equal token for token, or different first where the target itself is undecided."""
+    if got == expected:
+        return
+    pairs = zip(expected, got, strict=False)
+    at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(expected), len(got)))
+    tie = margin(prompt, expected[:at])
+    assert tie < MARGIN, f"token {at} differs, top-2 margin {tie:.2g}, after {prompt!r}"
+    warnings.warn(f"numerics: token {at} differs, top-2 margin {tie:.2g}", stacklevel=2)
+
+
+@pytest.mark.parametrize("kind,index", CASES)
+def test_greedy_is_plain_decoding(kind, index):
+    prompt = prompts(kind)[index]["prompt"]
+    expected = plain(prompt)
+    for key in DRAFTERS:
+        trace = trace_of(prompt, drafter=key, max_new_tokens=NEW_TOKENS)
+        assert trace.run["verifier"] == {"key": "greedy", "lossless": True, "options": {}}
+        assert_same(prompt, expected, tuple(tokens_of(trace)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sampler_match_writes_the_text_of_plain_sampling(kind):
+    prompt = prompts(kind)[0]["prompt"]
+    fields = {
+        "verifier": "sampler_match",
+        "temperature": 0.8,
+        "top_p": 0.95,
+        "seed": 7,
+        "max_new_tokens": NEW_TOKENS,
+    }
+    texts = {key: tokens_of(trace_of(prompt, drafter=key, **fields)) for key in DRAFTERS}
+    for key in DRAFTERS:
+        assert texts[key] == texts["none"], key
+    other = tokens_of(trace_of(prompt, drafter="none", **(fields | {"seed": 8})))
+    assert other != texts["none"], "another seed should write another text"

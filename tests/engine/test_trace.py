@@ -1,0 +1,213 @@
+"""Traces of every drafter: the schema, the statuses, the ids; and traces that are none."""
+
+import copy
+import json
+
+import jsonschema
+import pytest
+
+from engine.drafters import drafters
+from engine.errors import UserError
+from engine.language_model import LanguageModel
+from engine.run import open_run
+from engine.trace import SCHEMA_PATH, read_trace, to_line
+from presets import family
+from tests.engine.family import lines_of, request, tokens_of, trace_of
+
+SCHEMA = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+PROMPT = 'Copy: "The dog ran to the café 🐕 <b>${x}</b>." The dog ran to the'
+CASES = [(key, temperature) for key in drafters() for temperature in (0.0, 0.9)]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+def trace(request):
+    key, temperature = request.param
+    return trace_of(PROMPT, drafter=key, temperature=temperature, top_p=0.95, max_new_tokens=24)
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_line_fits_the_schema(trace):
+    for line in lines_of(trace):
+        jsonschema.validate(line, SCHEMA)
+
+
+def test_statuses_are_consistent(trace):
+    for step in trace.steps:
+        nodes = step["nodes"]
+        accepted = [n for n, status in enumerate(nodes["status"]) if status == "accepted"]
+        assert [nodes["depth"][n] for n in accepted] == list(range(1, len(accepted) + 1))
+        assert [nodes["parent"][n] for n in accepted] == [-1, *accepted][: len(accepted)]
+        judged = {entry["node"] for entry in step["judgements"]}
+        for node, status in enumerate(nodes["status"]):
+            parent = nodes["parent"][node]
+            if parent >= 0 and nodes["status"][parent] != "accepted":
+                assert status == "ignored"
+            assert (status == "ignored") == (node not in judged)
+
+
+def test_kept_exactly_when_the_coin_fell_below(trace):
+    for step in trace.steps:
+        last = {entry["node"]: entry for entry in step["judgements"]}
+        for node, entry in last.items():
+            kept = step["nodes"]["status"][node] == "accepted"
+            if entry["coin"] is None:
+                assert entry["accept"] == (1 if kept else 0)
+            else:
+                assert kept == (entry["coin"] < entry["accept"])
+
+
+def test_ids_concatenate_to_the_text(trace):
+    tokens = tokens_of(trace)
+    model = LanguageModel.load(family().target)
+    assert (
+        model.tokenizer.decode(tokens, clean_up_tokenization_spaces=False) == trace.summary["text"]
+    )
+    assert len(tokens) == trace.summary["new_tokens"]
+    assert trace.run["prompt"]["tokens"] == model.tokenizer(PROMPT)["input_ids"]
+
+
+def test_p_is_the_targets_after_temperature_and_truncation(trace):
+    """Recomputed with transformers and a naive operator, node by node, for the first steps."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(family().target, dtype=torch.float32)
+    text = list(trace.run["prompt"]["tokens"])
+    for step in trace.steps[:3]:
+        nodes = step["nodes"]
+        for node, parent in enumerate(nodes["parent"][:6]):
+            path = []
+            while parent >= 0:
+                path.insert(0, nodes["token"][parent])
+                parent = nodes["parent"][parent]
+            with torch.no_grad():
+                logits = model(torch.tensor([text + path])).logits[0, -1]
+            expected = naive(logits, trace.run["sampling"])[nodes["token"][node]]
+            assert nodes["p"][node] == pytest.approx(float(expected), abs=2e-4)
+        text += step["output"]["tokens"]
+
+
+def naive(logits, sampling):
+    import torch
+
+    if sampling["temperature"] == 0:
+        return torch.softmax(logits.double(), -1)
+    p = torch.softmax(logits.double() / sampling["temperature"], -1)
+    order = p.argsort(descending=True)
+    mass = 0.0
+    for rank, token in enumerate(order.tolist()):
+        if mass >= sampling["top_p"]:
+            p[order[rank:]] = 0
+            break
+        mass += float(p[token])
+    return p / p.sum()
+
+
+def test_the_summary_adds_up(trace):
+    summary, steps = trace.summary, trace.steps
+    counts = [sum(s == "accepted" for s in step["nodes"]["status"]) for step in steps]
+    histogram = summary["accepted_histogram"]
+    assert sum(histogram) == len(steps)
+    assert sum(i * n for i, n in enumerate(histogram)) == sum(counts)
+    assert summary["mean_accepted"] == pytest.approx(summary["new_tokens"] / len(steps))
+    rows = summary["acceptance_by_depth"]
+    reached = sum(row["reached"] for row in rows)
+    rate = sum(row["accepted"] for row in rows) / reached if reached else None
+    assert summary["acceptance_rate"] == (None if rate is None else pytest.approx(rate))
+    times = summary["milliseconds"]
+    for stage in ("draft", "verify", "judge", "commit"):
+        assert times[stage] == pytest.approx(
+            sum(step["milliseconds"][stage] for step in steps), abs=0.01
+        )
+    parts = sum(value for name, value in times.items() if name != "total")
+    assert times["total"] == pytest.approx(parts, abs=0.01)
+
+
+def test_a_cancelled_run_has_a_summary_and_is_a_trace():
+    run = open_run(request(PROMPT, drafter="chain", max_new_tokens=40))
+    lines = [run.header(), run.step()]
+    run.cancel()
+    run.cancel()
+    assert run.step() is None
+    trace = read_trace("".join([*lines, run.summary()]))
+    assert trace.summary["stop"] == "cancelled"
+    assert trace.summary["steps"] == 1
+
+
+def test_pausing_changes_nothing():
+    def tokens(pause: bool):
+        run = open_run(request(PROMPT, drafter="dyspec", temperature=0.8, max_new_tokens=20))
+        lines = [run.step()] if pause else []
+        lines += run.steps()
+        return [json.loads(line)["output"]["tokens"] for line in lines]
+
+    assert tokens(pause=True) == tokens(pause=False)
+
+
+@pytest.fixture(scope="module")
+def good():
+    return trace_of("The cat", drafter="chain", max_new_tokens=12)
+
+
+def broken(trace, change) -> str:
+    lines = copy.deepcopy(lines_of(trace))
+    change(lines)
+    return "".join(map(to_line, lines))
+
+
+def set_in(lines, number, *path_and_value):
+    *path, last, value = path_and_value
+    entry = lines[number]
+    for key in path:
+        entry = entry[key]
+    entry[last] = value
+
+
+FAULTS = {
+    "no summary": lambda lines: lines.pop(),
+    "no run line": lambda lines: lines.pop(0),
+    "a step missing": lambda lines: lines.pop(1),
+    "steps swapped": lambda lines: lines.insert(1, lines.pop(2)),
+    "unknown status": lambda lines: set_in(lines, 1, "nodes", "status", 0, "fine"),
+    "short column": lambda lines: lines[1]["nodes"]["p"].pop(),
+    "parent after child": lambda lines: set_in(lines, 1, "nodes", "parent", 0, 3),
+    "wrong depth": lambda lines: set_in(lines, 1, "nodes", "depth", 0, 4),
+    "wrong output": lambda lines: set_in(lines, 1, "output", "tokens", -1, []),
+    "another version": lambda lines: set_in(lines, 0, "schema", 2),
+    "probability above one": lambda lines: set_in(lines, 1, "nodes", "p", 0, 1.5),
+    "judges a stranger": lambda lines: set_in(lines, 1, "judgements", 0, "node", 99),
+    "miscounted": lambda lines: set_in(lines, -1, "new_tokens", 3),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_trace_is_refused_in_a_sentence(good, fault):
+    assert read_trace(good.to_ndjson()) == good
+    with pytest.raises(UserError) as caught:
+        read_trace(broken(good, FAULTS[fault]))
+    message = str(caught.value)
+    assert message.endswith((".", "?")) and "\n" not in message
+
+
+@pytest.mark.parametrize("text", ["", "\n", "{}\n", "[]\n", "NaN\n", "hello\nworld\n", "[" * 9999])
+def test_what_is_no_trace_is_refused(text):
+    with pytest.raises(UserError):
+        read_trace(text + "\n")
+
+
+def test_a_trace_cut_anywhere_is_refused(good):
+    text = good.to_ndjson()
+    for cut in range(1, len(text) - 1, max(1, len(text) // 60)):
+        with pytest.raises(UserError):
+            read_trace(text[:cut] + "\n")
+
+
+def test_not_a_number_is_refused(good):
+    text = good.to_ndjson().replace('"total":', '"total":NaN,"x":', 1)
+    with pytest.raises(UserError):
+        read_trace(text)
+    with pytest.raises(ValueError):
+        to_line({"x": float("nan")})
