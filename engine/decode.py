@@ -26,7 +26,7 @@ class Step:
     """One finished step.
 
     position: tokens committed before it. logits: [N+1, V] of the target, after the root and
-    after each node. output: the kept path and, unless final is ``none``, the final token.
+    after each node; p: [N+1, V] what it was sampled from. output: the kept path and, unless final is ``none``, the final token.
     milliseconds: by stage. prefill_milliseconds: of the first step, 0 elsewhere.
     stop: why the run ends here, or None.
     """
@@ -35,6 +35,7 @@ class Step:
     position: int
     tree: DraftTree
     logits: Tensor
+    p: Tensor
     verdict: Verdict
     output: list[int]
     final: Literal["bonus", "recovered", "none"]
@@ -80,10 +81,10 @@ def decode(
 def _step(session, drafter, verifier, sampling, context, limit, coins, clock) -> Step:
     """Draft below the root, look at the tree in one pass, judge it, keep what may stay."""
     times = {}
-    room = limit - len(context)  # the final token takes one place of it
+    depth = min(limit, drafter.max_context) - len(context) - 1  # one place for the final token
     tree = DraftTree()
-    if room > 1:
-        tree = drafter.propose(context, room - 1).truncated(room - 1)
+    if depth > 0:
+        tree = drafter.propose(context, depth).truncated(depth)
     times["draft"] = clock.lap()
     logits, features = look_at(session, context[-1], tree)
     times["verify"] = clock.lap()
@@ -99,7 +100,7 @@ def _step(session, drafter, verifier, sampling, context, limit, coins, clock) ->
     kept = None if features is None else features[rows]
     drafter.observe(Kept(tree, verdict.accepted, output, logits, kept))
     times["commit"] = clock.lap()
-    return Step(0, len(context), tree, logits, verdict, output, final, times)
+    return Step(0, len(context), tree, logits, p, verdict, output, final, times)
 
 
 def look_at(session: Session, root: int, tree: DraftTree) -> tuple[Tensor, Tensor | None]:

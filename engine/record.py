@@ -12,7 +12,7 @@ from torch import Tensor
 from engine.decode import STAGES, Step
 from engine.language_model import LanguageModel
 from engine.pieces import Pieces
-from engine.sampling import Sampling, display_distribution
+from engine.sampling import Sampling
 from engine.tree import ROOT
 
 SCHEMA_VERSION = 1
@@ -73,7 +73,8 @@ class Recorder:
         self._output += step.output
         self._stop = step.stop
         tree, verdict = step.tree, step.verdict
-        shown = display_distribution(step.logits, self._setting.sampling).cpu()
+        greedy = self._setting.sampling.greedy
+        shown = step.logits.float().softmax(-1).cpu() if greedy else step.p
         return {
             "kind": "step",
             "index": step.index,

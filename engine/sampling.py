@@ -16,6 +16,7 @@ from engine.errors import UserError
 
 # Of this many largest logits top-p almost always needs no more; the full sort is the fallback.
 _NUCLEUS_GUESS = 256
+COLDEST, HOTTEST = 0.001, 100
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,11 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and 0 <= self.temperature <= 100):
-            raise UserError(f"temperature must lie between 0 and 100, not {self.temperature}.")
+        if self.temperature != 0 and not COLDEST <= self.temperature <= HOTTEST:
+            raise UserError(
+                f"temperature must be 0 (greedy) or lie between {COLDEST} and {HOTTEST}, "
+                f"not {self.temperature}."
+            )
         if self.top_k < 0:
             raise UserError(f"top-k must be 0 (off) or more, not {self.top_k}.")
         if not 0 < self.top_p <= 1:

@@ -1,5 +1,6 @@
 """What every way of drafting takes and gives."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,6 +50,9 @@ class Drafter(ABC):
 
     feature_layers: tuple[int, ...] = ()
     """Indices into the target's hidden_states that it wants handed in."""
+
+    max_context: float = math.inf
+    """Tokens it can follow; beyond them the target decodes plainly."""
 
     def __init__(self, settings: dict[str, Value]) -> None:
         self.settings = settings

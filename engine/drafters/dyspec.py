@@ -40,6 +40,7 @@ class DySpecDrafter(Drafter):
     def __init__(self, settings, draft, vocabulary: int) -> None:
         super().__init__(settings)
         self._draft = draft
+        self.max_context = draft.max_context
         self._vocabulary = vocabulary
 
     @classmethod

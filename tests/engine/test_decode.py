@@ -182,3 +182,16 @@ def test_json_of_numbers_stays_finite(model):
     for step in run(model, dyspec(), 10, sampling, "rejection"):
         for entry in step.verdict.judgements:
             json.dumps([entry.p, entry.q, entry.accept, entry.coin], allow_nan=False)
+
+
+def test_beyond_the_drafts_context_the_target_goes_on_alone(model):
+    text = plain_text(model, 30)
+    drafter = Oracle(text)
+    drafter.max_context = len(PROMPT) + 10
+    steps = run(model, drafter, count=30)
+    assert written(steps) == text[len(PROMPT) :]
+    depths = [step.position + max(step.tree.depths, default=0) for step in steps]
+    assert (
+        max(d for d, step in zip(depths, steps, strict=True) if len(step.tree)) < len(PROMPT) + 10
+    )
+    assert not any(len(step.tree) for step in steps[-5:])
