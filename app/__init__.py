@@ -1,0 +1,1 @@
+"""The web page. The only place that imports gradio."""

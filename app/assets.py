@@ -1,0 +1,30 @@
+"""Scripts and styles, put into the page once: the drawing code first, then the page's own."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from viz.bundle import bundle_css, bundle_js
+
+WEB = Path(__file__).parent / "web"
+SCRIPTS = ("page.js", "masthead.js", "terms.js", "options.js", "tools.js", "results.js")
+
+
+@cache
+def head() -> str:
+    """What goes into the page's head. No request is made for any of it."""
+    scripts = [bundle_js(), *((WEB / name).read_text(encoding="utf-8") for name in SCRIPTS)]
+    styles = scoped(bundle_css() + (WEB / "page.css").read_text(encoding="utf-8"))
+    script = "\n".join(scripts)
+    if "</script" in script.lower() or "</style" in styles.lower():
+        raise ValueError("a script or style would close its own element")
+    return f"<style>{styles}</style><script>{script}</script>"
+
+
+def scoped(css: str) -> str:
+    """The styles, nested under the page's root so that they outweigh gradio's own resets.
+
+    Keyframes cannot be nested; they come first.
+    """
+    keyframes = re.compile(r"@keyframes[^{]*\{(?:[^{}]|\{[^{}]*\})*\}")
+    return "\n".join(keyframes.findall(css)) + ".gradio-container {" + keyframes.sub("", css) + "}"

@@ -1,0 +1,54 @@
+"""The whole page, and how it is served."""
+
+import gradio as gr
+
+from app import assets, live, theme, warm, words
+from app.compare import Compare
+from app.parts import html
+from app.seats import sweep_forever
+from app.settings import LIMITS, address
+from app.watch import Watch
+
+
+def build() -> gr.Blocks:
+    """The page: what is here is sent to the browser when it opens."""
+    with gr.Blocks(title=words.TITLE, analytics_enabled=False, fill_width=True) as page:
+        html("DraftscopePage.masthead(element, props);", name=words.TITLE, line=words.HEADLINE)
+        with gr.Tabs(elem_id="rooms"):
+            with gr.Tab("Watch", id="watch"):
+                watch = Watch()
+            with gr.Tab("Compare", id="compare"):
+                compare = Compare()
+        html("DraftscopePage.foot(element, props.line);", line=words.FOOT)
+        watch.wire(page)
+        compare.wire()
+        page.unload(_leave)
+    page.queue(max_size=LIMITS.waiting, default_concurrency_limit=LIMITS.running)
+    return page
+
+
+def _leave(request: gr.Request) -> None:
+    """The tab was closed: its runs go with it."""
+    live.seats.leave(request.session_hash)
+
+
+def launch(page: gr.Blocks, **settings) -> None:
+    """Serve the page; the models load while it is being opened."""
+    host, port = address()
+    sweep_forever(live.seats)
+    warm.warm(after=4.0)
+    page.launch(
+        **{
+            "server_name": host,
+            "server_port": port,
+            "share": False,
+            "ssr_mode": False,
+            "run_history": False,
+            "footer_links": [],
+            "max_file_size": LIMITS.trace_bytes,
+            "theme": theme.theme(),
+            "head": assets.head(),
+            "state_session_capacity": 500,
+            **settings,
+        }
+    )

@@ -1,0 +1,133 @@
+"""Pieces that both tabs are made of."""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+import gradio as gr
+
+from app.controls import RANGES
+from app.live import Update
+from app.settings import LIMITS
+
+_serial = count(1)
+
+SLOW = {"show_progress": "hidden", "api_visibility": "private"}
+"""Settings of an event that works for a moment, but holds no run."""
+QUICK = {"show_progress": "hidden", "api_visibility": "private", "queue": False}
+"""Settings of an event that must not wait behind runs."""
+
+
+def status(state: str, message: str = "") -> str:
+    """The state of a run for the page's script; numbered, so that no two are equal."""
+    return json.dumps({"state": state, "message": message, "n": next(_serial)})
+
+
+def emit(updates: Iterable[Update]) -> Iterator[tuple]:
+    """The engine's updates as values of the picture and the status line."""
+    for update in updates:
+        yield shown(update)
+
+
+def shown(update: Update | None) -> tuple:
+    """One update as values of the picture and the status line; None changes nothing."""
+    if update is None:
+        return gr.skip(), gr.skip()
+    trace, state, message = update
+    return gr.skip() if trace is None else trace, status(state, message)
+
+
+def state_of(said: object) -> str:
+    """The state in which the visitor saw the run; "" if that cannot be read."""
+    try:
+        return str(json.loads(said)["state"])
+    except (TypeError, ValueError, KeyError):
+        return ""
+
+
+def html(script: str, **settings) -> gr.HTML:
+    """A piece of the page that its script builds.
+
+    The template is constant, so nothing that passes through the value is ever read as HTML.
+    """
+    return gr.HTML(
+        html_template="<div class='pg-mount'></div>",
+        js_on_load=script,
+        apply_default_css=False,
+        **settings,
+    )
+
+
+def canvas(tab: str, value: str = "") -> tuple[gr.HTML, gr.HTML]:
+    """The line that says what goes on, and the picture."""
+    handed = "{element: element.querySelector('.pg-mount'), props, trigger, watch}"
+    said = html(
+        f"DraftscopePage.status('{tab}', {handed}); /* events: 'ask_pause' 'ask_resume' */",
+        value="",
+        elem_id=f"{tab}-status",
+        render=False,
+    )
+    picture = html(
+        f"DraftscopePage.canvas('{tab}', {handed});",
+        value=value,
+        elem_id=f"{tab}-view",
+        render=False,
+    )
+    return said, picture
+
+
+def lead(parts: list) -> gr.HTML:
+    """A sentence whose words explain themselves."""
+    return html("DraftscopePage.terms(element, props.parts);", parts=parts)
+
+
+def sampling_controls(prefix: str = "") -> list[gr.components.Component]:
+    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES."""
+
+    def slider(name: str, label: str, info: str, step: float = 1) -> gr.Slider:
+        wanted = RANGES[name]
+        return gr.Slider(
+            wanted.low,
+            wanted.high,
+            wanted.default,
+            step=step,
+            label=label,
+            info=info,
+            elem_id=prefix + name,
+        )
+
+    return [
+        slider("temperature", "Temperature", "0 always takes the likeliest token.", 0.05),
+        slider("top_k", "Top-k", "Keep the k likeliest tokens; 0 keeps all."),
+        slider("top_p", "Top-p", "Keep the likeliest tokens up to this much probability.", 0.01),
+        gr.Number(
+            RANGES["seed"].default,
+            precision=0,
+            label="Seed",
+            info="The same seed, prompt and settings give the same run.",
+            elem_id=prefix + "seed",
+        ),
+        slider("max_new_tokens", "New tokens", "The run ends after this many, or earlier."),
+    ]
+
+
+def prompt_box(elem_id: str, value: str) -> gr.Textbox:
+    return gr.Textbox(
+        value,
+        lines=4,
+        max_lines=10,
+        label="Prompt",
+        elem_id=elem_id,
+        placeholder="Once upon a time",
+        info=f"Up to {LIMITS.prompt_characters:,} characters.",
+    )
+
+
+def engine_event() -> dict:
+    """Settings of an event that advances a run: few at once, the rest wait in the queue."""
+    return {
+        **SLOW,
+        "concurrency_id": "engine",
+        "concurrency_limit": LIMITS.running,
+        "trigger_mode": "multiple",
+    }

@@ -1,0 +1,197 @@
+"""One visitor's run: advanced by whichever event holds it, kept between events.
+
+A paused run holds no queue slot: the event has ended, and the run waits here, with a time to
+live. A seat is known by the browser session and the tab it belongs to.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+from app.settings import LIMITS, Limits
+from engine.errors import UserError
+
+log = logging.getLogger("draftscope")
+
+FAILED = "Something went wrong inside the engine; press Run to try again."
+PACE = 0.03
+"""Seconds between two sendings to the browser, at least: what several fast steps share."""
+
+
+class Job(Protocol):
+    """A run, or several that take turns."""
+
+    def header(self) -> str: ...
+    def steps(self) -> Iterator[str]: ...
+    def cancel(self) -> None: ...
+    def summary(self) -> str: ...
+
+
+class Seat:
+    """A job, its trace so far, and what the visitor last asked of it."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.text = job.header()
+        self.state = "paused"
+        """paused | running | done | error | gone"""
+        self.asked: str | None = None
+        """pause | stop | drop: what the event that holds the seat shall do after this step."""
+        self.touched = time.monotonic()
+        self._steps = job.steps()
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Hold the seat for one event; False if another holds it or the run is over."""
+        with self._lock:
+            if self.state != "paused":
+                return False
+            self.state, self.asked = "running", None
+            self.touched = time.monotonic()
+            return True
+
+    def ask(self, what: str) -> bool:
+        """Ask the event that holds the seat; False if none does."""
+        with self._lock:
+            if self.state != "running":
+                return False
+            self.asked = what
+            return True
+
+    def advance(self, single: bool = False) -> Iterator[tuple[str, str, str]]:
+        """Yield (trace so far, state, message) until paused, stopped, finished or failed.
+
+        Closing the generator while it runs (the tab was closed) lets the run go.
+        """
+        if not self.take():
+            return
+        try:
+            yield self.text, "running", ""
+            sent = time.monotonic()
+            while self.asked is None:
+                line = next(self._steps, None)
+                if line is None:
+                    self.asked = "end"
+                    break
+                self.text += line
+                if single:
+                    self.asked = "pause"
+                elif time.monotonic() - sent >= PACE:
+                    yield self.text, "running", ""
+                    sent = time.monotonic()
+            if self.asked == "drop":
+                self.free()
+                return
+            if self.asked == "pause":
+                self._settle("paused")
+            else:
+                self._finish()
+            yield self.text, self.state, ""
+        except GeneratorExit:
+            if self.state == "running":
+                self.free()
+            raise
+        except UserError as error:
+            self.free("error")
+            yield self.text, "error", str(error)
+        except Exception:
+            log.exception("a run failed")
+            self.free("error")
+            yield self.text, "error", FAILED
+
+    def stop(self) -> str | None:
+        """End a paused run; its trace with the summary, or None if it was not paused."""
+        if not self.take():
+            return None
+        self._finish()
+        return self.text
+
+    def free(self, state: str = "gone") -> None:
+        """Let the run go, whatever it is doing."""
+        self._settle(state)
+        self._steps = iter(())
+        try:
+            self.job.cancel()
+        except Exception:
+            log.exception("a run could not be cancelled")
+
+    def _finish(self) -> None:
+        self.job.cancel()
+        self.text += self.job.summary()
+        self._steps = iter(())
+        self._settle("done")
+
+    def _settle(self, state: str) -> None:
+        with self._lock:
+            self.state, self.asked = state, None
+            self.touched = time.monotonic()
+
+
+class Seats:
+    """The seats of all visitors: bounded in number, each with a time to live."""
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
+        self._seats: dict[tuple[str, str], Seat] = {}
+        self._lock = threading.Lock()
+
+    def get(self, session: str, tab: str) -> Seat | None:
+        self.sweep()
+        return self._seats.get((session, tab))
+
+    def put(self, session: str, tab: str, seat: Seat) -> Seat:
+        """Give the visitor this seat in place of the last one.
+
+        Raises UserError, and lets the new run go, when every seat is taken by others.
+        """
+        self.leave(session, tab)
+        self.sweep()
+        with self._lock:
+            if len(self._seats) >= self._limits.kept and not self._make_room():
+                seat.free()
+                raise UserError("Too many people are running things here now; try again soon.")
+            self._seats[session, tab] = seat
+        return seat
+
+    def leave(self, session: str, tab: str | None = None) -> None:
+        """Let a visitor's runs go: on one tab, or on all."""
+        with self._lock:
+            keys = [k for k in self._seats if k[0] == session and tab in (None, k[1])]
+            gone = [self._seats.pop(key) for key in keys]
+        for seat in gone:
+            if not seat.ask("drop"):
+                seat.free()
+
+    def sweep(self) -> None:
+        """Let go what nobody came back for."""
+        oldest = time.monotonic() - self._limits.kept_seconds
+        with self._lock:
+            stale = [
+                k for k, s in self._seats.items() if s.state != "running" and s.touched < oldest
+            ]
+            gone = [self._seats.pop(key) for key in stale]
+        for seat in gone:
+            seat.free()
+
+    def _make_room(self) -> bool:
+        """Drop the oldest run that is over; paused and running ones stay."""
+        over = [k for k, s in self._seats.items() if s.state not in ("running", "paused")]
+        if over:
+            self._seats.pop(min(over, key=lambda k: self._seats[k].touched)).free()
+        return bool(over)
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+
+def sweep_forever(seats: Seats, every: float = 60.0) -> None:
+    """Sweep in the background, for a page that nobody visits."""
+
+    def loop() -> None:
+        while True:
+            time.sleep(every)
+            seats.sweep()
+
+    threading.Thread(target=loop, name="sweep", daemon=True).start()

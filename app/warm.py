@@ -1,0 +1,32 @@
+"""Loading models and slow modules in the background, so that the first run need not wait."""
+
+import importlib
+import logging
+import threading
+import time
+
+from app.settings import model_paths
+from engine.run import RunRequest, open_run
+
+log = logging.getLogger("draftscope")
+ready = threading.Event()
+"""Set once the models lie in memory, or could not be loaded (the first run then says why)."""
+
+
+def warm(after: float) -> None:
+    """Begin to load in `after` seconds: a page that is being opened comes first."""
+    threading.Thread(target=_load, args=(after,), name="warm", daemon=True).start()
+
+
+def _load(after: float) -> None:
+    time.sleep(after)
+    try:
+        for drafter in ("chain", "ddtree"):
+            run = open_run(RunRequest("Once", model_paths(), drafter=drafter, max_new_tokens=4))
+            for _ in run.steps():
+                pass
+    except Exception:
+        log.exception("the models could not be loaded ahead of time")
+    finally:
+        ready.set()
+    importlib.import_module("viz.figures")  # brings plotly

@@ -1,0 +1,193 @@
+"""The Watch tab: one run, as it happens."""
+
+import gradio as gr
+
+from app import figures, link, live, traces, words
+from app.controls import FIELDS, RANGES
+from app.menu import drafter_menu, opening, preset_menu, verifier_menu
+from app.parts import (
+    QUICK,
+    SLOW,
+    canvas,
+    emit,
+    engine_event,
+    html,
+    lead,
+    prompt_box,
+    sampling_controls,
+    shown,
+    state_of,
+)
+from app.settings import LIMITS
+
+TAB = "watch"
+
+
+class Watch:
+    """The tab's components; ``wire`` gives them their events."""
+
+    def __init__(self) -> None:
+        self.presets, self.drafters = preset_menu(), drafter_menu()
+        first_name, first = next(iter(self.presets.items()))
+        lead(words.WATCH_LEAD)
+        self.said, self.view = canvas(TAB, opening())
+        with gr.Row(elem_classes="pg-room"):
+            with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
+                self._example(first_name, first)
+                self.prompt = prompt_box("prompt", first["prompt"])
+                self._buttons()
+                self.said.render()
+                self._drafting(first)
+                with gr.Accordion("Sampling and verifier", open=False, elem_id="more"):
+                    self._verifier(first["drafter"])
+                    self.numbers = sampling_controls()
+                self._set_numbers(first)
+            with gr.Column(elem_classes="pg-stage"):
+                self.view.render()
+                self.tools = html(
+                    "DraftscopePage.tools({element: element.querySelector('.pg-mount'), props, "
+                    "trigger, watch, server}); /* events: 'opened' 'link' */",
+                    server_functions=[traces.export_page],
+                    limit=LIMITS.trace_bytes,
+                    examples={key: entry["prompt"] for key, entry in self.presets.items()},
+                    elem_id="tools",
+                )
+                self.figures = figures.Panel("watch-figures")
+
+    def _example(self, name: str, first: dict) -> None:
+        self.preset = gr.Dropdown(
+            [(entry["title"], key) for key, entry in self.presets.items()],
+            value=name,
+            label="Example",
+            elem_id="preset",
+        )
+        self.look_for = html(
+            "DraftscopePage.note({element, props, watch});", value=first["look_for"]
+        )
+
+    def _buttons(self) -> None:
+        with gr.Row(elem_classes="pg-buttons"):
+            self.run = gr.Button("Run", variant="primary", elem_id="run", min_width=60)
+            self.pause = gr.Button("Pause", elem_id="pause", min_width=60)
+            self.step = gr.Button("Step", elem_id="step", min_width=60)
+            self.stop = gr.Button("Stop", elem_id="stop", min_width=60)
+
+    def _drafting(self, first: dict) -> None:
+        self.drafter = gr.Dropdown(
+            [(entry["label"], key) for key, entry in self.drafters.items()],
+            value=first["drafter"],
+            label="Drafter",
+            elem_id="drafter",
+        )
+        self.options = html(
+            "DraftscopePage.options({element: element.querySelector('.pg-mount'), props, watch});",
+            value=first["options"],
+            menu=self.drafters,
+            elem_id="options",
+        )
+
+    def _verifier(self, drafter: str) -> None:
+        self.verifier = gr.Dropdown(
+            _choices(verifier_menu(drafter)),
+            value="",
+            label="Verifier",
+            info="The rule that keeps or refuses drafted tokens.",
+            elem_id="verifier",
+        )
+
+    def _set_numbers(self, first: dict) -> None:
+        for name, component in zip(RANGES, self.numbers, strict=True):
+            component.value = first.get(name, RANGES[name].default)
+
+    @property
+    def fields(self) -> list:
+        """The controls that make a run, in the order of FIELDS."""
+        return [self.prompt, self.drafter, self.options, self.verifier, *self.numbers]
+
+    def wire(self, page: gr.Blocks) -> None:
+        canvas_out = [self.view, self.said]
+        advance = engine_event()
+        runs = [
+            self.run.click(_start, self.fields, canvas_out, **advance),
+            self.step.click(_step, [self.said, *self.fields], canvas_out, **advance),
+            self.said.ask_resume(_resume, None, canvas_out, **advance),
+            self.stop.click(_stop, None, canvas_out, **QUICK),
+            self.tools.opened(_open, None, canvas_out, **SLOW),
+        ]
+        for run in runs:
+            self.figures.follow(run, TAB)
+        self.said.ask_pause(_pause, None, None, **QUICK)
+        choose = [self.drafter, self.options, self.verifier, self.look_for, *self.numbers]
+        self.preset.input(self._choose_preset, self.preset, [self.prompt, *choose], **QUICK)
+        self.drafter.input(_choose_drafter, self.drafter, [self.options, self.verifier], **QUICK)
+        self.tools.link(
+            None, [self.preset, *self.fields], None, js="(...v) => DraftscopePage.link(v)"
+        )
+        page.load(self._read_address, None, [self.preset, self.prompt, *choose], **QUICK)
+
+    def _choose_preset(self, name: str) -> list:
+        chosen = self.presets.get(name)
+        if chosen is None:
+            return [gr.skip()] * (5 + len(RANGES))
+        return [chosen["prompt"], *self._shown(chosen)]
+
+    def _read_address(self, request: gr.Request) -> list:
+        first = next(iter(self.presets.values()))
+        wish = link.read(request.query_params, self.presets, self.drafters, verifier_menu("none"))
+        if not wish:
+            return [gr.skip()] * (6 + len(RANGES))
+        values = {**first, **wish}
+        return [wish.get("preset", gr.skip()), values["prompt"], *self._shown(values)]
+
+    def _shown(self, values: dict) -> list:
+        """Values for drafter, options, verifier, look_for and the numbers."""
+        menu = verifier_menu(values["drafter"])
+        return [
+            values["drafter"],
+            values["options"],
+            gr.Dropdown(choices=_choices(menu), value=values["verifier"]),
+            values["look_for"],
+            *(values.get(name, RANGES[name].default) for name in RANGES),
+        ]
+
+
+def _choices(menu: dict[str, dict]) -> list[tuple[str, str]]:
+    return [(entry["label"], key) for key, entry in menu.items()]
+
+
+def _choose_drafter(key: str):
+    """A drafter brings its own options, and its own word on which rules are exact."""
+    return link.no_options(key), gr.Dropdown(choices=_choices(verifier_menu(key)), value="")
+
+
+def _start(request: gr.Request, *values):
+    yield from emit(live.start(request.session_hash, TAB, live.watch_job, _named(values)))
+
+
+def _step(request: gr.Request, said: str, *values):
+    """One step of the paused run, or the first step of a new one."""
+    session = request.session_hash
+    if state_of(said) == "paused":
+        yield from emit(live.resume(session, TAB, single=True))
+    else:
+        yield from emit(live.start(session, TAB, live.watch_job, _named(values), single=True))
+
+
+def _resume(request: gr.Request):
+    yield from emit(live.resume(request.session_hash, TAB))
+
+
+def _pause(request: gr.Request) -> None:
+    live.ask(request.session_hash, TAB, "pause")
+
+
+def _stop(request: gr.Request):
+    return shown(live.stop(request.session_hash, TAB))
+
+
+def _open(request: gr.Request, event: gr.EventData):
+    return shown(traces.open_trace(request.session_hash, TAB, event._data))
+
+
+def _named(values: tuple) -> dict[str, object]:
+    return dict(zip(FIELDS, values, strict=True))

@@ -1,0 +1,77 @@
+// The page's own script: hands traces to the drawing code and keeps the buttons in step with the run.
+// Text only ever goes in through textContent.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const rooms = {};   // by tab: {view, status, tell, trace}
+
+  const room = (name) => (rooms[name] = rooms[name] || { view: null, status: { state: "idle", message: "" } });
+  P.trace = (name) => (rooms[name] && rooms[name].trace) || "";
+  P.stateOf = (name) => room(name).status.state;
+
+  /** Mount a canvas: kind "watch" or "compare". c: what gr.HTML hands to js_on_load. */
+  P.canvas = function (kind, c) {
+    const r = room(kind);
+    const mount = kind === "watch" ? Draftscope.mountWatch : Draftscope.mountCompare;
+    r.view = mount(c.element, {});
+    const draw = () => {
+      r.trace = c.props.value || "";
+      r.view.feed(r.trace);
+    };
+    c.watch("value", draw);
+    if (c.props.value) draw();
+    r.view.setState(r.status.state, "");
+  };
+
+  /** The line under the buttons: says what goes on, and passes the state on to picture and buttons. */
+  P.status = function (kind, c) {
+    const r = room(kind);
+    const line = Draftscope.el("p", { class: "pg-say", role: "status" });
+    const alarm = Draftscope.el("p", { class: "pg-alarm", role: "alert" });
+    c.element.append(line, alarm);
+    r.trigger = c.trigger;
+    const show = (status) => {
+      r.status = status;
+      const bad = status.state === "error";
+      line.textContent = bad ? "" : status.message;
+      alarm.textContent = bad ? status.message : "";
+      if (r.view) r.view.setState(status.state, "");
+      setTimeout(() => buttons(kind, r.status.state));   // not within the click that caused it: it must still reach the button
+    };
+    r.show = show;
+    c.watch("value", () => { if (c.props.value) show(JSON.parse(c.props.value)); });
+    show(r.status);
+  };
+
+  const IDS = { watch: { run: "run", pause: "pause", step: "step", stop: "stop" },
+    compare: { run: "race", pause: "race-pause", stop: "race-stop" } };
+
+  function buttons(kind, state) {
+    const busy = state === "running", paused = state === "paused";
+    for (const [word, id] of Object.entries(IDS[kind])) {
+      const button = document.getElementById(id);
+      if (!button) continue;
+      button.disabled = { run: busy, pause: !(busy || paused), step: busy, stop: !(busy || paused) }[word];
+      if (word === "pause") label(button, paused ? "Resume" : "Pause");
+    }
+  }
+
+  function label(button, words) {
+    const text = Array.from(button.childNodes).find((n) => n.nodeType === Node.TEXT_NODE && n.nodeValue.trim());
+    if (text && text.nodeValue.trim() !== words) text.nodeValue = words;
+  }
+
+  // A run begins, on the page, with the click: the server's word follows. Pause and Resume are one button with two
+  // meanings; which one it is was what the reader saw at the click.
+  document.addEventListener("click", function (event) {
+    const button = event.target.closest && event.target.closest("button");
+    for (const [kind, ids] of Object.entries(IDS)) {
+      const r = rooms[kind];
+      if (!button || !r || !r.trigger || button.disabled) continue;
+      if (button.id === ids.run || button.id === ids.step) r.show({ ...r.status, state: "running", message: "" });
+      if (button.id !== ids.pause) continue;
+      if (r.status.state === "running") r.trigger("ask_pause");
+      else if (r.status.state === "paused") { r.show({ state: "running", message: "" }); r.trigger("ask_resume"); }
+    }
+  }, true);
+})();

@@ -1,0 +1,31 @@
+// Words with an explanation on hover and on focus; Escape closes it.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+
+  /** parts: strings and [word, explanation] pairs, in reading order. */
+  P.terms = function (element, parts) {
+    const { el } = Draftscope;
+    const line = el("p", { class: "pg-lead" });
+    for (const part of parts) {
+      if (typeof part === "string") { line.append(part); continue; }
+      const id = Draftscope.freshId("term");
+      const tip = el("span", { class: "pg-tip", role: "tooltip", id, text: part[1] });
+      const word = el("button", { type: "button", class: "pg-term", "aria-describedby": id, text: part[0] });
+      const holder = el("span", { class: "pg-term-holder" }, word, tip);
+      const place = () => {
+        holder.classList.remove("pg-quiet");
+        tip.style.setProperty("--pg-shift", "0px");
+        const box = tip.getBoundingClientRect();
+        const wide = document.documentElement.clientWidth;
+        const shift = Math.min(0, wide - 12 - box.right) + Math.max(0, 12 - box.left);
+        tip.style.setProperty("--pg-shift", `${shift}px`);
+      };
+      holder.addEventListener("pointerenter", place);
+      word.addEventListener("focus", place);
+      holder.addEventListener("keydown", (e) => { if (e.key === "Escape") holder.classList.add("pg-quiet"); });
+      line.append(holder);
+    }
+    element.append(line);
+  };
+})();
