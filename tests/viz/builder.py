@@ -8,10 +8,11 @@ import json
 import random
 from dataclasses import dataclass, field
 
-WORDS = (
-    " the| cat| dog| sat| on| a| mat| and| saw| little| bird| red| house| ran| to| her| old|.|,|\n"
-    "| was| said| big| happy| tree| sun| day| once| upon| time"
-).split("|")
+TALE = (
+    "the cat dog sat on a mat and saw little bird red house ran to her old was said big happy sun"
+)
+WORDS = [*(f" {word}" for word in TALE.split()), ".", ",", "\n"]
+KINDS = {"one_hot": "one_hot", "iid": "iid", "chain": "iid"}
 SPLIT_SMILE = ["⟨f0⟩⟨9f⟩", "⟨98⟩", "⟨80⟩"]
 
 
@@ -35,10 +36,8 @@ class Toy:
     cut: int = 6
     """Tokens that survive truncation; the others show probability 0."""
 
-    def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
-
     def lines(self) -> list[dict]:
+        self.random = random.Random(self.seed)
         prompt = self.pieces or self.prompt.split(" ")
         run = {
             "kind": "run",
@@ -50,7 +49,11 @@ class Toy:
                 "dtype": "float32",
                 "device": "cpu",
             },
-            "drafter": {"key": self.key, "family": self._family(), "options": {"depth": self.depth}},
+            "drafter": {
+                "key": self.key,
+                "family": self._family(),
+                "options": {"depth": self.depth},
+            },
             "verifier": {"key": self._verifier(), "lossless": True, "options": {}},
             "sampling": {
                 "temperature": 0.0 if self.rule == "greedy" else self.temperature,
@@ -181,14 +184,18 @@ class Toy:
             kept = None
             for node in draws.get(place, []):
                 token = tokens[node]
-                kind = "one_hot" if self.style in ("one_hot", "chain1") else (
-                    "iid" if self.style in ("iid", "chain") else "without_replacement"
-                )
+                kind = KINDS.get(self.style, "without_replacement")
                 share = 1.0 if kind == "one_hot" or q[token] <= 0 else q[token]
                 accept, coin = min(1.0, p[token] / share), self.random.random()
                 judgements.append(
-                    {"node": node, "rule": kind, "p": p[token], "q": share,
-                     "accept": accept, "coin": coin}
+                    {
+                        "node": node,
+                        "rule": kind,
+                        "p": p[token],
+                        "q": share,
+                        "accept": accept,
+                        "coin": coin,
+                    }
                 )
                 if coin < accept:
                     kept = node
@@ -223,8 +230,14 @@ class Toy:
                 hit = tokens[node] == wanted
                 shown = float(hit) if self.rule == "greedy" else p[tokens[node]]
                 judgements.append(
-                    {"node": node, "rule": self.rule, "p": shown, "q": None,
-                     "accept": float(hit), "coin": None}
+                    {
+                        "node": node,
+                        "rule": self.rule,
+                        "p": shown,
+                        "q": None,
+                        "accept": float(hit),
+                        "coin": None,
+                    }
                 )
                 match = node if hit else match
             if match is None:
@@ -243,9 +256,12 @@ class Toy:
             accepted = [i for i, s in enumerate(nodes["status"]) if s == "accepted"]
             histogram += [0] * (len(accepted) + 1 - len(histogram))
             histogram[len(accepted)] += 1
-            row = lambda d: rows.setdefault(  # noqa: E731
-                d, {"depth": d, "reached": 0, "judged": 0, "accepted": 0}
-            )
+
+            def row(depth: int) -> dict:
+                return rows.setdefault(
+                    depth, {"depth": depth, "reached": 0, "judged": 0, "accepted": 0}
+                )
+
             for place in (entry["node"] for entry in step["distributions"]):
                 if place in nodes["parent"]:
                     row(1 if place < 0 else nodes["depth"][place] + 1)["reached"] += 1

@@ -23,7 +23,7 @@
     const panels = D.panels(model, glossary, { ids: false, timeline: (box) => D.raceLine(box, { onTime }), onSeek: (step) => onTime(model.steps[step].view.start + model.steps[step].view.total) });
     const rule = D.el("span", { class: "ds-lane-rule" }), numbers = D.el("span", { class: "ds-lane-numbers" });
     const element = D.el("article", { class: "ds-card ds-lane", "data-lane": name, "aria-label": `Lane ${D.visible(name)}` },
-      D.el("header", { class: "ds-lane-head" }, D.el("h3", { class: "ds-lane-name", text: D.visible(name) }), rule, numbers),
+      D.el("header", { class: "ds-lane-head" }, D.el("strong", { class: "ds-lane-name", text: D.visible(name) }), rule, numbers),
       panels.timeline,
       D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)));
     let told = null, taken = 0, drawn = -2;

@@ -13,7 +13,7 @@
     const tree = D.el("div", D.panelName(options.ids, "tree"));
     const text = D.el("div", D.panelName(options.ids, "text"));
     const timeline = D.el("div", D.panelName(options.ids, "timeline"));
-    const inspector = D.el("div", { ...D.panelName(options.ids, "inspector"), role: "region", "aria-label": "Chosen token" });
+    const inspector = D.el("div", { ...D.panelName(options.ids, "inspector"), role: "group", "aria-label": "Chosen token" });
     tree.setAttribute("data-state", "idle");
 
     const treeStage = D.svg("g", {}), icicleStage = D.svg("g", { display: "none" });

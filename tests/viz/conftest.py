@@ -1,0 +1,89 @@
+"""One browser for all drawing tests, and pages that complain about requests, dialogs and errors."""
+
+import shutil
+
+import pytest
+
+from viz.bundle import bundle_css, bundle_js
+from viz.export import page as exported
+
+FLAGS = ["--no-sandbox", "--disable-background-networking"]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    found = next((shutil.which(name) for name in NAMES if shutil.which(name)), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A page and everything about it that must not happen."""
+
+    def __init__(self, page) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("dialog", lambda dialog: (self.errors.append("dialog"), dialog.dismiss()))
+        page.on("console", self._console)
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def _console(self, message) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
+    def check(self) -> None:
+        assert self.errors == []
+        assert [url for url in self.requests if not url.startswith("file:")] == []
+
+
+@pytest.fixture
+def watched(browser):
+    """watched(**context options): a fresh page; checked when the test is over."""
+    opened = []
+
+    def make(**options) -> Watched:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        opened.append((context, Watched(context.new_page())))
+        return opened[-1][1]
+
+    yield make
+    for context, seen in opened:
+        context.close()
+        seen.check()
+
+
+@pytest.fixture
+def replay(watched, tmp_path):
+    """replay(ndjson): the exported page, opened from its file and standing still at step 0."""
+
+    def open_(text: str, title: str = "Draftscope", still: bool = True, **options):
+        file = tmp_path / "out.html"
+        file.write_text(exported(text, title), "utf-8")
+        page = watched(**options).page
+        page.goto(file.as_uri())
+        if still:
+            page.evaluate("view.pause(); view.goto(0)")
+        return page
+
+    return open_
+
+
+@pytest.fixture(scope="module")
+def script(browser):
+    """A page that holds the drawing code and nothing else, for tests of its functions."""
+    page = browser.new_page()
+    page.set_content(
+        "<!DOCTYPE html><html lang='en'><head><title>t</title></head><body></body></html>"
+    )
+    page.add_style_tag(content=bundle_css())
+    page.add_script_tag(content=bundle_js())
+    yield page
+    page.close()

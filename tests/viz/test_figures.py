@@ -1,0 +1,79 @@
+"""Figures and the mean tree, from traces of every style."""
+
+import json
+from xml.etree import ElementTree
+
+import networkx as nx
+import pytest
+
+from engine.trace import read_trace
+from tests.viz.builder import Toy
+from tests.viz.hostile import HOSTILE
+from viz.figures import acceptance_by_depth, race_figures, run_figures
+from viz.look import written
+from viz.mean_tree import mean_tree, mean_tree_figure, slot_name, write_graphml
+
+STYLES = ("tree", "chain", "iid", "one_hot", "none")
+
+
+def trace(**settings):
+    return read_trace(Toy(**settings).ndjson())
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_can_be_drawn(style):
+    figures = run_figures(trace(style=style))
+    assert len(figures) == (2 if style == "none" else 5)
+    for figure in figures:
+        json.dumps(figure.to_plotly_json(), default=list)
+
+
+def test_races_overlay_their_histograms():
+    traces = {style: trace(style=style) for style in STYLES}
+    speed, histograms = race_figures(traces)
+    assert len(histograms.data) == 5 and histograms.layout.barmode == "overlay"
+    assert list(speed.data[0].text)[-1] == "1.00×"
+    for bar in histograms.data:
+        assert sum(bar.y) == pytest.approx(1)
+
+
+def test_expected_curve_is_geometric():
+    one = trace(style="chain", depth=5, steps=40)
+    curve = acceptance_by_depth(one).data[-1]
+    rate = one.summary["acceptance_rate"]
+    assert list(curve.y) == pytest.approx([rate ** (d + 1) for d in range(len(curve.y))])
+
+
+def test_no_hover_text_is_markup():
+    one = trace(words=list(HOSTILE), steps=40, cut=25, key="<b>key</b>")
+    shown = []
+    for figure in [*run_figures(one), *race_figures({"<img src=x onerror=alert(1)>": one})]:
+        for data in figure.data:
+            shown += [str(text).replace("<br>", " ") for text in data.hovertext or []]
+            shown += [str(data.name or "")] + [
+                str(x) for x in (data.x if data.x is not None else [])
+            ]
+    assert shown
+    for text in shown:
+        assert "<" not in text.replace("<extra></extra>", "") and "%{" not in text
+    assert all("<" not in written(text) and '"' not in written(text) for text in HOSTILE)
+
+
+def test_the_mean_tree_counts_every_slot(tmp_path):
+    one = trace(style="tree", steps=15)
+    graph = mean_tree(one)
+    assert nx.is_arborescence(graph)
+    nodes = sum(len(step["nodes"]["token"]) for step in one.steps)
+    assert sum(d["drafted"] for s, d in graph.nodes(data=True) if s) == nodes
+    kept = sum(step["nodes"]["status"].count("accepted") for step in one.steps)
+    assert sum(d["kept"] for s, d in graph.nodes(data=True) if s) == kept
+    for slot, data in graph.nodes(data=True):
+        assert (
+            data["kept"] <= data["judged"] <= data["reached"] <= data["drafted"] <= 15 or not slot
+        )
+    file = tmp_path / "mean.graphml"
+    write_graphml(graph, file)
+    ElementTree.parse(file)
+    again = nx.read_graphml(file)
+    assert set(again.nodes) == {slot_name(slot) for slot in graph.nodes}
+    assert len(mean_tree_figure(graph).data[1].x) == len(graph)

@@ -1,0 +1,184 @@
+"""The exported page in a real browser: replays, scrubs, explains, asks nobody for anything."""
+
+import json
+
+import pytest
+
+from tests.viz.builder import Toy
+from tests.viz.hostile import HOSTILE
+
+STYLES = [
+    Toy(style="tree"),
+    Toy(style="chain"),
+    Toy(style="iid", width=5),
+    Toy(style="one_hot", depth=5),
+    Toy(style="none"),
+    Toy(rule="greedy"),
+    Toy(rule="sampler_match"),
+]
+
+
+def lines(toy: Toy) -> tuple[dict, list[dict], dict]:
+    run, *steps, summary = (json.loads(line) for line in toy.ndjson().splitlines())
+    return run, steps, summary
+
+
+@pytest.mark.parametrize("toy", STYLES, ids=lambda toy: f"{toy.style}-{toy.rule}")
+def test_every_step_is_drawn_as_the_trace_says(replay, toy):
+    text = toy.ndjson()
+    _, *steps, summary = (json.loads(line) for line in text.splitlines())
+    page = replay(text)
+    written = []
+    for step in steps[:5]:
+        page.evaluate(f"view.goto({step['index']})")
+        drawn = page.evaluate(
+            """[...document.querySelectorAll('#tree svg g[data-node]')].map(
+                g => [Number(g.dataset.node), g.dataset.status, g.dataset.tokenText])"""
+        )
+        nodes = step["nodes"]
+        assert sorted(drawn) == [
+            [i, s, t] for i, (s, t) in enumerate(zip(nodes["status"], nodes["piece"], strict=True))
+        ]
+        written += step["output"]["pieces"]
+        strip = page.evaluate(
+            "[...document.querySelectorAll('#text [data-index]')].map(s => s.textContent)"
+        )
+        assert strip == written
+        assert (
+            page.locator("#tree [data-final]").get_attribute("data-final")
+            == (step["output"]["final"])
+        )
+        assert page.locator("#inspector .ds-sentence").inner_text()
+    assert page.locator("#timeline [data-step]").count() == summary["steps"]
+    assert page.locator("#tree").get_attribute("data-state") == "done"
+
+
+def test_keys_and_drag_scrub_and_space_plays(replay):
+    page = replay(Toy(steps=20).ndjson())
+    for key, step in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1)):
+        page.keyboard.press(key)
+        assert page.evaluate("view.step") == step
+    page.locator("#timeline").focus()
+    page.keyboard.press("End")
+    assert page.evaluate("view.step") == 19
+    page.keyboard.press("Home")
+    assert page.locator("#timeline").get_attribute("aria-valuenow") == "1"
+    page.locator("#timeline [data-step='7']").click()
+    assert page.evaluate("view.step") == 7
+    box = page.locator("#timeline svg").bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50, steps=4)
+    page.mouse.up()
+    assert 8 <= page.evaluate("view.step") <= 13
+    page.evaluate("view.goto(3); view.setPace('real')")
+    page.keyboard.press("Space")
+    page.wait_for_function("view.step === 19")
+
+
+def test_a_click_on_a_node_says_why(replay):
+    toy = Toy(steps=8)
+    _, steps, _ = lines(toy)
+    page = replay(Toy(steps=8).ndjson())
+    for step in steps[:4]:
+        page.evaluate(f"view.goto({step['index']})")
+        for node, status in enumerate(step["nodes"]["status"][:6]):
+            page.locator(f"#tree g[data-node='{node}']").click()
+            shown = page.locator("#inspector").inner_text()
+            assert status in shown
+            sentence = page.locator("#inspector .ds-sentence").inner_text()
+            assert sentence.endswith(".") and len(sentence) > 30
+            if status != "ignored":
+                assert status in sentence and "coin" in sentence or "sure to be kept" in sentence
+
+
+def test_text_links_back_to_its_step_and_node(replay):
+    page = replay(Toy(steps=10).ndjson())
+    page.evaluate("view.goto(9)")
+    page.locator("#text [data-index='4']").click()
+    step = page.evaluate("view.step")
+    first = page.evaluate(f"view.model.steps[{step}].view.firstIndex")
+    assert first <= 4
+    selected = page.locator("#tree [data-selected]")
+    assert selected.get_attribute("data-status") in ("accepted", "bonus", "recovered")
+    page.locator("#text [data-index='4']").hover()
+    assert page.locator("#text [data-hover]").get_attribute("data-index") == "4"
+    assert page.locator("#tree [data-hover]").count() == 1
+
+
+def test_a_finished_trace_plays_by_itself_and_stands_still_where_that_is_wished(replay):
+    moving = replay(Toy(steps=4).ndjson(), still=False)
+    moving.evaluate("view.setPace('brisk')")
+    moving.wait_for_function("view.step === 3")
+    still = replay(Toy(steps=4).ndjson(), still=False, reduced_motion="reduce")
+    assert still.evaluate("view.step") == 3
+
+
+def test_icicle_and_zoom(replay):
+    page = replay(Toy(steps=4, budget=14).ndjson())
+    count = page.locator("#tree g[data-node]").count()
+    page.get_by_role("button", name="Larger").click()
+    page.get_by_role("button", name="Whole tree").click()
+    page.get_by_role("button", name="Icicle").click()
+    assert page.locator("#tree g.ds-cell[data-node]").count() == count
+    page.locator("#tree g.ds-cell[data-node='0']").click()
+    assert page.locator("#tree [data-selected]").get_attribute("data-node") == "0"
+    page.get_by_role("button", name="by q").click()
+    page.get_by_role("button", name="Tree", exact=True).click()
+    assert page.locator("#tree g.ds-cell").first.is_hidden()
+
+
+def test_it_asks_nobody_and_fits_a_phone(watched, tmp_path):
+    from viz.export import page as exported
+
+    file = tmp_path / "out.html"
+    file.write_text(exported(Toy(steps=6, budget=30).ndjson()), "utf-8")
+    seen = watched()
+    seen.page.set_viewport_size({"width": 390, "height": 800})
+    seen.page.goto(file.as_uri())
+    seen.page.wait_for_selector("#tree g[data-node]")
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
+    assert seen.requests == [file.as_uri()]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(replay, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = replay(Toy(steps=10, budget=20).ndjson(), color_scheme=scheme)
+    page.evaluate("view.goto(6)")
+    for mode in ("Tree", "Icicle"):
+        page.get_by_role("button", name=mode, exact=True).click()
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+
+
+def test_hostile_strings_stay_text(replay):
+    toy = Toy(
+        steps=30,
+        words=list(HOSTILE),
+        prompt=" ".join(HOSTILE),
+        pieces=list(HOSTILE),
+        key="<b onclick=alert(1)>key</b>",
+        cut=20,
+        seed=3,
+    )
+    text = toy.ndjson()
+    page = replay(text, title="</title><script>alert(1)</script>")
+    allowed = page.evaluate("[...new Set([...document.querySelectorAll('*')].map(e => e.tagName))]")
+    seen = set()
+    for step in range(30):
+        page.evaluate(f"view.goto({step})")
+        seen |= set(
+            page.evaluate(
+                "[...document.querySelectorAll('[data-token-text]')].map(e => e.dataset.tokenText)"
+            )
+        )
+        for node in ("0", "1", "-1", "'final'"):
+            page.evaluate(f"view.select({node})")
+    assert len(seen & set(HOSTILE)) >= 30
+    tags = page.evaluate("[...new Set([...document.querySelectorAll('*')].map(e => e.tagName))]")
+    assert set(tags) - set(allowed) <= {"circle", "s", "S"}
+    assert page.locator("iframe, img, b, i, a, [onerror], [onload], [onmouseover]").count() == 0
+    assert page.locator(".ds-prompt").inner_text().startswith("<img src=x onerror=alert(1)>")
+    assert page.title() == "</title><script>alert(1)</script>"

@@ -1,0 +1,272 @@
+"""The drawing code's own functions, called in the browser."""
+
+import json
+import re
+import shutil
+import subprocess
+from itertools import pairwise
+
+import pytest
+
+from tests.viz.builder import Toy
+from viz.bundle import SCRIPTS, STYLES, WEB
+
+LAYOUT = """
+(parents) => {
+  const children = new Map([[-1, []]]), heights = parents.map((_, i) => 14 + (i * 7) % 17);
+  heights.root = 28;
+  parents.forEach((p, i) => { if (!children.has(p)) children.set(p, []); children.get(p).push(i); });
+  return {...Draftscope.layout(children, heights, 5), heights};
+}
+"""
+
+
+def random_parents(count: int, seed: int) -> list[int]:
+    import random
+
+    draw = random.Random(seed)
+    return [draw.randrange(-1, i) for i in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_layout_neither_overlaps_nor_leaves_a_parent_off_centre(script, seed):
+    parents = random_parents(20 + 30 * seed, seed)
+    place = script.evaluate(LAYOUT, parents)
+    y, heights = place["y"], place["heights"]
+    depth = []
+    for parent in parents:
+        depth.append(1 if parent < 0 else depth[parent] + 1)
+    for level in set(depth):
+        row = sorted((i for i in range(len(y)) if depth[i] == level), key=lambda i: y[i])
+        for above, below in pairwise(row):
+            assert y[below] - y[above] >= (heights[above] + heights[below]) / 2 + 5 - 1e-6
+    for parent in {*parents}:
+        below = [i for i, p in enumerate(parents) if p == parent]
+        middle = (y[below[0]] + y[below[-1]]) / 2
+        assert middle == pytest.approx(0 if parent < 0 else y[parent])
+
+
+def test_layout_keeps_order_and_root_while_the_tree_grows(script):
+    parents = random_parents(40, 5)
+    before = script.evaluate(LAYOUT, parents[:20])["y"]
+    after = script.evaluate(LAYOUT, parents)["y"]
+    assert script.evaluate(LAYOUT, parents)["y"] == after
+    for i in range(20):
+        for j in range(20):
+            same_parent = parents[i] == parents[j]
+            if same_parent and before[i] < before[j]:
+                assert after[i] < after[j]
+
+
+def test_nodes_of_a_chain_keep_their_places_from_step_to_step(script):
+    places = script.evaluate(
+        """(text) => {
+          const host = document.createElement('div'); document.body.append(host);
+          const view = Draftscope.mountWatch(host, {ids: false, autoplay: false, keys: false});
+          view.feed(text);
+          const read = () => [...host.querySelectorAll('[data-node]')].map(g => g.getAttribute('transform'));
+          view.goto(5); const one = read(); view.goto(6); const two = read(); view.goto(5);
+          const out = [one, read(), two]; view.destroy(); host.remove(); return out; }""",
+        Toy(style="chain", depth=4).ndjson(),
+    )
+    assert places[0] == places[1]
+
+
+def test_reader_takes_any_cut_and_starts_again_on_another_run(script):
+    text, other = Toy(steps=3).ndjson(), Toy(steps=2, seed=9).ndjson()
+    counted = script.evaluate(
+        """([text, other]) => {
+          const model = Draftscope.traceModel(), seen = [];
+          for (let end = 0; end <= text.length; end += 97) { model.feed(text.slice(0, end)); model.feed(text.slice(0, end)); }
+          model.feed(text);
+          seen.push(model.steps.length, Boolean(model.summary), model.trouble, model.feed(text).added);
+          const swapped = model.feed(other);
+          seen.push(swapped.reset, model.steps.length);
+          model.feed('{"kind":"run"\\nnonsense\\n');
+          seen.push(Boolean(model.trouble));
+          return seen; }""",
+        [text, other],
+    )
+    assert counted == [3, True, None, 0, True, 2, True]
+
+
+def test_split_characters_are_mended(script):
+    mend = "pieces => Draftscope.mend(pieces)"
+    assert script.evaluate(mend, ["a", "⟨f0⟩⟨9f⟩", "⟨98⟩", "⟨80⟩", "b"]) == ["a", "", "", "😀", "b"]
+    assert script.evaluate(mend, ["x⟨e2⟩", "⟨82⟩⟨ac⟩y"]) == ["x", "€y"]
+    assert script.evaluate(mend, ["⟨e2⟩⟨82⟩", "⟨ac⟩⟨e2⟩", "⟨82⟩⟨ac⟩"]) == [
+        "",
+        "€⟨e2⟩",
+        "⟨82⟩⟨ac⟩",
+    ] or (script.evaluate(mend, ["⟨e2⟩⟨82⟩", "⟨ac⟩⟨e2⟩", "⟨82⟩⟨ac⟩"]) == ["", "€", "€"])
+    assert script.evaluate(mend, ["⟨e2⟩", "plain"]) == ["⟨e2⟩", "plain"]
+
+
+def step_of(nodes: list[dict], judgements: list[dict], output: dict, distributions=()) -> dict:
+    """A step from a short description; node: token, parent, status and maybe p and q."""
+    depth: list[int] = []
+    for node in nodes:
+        depth.append(1 if node["parent"] < 0 else depth[node["parent"]] + 1)
+    return {
+        "kind": "step",
+        "index": 0,
+        "position": 1,
+        "nodes": {
+            "token": list(range(len(nodes))),
+            "piece": [node["piece"] for node in nodes],
+            "parent": [node["parent"] for node in nodes],
+            "depth": depth,
+            "q": [node.get("q") for node in nodes],
+            "p": [node.get("p", 0.1) for node in nodes],
+            "status": [node["status"] for node in nodes],
+            "source": [None] * len(nodes),
+        },
+        "judgements": judgements,
+        "output": output,
+        "distributions": list(distributions),
+        "milliseconds": {"draft": 1, "verify": 1, "judge": 1, "commit": 1},
+        "drafter": {},
+    }
+
+
+def why(script, step: dict, node) -> str:
+    return script.evaluate(
+        "([s, n]) => Draftscope.sentence(Draftscope.enrich(s, 0), n)", [step, node]
+    )
+
+
+def one(piece="dog", status="rejected", **more) -> dict:
+    return {"piece": piece, "parent": -1, "status": status, **more}
+
+
+def weigh(rule, p, q, accept, coin, node=0) -> dict:
+    return {"node": node, "rule": rule, "p": p, "q": q, "accept": accept, "coin": coin}
+
+
+CAT = {"tokens": [7], "pieces": ["cat"], "final": "recovered"}
+DOG_KEPT = {"tokens": [0, 7], "pieces": ["dog", "cat"], "final": "bonus"}
+
+
+def test_sentence_of_a_refusal_by_coin(script):
+    step = step_of([one()], [weigh("iid", 0.22, 0.41, 0.54, 0.61)], CAT)
+    assert why(script, step, 0) == (
+        "q gave ‘dog’ 0.41, p only 0.22, so it was kept with probability 0.54; the coin fell at "
+        "0.61: rejected. The token was drawn anew from what p has more than q: ‘cat’."
+    )
+    assert why(script, step, "final") == (
+        "‘dog’ was refused here, so the token was drawn anew from what p has more than q: ‘cat’."
+    )
+
+
+def test_sentence_of_a_token_that_was_kept(script):
+    lucky = step_of([one(status="accepted")], [weigh("iid", 0.2, 0.4, 0.5, 0.31)], DOG_KEPT)
+    assert why(script, lucky, 0) == (
+        "q gave ‘dog’ 0.40, p only 0.20, so it was kept with probability 0.50; the coin fell at "
+        "0.31: accepted."
+    )
+    sure = step_of([one(status="accepted")], [weigh("iid", 0.5, 0.4, 1, 0.9)], DOG_KEPT)
+    assert why(script, sure, 0) == (
+        "q gave ‘dog’ 0.40 and p even more, 0.50, so it was sure to be kept: accepted."
+    )
+    assert "free of charge" in why(script, sure, "final")
+
+
+def test_sentence_of_a_one_hot_proposal(script):
+    step = step_of([one()], [weigh("one_hot", 0.22, 1, 0.22, 0.61)], CAT)
+    assert why(script, step, 0) == (
+        "‘dog’ was put forward without odds; p gave it 0.22, so it was kept with probability "
+        "0.22; the coin fell at 0.61: rejected. The token was drawn anew from p without the "
+        "refused: ‘cat’."
+    )
+
+
+@pytest.mark.parametrize("rule", ["greedy", "sampler_match"])
+def test_sentence_where_the_target_names_its_token(script, rule):
+    top = [{"node": -1, "p": [[7, "cat", 0.62], [0, "dog", 0.21]], "q": [], "residual": []}]
+    step = step_of([one(p=0.21)], [weigh(rule, 0.0, None, 0, None)], CAT, top)
+    said = why(script, step, 0)
+    start = "p’s favourite here was" if rule == "greedy" else "The target drew from p for itself"
+    assert said.startswith(start)
+    assert "‘cat’ (p 0.62)" in said and "not ‘dog’ (p 0.21)" in said and said.endswith("rejected.")
+    kept = step_of([one(status="accepted")], [weigh(rule, 1.0, None, 1, None)], DOG_KEPT)
+    assert why(script, kept, 0).endswith("accepted.")
+
+
+def test_sentences_of_ignored_tokens(script):
+    nodes = [
+        one("dog", "rejected"),
+        {"piece": "ran", "parent": 0, "status": "ignored"},
+        {"piece": "far", "parent": 1, "status": "ignored"},
+        one("cat", "accepted"),
+        one("cow", "ignored"),
+    ]
+    judged = [weigh("iid", 0.1, 0.4, 0.25, 0.6), weigh("iid", 0.4, 0.3, 1, 0.2, node=3)]
+    output = {"tokens": [3, 9], "pieces": ["cat", "sat"], "final": "bonus"}
+    step = step_of(nodes, judged, output)
+    assert "below ‘dog’, which was refused, so" in why(script, step, 1)
+    assert "below ‘dog’, which was refused further up" in why(script, step, 2)
+    assert "‘cat’ had already been accepted" in why(script, step, 4)
+    assert "After 1 refusal here, q gave ‘cat’" in why(script, step, 3)
+    ended = step_of(
+        [one("end", "accepted"), {"piece": "more", "parent": 0, "status": "ignored"}],
+        [weigh("iid", 0.9, 0.4, 1, 0.2)],
+        {"tokens": [0], "pieces": ["end"], "final": "none"},
+    )
+    assert "already at its end" in why(script, ended, 1)
+
+
+def test_sentence_of_a_token_drawn_twice(script):
+    twice = [weigh("iid", 0.1, 0.4, 0.25, 0.6), weigh("iid", 0.0, 0.4, 0.0, 0.3)]
+    said = why(script, step_of([one()], twice, CAT), 0)
+    assert said.startswith("It was drawn 2 times and judged each time. First time: ")
+    assert "Second time: After 1 refusal here" in said
+
+
+def test_sentence_of_a_step_without_a_draft(script):
+    step = step_of([], [], {"tokens": [7], "pieces": ["cat"], "final": "bonus"})
+    assert why(script, step, "final").startswith("Nothing was drafted in this step")
+    assert why(script, step, -1).startswith("The last token of the text so far.")
+
+
+def test_every_word_of_the_glossary_is_one_line(script):
+    words = script.evaluate("Draftscope.GLOSSARY")
+    assert {"accepted", "rejected", "ignored", "recovered", "bonus", "root", "p", "q"} <= set(words)
+    assert all(0 < len(line) < 140 and "\n" not in line for line in words.values())
+
+
+def test_scripts_are_small_and_make_no_html():
+    forbidden = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+    )
+    for name in SCRIPTS:
+        source = (WEB / name).read_text("utf-8")
+        assert not forbidden.search(source), name
+        assert len(source.splitlines()) < 300, name
+        assert "</script" not in source.lower()
+    assert {file.name for file in WEB.iterdir()} == {*SCRIPTS, *STYLES}
+    assert not re.search(
+        r"https?://(?!www\.w3\.org/2000/svg)",
+        "".join((WEB / name).read_text("utf-8") for name in (*SCRIPTS, *STYLES)),
+    )
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="no node to check the syntax with")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_syntax(name):
+    subprocess.run(["node", "--check", str(WEB / name)], check=True)
+
+
+def test_compare_says_whether_the_texts_agree(script):
+    same = Toy(style="chain", rule="greedy").ndjson()
+    compare = """(texts) => {
+      const lanes = texts.map((t, i) => { const m = Draftscope.traceModel(); m.feed(t); return ['lane' + i, m]; });
+      return Draftscope.compareTexts(lanes); }"""
+    assert script.evaluate(compare, [same, same])["alike"] is True
+    other = [json.loads(line) for line in same.splitlines()]
+    other[3]["output"]["tokens"][0] += 1
+    changed = "".join(json.dumps(line) + "\n" for line in other)
+    verdict = script.evaluate(compare, [same, changed])
+    first = sum(len(line["output"]["tokens"]) for line in other[1:3])
+    assert verdict["alike"] is False and verdict["index"] == first
+    sampled = Toy(style="chain").ndjson()
+    assert script.evaluate(compare, [sampled, sampled])["alike"] is None

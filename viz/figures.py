@@ -1,0 +1,192 @@
+"""Plotly figures of finished runs."""
+
+import html
+from collections.abc import Mapping
+
+import plotly.graph_objects as go
+
+from engine.trace import Trace
+from viz.look import COLOURS, LANES, SYMBOLS, figure, written
+
+STAGES = ("prefill", "draft", "verify", "judge", "commit")
+
+
+def run_figures(trace: Trace) -> list[go.Figure]:
+    """Everything worth showing of one run. What does not apply to its drafter is left out."""
+    from viz.mean_tree import mean_tree, mean_tree_figure
+
+    drawn = [accepted_histogram(trace)]
+    if trace.summary["acceptance_by_depth"]:
+        drawn += [acceptance_by_depth(trace), p_against_q(trace)]
+    drawn.append(where_time_went(trace))
+    if trace.summary["acceptance_by_depth"]:
+        drawn.append(mean_tree_figure(mean_tree(trace)))
+    return drawn
+
+
+def race_figures(traces: Mapping[str, Trace]) -> list[go.Figure]:
+    """Figures of several runs, by lane name."""
+    return [speed(traces), overlaid_histograms(traces)]
+
+
+def accepted_histogram(trace: Trace) -> go.Figure:
+    """In how many steps 0, 1, 2, … drafted tokens were accepted."""
+    counts = trace.summary["accepted_histogram"]
+    mean = trace.summary["mean_accepted"]
+    drawn = figure("Drafted tokens accepted in a step", "accepted", "steps")
+    drawn.add_bar(
+        x=list(range(len(counts))),
+        y=counts,
+        marker_color=COLOURS["accepted"],
+        hovertemplate="%{x} accepted: %{y} steps<extra></extra>",
+    )
+    drawn.update_xaxes(dtick=1)
+    if trace.steps:
+        _note(drawn, f"{mean:.2f} tokens a step, the target’s own included")
+    return drawn
+
+
+def acceptance_by_depth(trace: Trace) -> go.Figure:
+    """How far drafts survive, beside what one constant rate of acceptance would give.
+
+    With rate a at every depth, a share a**d of the steps keeps depth d (Leviathan et al. 2023).
+    """
+    rows = trace.summary["acceptance_by_depth"]
+    rate = trace.summary["acceptance_rate"]
+    depths = [row["depth"] for row in rows]
+    begun = max((row["reached"] for row in rows), default=0)
+    drawn = figure("How deep drafts are kept", "depth in the draft", "share of steps")
+    drawn.add_bar(
+        name="kept to this depth",
+        x=depths,
+        y=[_share(row["accepted"], begun) for row in rows],
+        marker_color=COLOURS["accepted"],
+        customdata=[[row["accepted"], row["reached"], row["judged"]] for row in rows],
+        hovertemplate="depth %{x}: %{customdata[0]} kept, reached %{customdata[1]} times, "
+        "%{customdata[2]} tokens judged<extra></extra>",
+    )
+    drawn.add_scatter(
+        name="kept where it was reached",
+        x=depths,
+        y=[_share(row["accepted"], row["reached"]) for row in rows],
+        mode="markers",
+        marker={"symbol": "diamond-open", "size": 10, "color": COLOURS["recovered"]},
+        hovertemplate="depth %{x}: %{y:.2f} where reached<extra></extra>",
+    )
+    if rate is not None:
+        drawn.add_scatter(
+            name=f"expected at a constant {rate:.2f}",
+            x=depths,
+            y=[rate**depth for depth in depths],
+            mode="lines+markers",
+            line={"color": COLOURS["bonus"], "dash": "dot"},
+            hovertemplate="expected %{y:.2f}<extra></extra>",
+        )
+    drawn.update_xaxes(dtick=1)
+    drawn.update_yaxes(range=[0, 1.05])
+    return drawn
+
+
+def p_against_q(trace: Trace) -> go.Figure:
+    """Every judged token: what the draft gave it against what the target gives it."""
+    drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)")
+    points = {"accepted": [], "rejected": [], "ignored": []}
+    for step in trace.steps:
+        nodes = step["nodes"]
+        for node in dict.fromkeys(entry["node"] for entry in step["judgements"]):
+            q, p, status = nodes["q"][node], nodes["p"][node], nodes["status"][node]
+            if q is not None and p is not None:
+                label = f"{written(nodes['piece'][node])}<br>q {q:.3f}, p {p:.3f}<br>{status}"
+                points[status].append((q, p, f"{label}, step {step['index'] + 1}"))
+    drawn.add_scatter(
+        name="p = q",
+        x=[0, 1],
+        y=[0, 1],
+        mode="lines",
+        line={"color": COLOURS["ignored"], "width": 1, "dash": "dot"},
+        hoverinfo="skip",
+    )
+    for status, found in points.items():
+        if found:
+            q, p, labels = zip(*found, strict=True)
+            drawn.add_scatter(
+                name=status,
+                x=q,
+                y=p,
+                mode="markers",
+                marker={"color": COLOURS[status], "symbol": SYMBOLS[status], "opacity": 0.7},
+                hovertext=labels,
+                hoverinfo="text",
+            )
+    if not any(points.values()):
+        _note(drawn, "this drafter has no q: it puts its tokens forward without odds")
+    drawn.update_xaxes(range=[-0.02, 1.02])
+    drawn.update_yaxes(range=[-0.02, 1.02])
+    return drawn
+
+
+def where_time_went(trace: Trace) -> go.Figure:
+    """Milliseconds of each part of the engine's work."""
+    spent = trace.summary["milliseconds"]
+    total = spent["total"]
+    drawn = figure("Where the time went", "milliseconds", "", barmode="stack", height=220)
+    for stage in STAGES:
+        drawn.add_bar(
+            name=stage,
+            x=[spent[stage]],
+            y=[""],
+            orientation="h",
+            marker_color=COLOURS[stage],
+            hovertemplate=f"{stage}: %{{x:.1f}} ms, {_share(spent[stage], total):.0%}<extra></extra>",
+        )
+    drawn.update_layout(legend={"traceorder": "normal"})
+    return drawn
+
+
+def speed(traces: Mapping[str, Trace]) -> go.Figure:
+    """Tokens per second of each lane; beside it the ratio to plain decoding if that ran too."""
+    rates = {name: trace.summary["tokens_per_second"] for name, trace in traces.items()}
+    plain = next(
+        (rates[name] for name, t in traces.items() if t.run["drafter"]["family"] == "none"), None
+    )
+    ratios = [f"{rate / plain:.2f}×" if plain else f"{rate:.0f}" for rate in rates.values()]
+    drawn = figure("Speed", "", "tokens per second")
+    drawn.add_bar(
+        x=[html.escape(name) for name in rates],
+        y=list(rates.values()),
+        text=ratios,
+        textposition="outside",
+        cliponaxis=False,
+        marker_color=[LANES[i % len(LANES)] for i in range(len(rates))],
+        hovertemplate="%{y:.1f} tokens per second<extra></extra>",
+    )
+    return drawn
+
+
+def overlaid_histograms(traces: Mapping[str, Trace]) -> go.Figure:
+    """Accepted tokens per step of several runs, as shares of each run's steps."""
+    drawn = figure(
+        "Drafted tokens accepted in a step", "accepted", "share of steps", barmode="overlay"
+    )
+    for number, (name, trace) in enumerate(traces.items()):
+        counts = trace.summary["accepted_histogram"]
+        total = sum(counts)
+        drawn.add_bar(
+            name=html.escape(name),
+            x=list(range(len(counts))),
+            y=[_share(count, total) for count in counts],
+            marker={"color": LANES[number % len(LANES)], "opacity": 0.5},
+            hovertemplate="%{x} accepted in %{y:.0%} of the steps",
+        )
+    drawn.update_xaxes(dtick=1)
+    return drawn
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _note(drawn: go.Figure, text: str) -> None:
+    drawn.add_annotation(
+        text=text, xref="paper", yref="paper", x=1, y=1.06, showarrow=False, xanchor="right"
+    )

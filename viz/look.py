@@ -1,0 +1,59 @@
+"""How the figures look, and how tokens are written in them. Plotly reads hover text as HTML."""
+
+import html
+
+import plotly.graph_objects as go
+
+COLOURS = {
+    "accepted": "#2f7fc1",
+    "rejected": "#d55e20",
+    "ignored": "#8b95a5",
+    "recovered": "#d99a1c",
+    "bonus": "#138a66",
+    "prefill": "#b8c0cc",
+    "draft": "#9a6fb0",
+    "verify": "#4d5d78",
+    "judge": "#c8761a",
+    "commit": "#8d97a8",
+}
+LANES = ("#4d5d78", "#2f7fc1", "#d99a1c", "#138a66", "#9a6fb0", "#d55e20")
+SYMBOLS = {"accepted": "circle", "rejected": "x", "ignored": "circle-open"}
+TEXT = "#737f92"  # readable on white and on black
+GRID = "rgba(128, 136, 150, 0.25)"
+
+_VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥", "\u2028": "⏎", "\u2029": "⏎"})
+_HIDDEN = {
+    code: f"‹{code:04x}›"
+    for span in ((0, 0x20), (0x7F, 0xA0), (0x200B, 0x2010), (0x202A, 0x202F), (0x2060, 0x2070))
+    for code in range(*span)
+    if chr(code) not in "\n\r\t"
+} | {0xFEFF: "‹feff›", 0x061C: "‹061c›", 0xAD: "‹00ad›"}
+
+
+def written(piece: str, length: int = 24) -> str:
+    """A token as it may stand in a hover text: white space visible, short, escaped."""
+    text = piece.translate(_VISIBLE).translate(_HIDDEN) or "∅"
+    if len(text) > length:
+        text = text[: length - 1] + "…"
+    return html.escape(text).replace("$", "&#36;").replace("%{", "%&#123;")
+
+
+def figure(title: str, x: str, y: str, **layout) -> go.Figure:
+    """An empty figure in the house's look. Titles are ours, never a trace's."""
+    axis = {"gridcolor": GRID, "zerolinecolor": GRID, "linecolor": GRID, "fixedrange": True}
+    return go.Figure(
+        layout={
+            "title": {"text": title, "font": {"size": 17}, "x": 0.01},
+            "font": {"family": "system-ui, sans-serif", "size": 13, "color": TEXT},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "xaxis": {"title": {"text": x}, **axis},
+            "yaxis": {"title": {"text": y}, **axis},
+            "margin": {"l": 60, "r": 20, "t": 56, "b": 52},
+            "height": 340,
+            "legend": {"orientation": "h", "y": 1.12, "x": 1, "xanchor": "right"},
+            "hoverlabel": {"font": {"family": "ui-monospace, monospace"}},
+            "bargap": 0.25,
+            **layout,
+        }
+    )

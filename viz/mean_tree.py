@@ -1,0 +1,138 @@
+"""All draft trees of a run laid over one another: which branches earn their place."""
+
+from pathlib import Path
+
+import networkx as nx
+import plotly.graph_objects as go
+
+from engine.trace import Trace
+from viz.look import COLOURS, GRID, figure
+
+Slot = tuple[int, ...]
+"""Where a node stands: its rank among its siblings, and theirs, from the root down."""
+
+DRAWN = 160  # slots in the figure; the graph holds all of them
+
+
+def mean_tree(trace: Trace) -> nx.DiGraph:
+    """A slot a node, () the root. Counts, in steps:
+
+    drafted: the slot was filled; reached: the walk stood at its parent; judged: it was weighed;
+    kept: it was accepted. Shares of the run's steps beside them.
+    """
+    graph = nx.DiGraph()
+    graph.add_node((), drafted=0, reached=0, judged=0, kept=0)
+    for step in trace.steps:
+        for name in ("drafted", "reached", "judged", "kept"):
+            graph.nodes[()][name] += 1
+        _lay(graph, step)
+    steps = max(1, len(trace.steps))
+    for slot, data in graph.nodes(data=True):
+        data["depth"] = len(slot)
+        data["rank"] = slot[-1] if slot else 0
+        for name in ("drafted", "reached", "kept"):
+            data[f"{name}_share"] = data[name] / steps
+    return graph
+
+
+def _lay(graph: nx.DiGraph, step: dict) -> None:
+    nodes = step["nodes"]
+    walk = {entry["node"] for entry in step["distributions"]}
+    judged = {entry["node"] for entry in step["judgements"]}
+    slots: dict[int, Slot] = {-1: ()}
+    families: dict[int, int] = {}
+    for node, parent in enumerate(nodes["parent"]):
+        rank = families.get(parent, 0)
+        families[parent] = rank + 1
+        slot = slots[node] = (*slots[parent], rank)
+        if slot not in graph:
+            graph.add_node(slot, drafted=0, reached=0, judged=0, kept=0)
+            graph.add_edge(slot[:-1], slot)
+        data = graph.nodes[slot]
+        data["drafted"] += 1
+        data["reached"] += parent in walk
+        data["judged"] += node in judged
+        data["kept"] += nodes["status"][node] == "accepted"
+
+
+def write_graphml(graph: nx.DiGraph, path: str | Path) -> None:
+    """Write the tree for other programs; nodes are named root, 0, 0.1, 0.1.0 and so on."""
+    nx.write_graphml(nx.relabel_nodes(graph, slot_name), path)
+
+
+def graphml(graph: nx.DiGraph) -> str:
+    """The same as text."""
+    return "\n".join(nx.generate_graphml(nx.relabel_nodes(graph, slot_name)))
+
+
+def slot_name(slot: Slot) -> str:
+    return ".".join(str(rank) for rank in slot) or "root"
+
+
+def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
+    """Depth to the right; size = how often drafted, colour = how often kept."""
+    shown = _most_drafted(graph)
+    place = _places(graph.subgraph(shown))
+    drawn = figure("The run’s mean tree", "depth in the draft", "")
+    x, y = [], []
+    for above, below in graph.subgraph(shown).edges:
+        x += [len(above), len(below), None]
+        y += [place[above], place[below], None]
+    drawn.add_scatter(x=x, y=y, mode="lines", line={"color": GRID, "width": 1.5}, hoverinfo="skip")
+    data = [graph.nodes[slot] for slot in shown]
+    drawn.add_scatter(
+        x=[len(slot) for slot in shown],
+        y=[place[slot] for slot in shown],
+        mode="markers",
+        marker={
+            "size": [7 + 17 * entry["drafted_share"] for entry in data],
+            "color": [entry["kept_share"] for entry in data],
+            "colorscale": [[0, "#d5dae2"], [1, COLOURS["accepted"]]],
+            "cmin": 0,
+            "cmax": 1,
+            "line": {"width": 1, "color": COLOURS["ignored"]},
+            "colorbar": {"title": {"text": "kept"}, "tickformat": ".0%", "thickness": 12},
+        },
+        hovertext=[_hover(slot, graph.nodes[slot]) for slot in shown],
+        hoverinfo="text",
+    )
+    drawn.update_layout(showlegend=False)
+    drawn.update_xaxes(dtick=1)
+    drawn.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed")
+    return drawn
+
+
+def _hover(slot: Slot, data: dict) -> str:
+    if not slot:
+        return f"root, {data['drafted']} steps"
+    return (
+        f"choice {slot_name(tuple(rank + 1 for rank in slot))}<br>drafted {data['drafted']}, "
+        f"reached {data['reached']}, judged {data['judged']}, kept {data['kept']} times"
+    )
+
+
+def _most_drafted(graph: nx.DiGraph) -> list[Slot]:
+    """The slots worth drawing. A slot is drafted no more often than its parent, so none is orphaned."""
+    order = sorted(graph.nodes, key=lambda s: (-graph.nodes[s]["drafted"], len(s), s))
+    return order[:DRAWN]
+
+
+def _places(graph: nx.DiGraph) -> dict[Slot, float]:
+    """y of each slot: leaves one below the other, parents in the middle of their children."""
+    place: dict[Slot, float] = {}
+    leaves = 0
+    for slot in nx.dfs_postorder_nodes(_sorted(graph), ()):
+        below = sorted(graph.successors(slot))
+        if below:
+            place[slot] = (place[below[0]] + place[below[-1]]) / 2
+        else:
+            place[slot] = float(leaves)
+            leaves += 1
+    return place
+
+
+def _sorted(graph: nx.DiGraph) -> nx.DiGraph:
+    ordered = nx.DiGraph()
+    ordered.add_nodes_from(sorted(graph.nodes))
+    ordered.add_edges_from(sorted(graph.edges))
+    return ordered
