@@ -7,7 +7,7 @@ from pathlib import Path
 from viz.bundle import bundle_css, bundle_js
 
 WEB = Path(__file__).parent / "web"
-SCRIPTS = ("page.js", "masthead.js", "terms.js", "options.js", "tools.js", "results.js")
+SCRIPTS = ("page.js", "masthead.js", "terms.js", "options.js", "tools.js")
 
 
 @cache

@@ -1,13 +1,12 @@
-"""What is shown when a run or a race has come to its end: plotly figures, and the race's table."""
+"""The plotly figures that are shown when a run or a race has come to its end."""
 
 import logging
 
 import gradio as gr
 
 from app import live
-from app.parts import SLOW, html
+from app.parts import SLOW
 from app.race import split
-from app.standings import as_json, standings
 from engine.trace import read_trace
 
 log = logging.getLogger("draftscope")
@@ -19,8 +18,6 @@ class Panel:
     count = 5
 
     def __init__(self, elem_id: str) -> None:
-        self.extra: list = []
-        self._before()
         with gr.Column(visible=False, elem_id=elem_id, elem_classes="pg-figures") as self.group:
             self.plots = [
                 gr.Plot(show_label=False, container=False, elem_classes="pg-plot")
@@ -33,41 +30,32 @@ class Panel:
         def draw(request: gr.Request):
             return self._update(live.finished(request.session_hash, tab))
 
-        event.then(draw, None, [*self.extra, self.group, *self.plots], **SLOW)
+        event.then(draw, None, [self.group, *self.plots], **SLOW)
 
     def _update(self, text: str | None) -> list:
         if text is None:
-            return [gr.skip()] * (len(self.extra) + 1 + self.count)
+            return [gr.skip()] * (1 + self.count)
         try:
-            extra, drawn = self._draw(text)
+            drawn = self._figures(text)[: self.count]
         except Exception:
             log.exception("the figures could not be drawn")
-            extra, drawn = [gr.skip()] * len(self.extra), []
-        drawn = [*drawn, *[None] * self.count][: self.count]
-        return [*extra, gr.Column(visible=any(drawn)), *drawn]
+            drawn = []
+        blank = [gr.Plot(visible=False)] * (self.count - len(drawn))
+        shown = [gr.Plot(value=figure, visible=True) for figure in drawn]
+        return [gr.Column(visible=bool(drawn)), *shown, *blank]
 
-    def _before(self) -> None:
-        """Components that stand above the figures."""
-
-    def _draw(self, text: str) -> tuple[list, list]:
-        """Values for the components above, and the figures."""
+    def _figures(self, text: str) -> list:
         from viz import figures
 
-        return [], figures.run_figures(read_trace(text))
+        return figures.run_figures(read_trace(text))
 
 
 class RacePanel(Panel):
-    """The table and the figures of a race."""
+    """The figures of a race; its table belongs to the picture."""
 
     count = 2
 
-    def _before(self) -> None:
-        self.extra = [
-            html("DraftscopePage.results({element, props, watch});", value="", elem_id="results")
-        ]
-
-    def _draw(self, text: str) -> tuple[list, list]:
+    def _figures(self, text: str) -> list:
         from viz import figures
 
-        traces = {lane: read_trace(own) for lane, own in split(text).items()}
-        return [as_json(standings(traces, live.PLAIN))], figures.race_figures(traces)
+        return figures.race_figures({lane: read_trace(own) for lane, own in split(text).items()})

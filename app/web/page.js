@@ -35,6 +35,7 @@
       const bad = status.state === "error";
       line.textContent = bad ? "" : status.message;
       alarm.textContent = bad ? status.message : "";
+      if (r.view && bad) r.view.pause();   // no new trace is coming: it need not wait for one
       if (r.view) r.view.setState(status.state, "");
       setTimeout(() => buttons(kind, r.status.state));   // not within the click that caused it: it must still reach the button
     };

@@ -1,0 +1,39 @@
+"""One server and one browser for all tests of the page."""
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.app.serving import launch_chromium, serving
+from tests.app.visitor import Visitor
+
+
+@pytest.fixture(scope="session")
+def server():
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as playwright:
+        chromium = launch_chromium(playwright)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(server, browser):
+    """visit(path="", **context settings) -> Visitor. Afterwards: no script failed, and nothing
+    was asked of another host."""
+    visitors = []
+
+    def arrive(path: str = "", **settings) -> Visitor:
+        visitors.append(Visitor(browser, server.url, path, settings))
+        return visitors[-1]
+
+    yield arrive
+    for visitor in visitors:
+        visitor.leave()
+    for visitor in visitors:
+        assert visitor.failures == []
+        assert visitor.foreign == []

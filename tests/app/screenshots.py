@@ -1,0 +1,50 @@
+"""python -m tests.app.screenshots: the page in light, dark, on a phone and on a projector, as
+pictures in the ignored folder screenshots/."""
+
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from tests.app.serving import launch_chromium, serving
+from tests.app.visitor import Visitor
+
+SCREENS = {
+    "light": {"viewport": {"width": 1440, "height": 900}},
+    "dark": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2},
+    "projector": {"viewport": {"width": 1920, "height": 1080}},
+}
+
+
+def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
+    scheme = settings.get("color_scheme", "light")
+    visitor = Visitor(browser, url, f"/?__theme={scheme}", {"reduced_motion": "reduce", **settings})
+    page = visitor.page
+
+    def save(what: str) -> None:
+        page.wait_for_timeout(800)
+        page.screenshot(path=folder / f"{name}-{what}.png", full_page=True)
+
+    save("opening")
+    visitor.run()
+    page.wait_for_selector("#watch-figures .js-plotly-plot")
+    save("watch")
+    visitor.open_compare()
+    page.click("#race")
+    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    save("compare")
+    visitor.leave()
+
+
+def main(names: list[str], folder: Path = Path("screenshots")) -> None:
+    folder.mkdir(exist_ok=True)
+    with serving() as server, sync_playwright() as playwright:
+        browser = launch_chromium(playwright)
+        for name in names or SCREENS:
+            shoot(browser, server.url, name, SCREENS[name], folder)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,73 @@
+"""The page as its visitors get it: the real server in a process of its own, and a real browser."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
+QUIET_LOAD = 1.0
+"""Load average above which a machine is too busy for a time limit to mean anything."""
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    seconds: float
+    """From the start of the process to the first answer."""
+    quiet: bool
+    """Whether the machine was idle enough to hold it to a time limit."""
+
+
+def quiet() -> bool:
+    return os.getloadavg()[0] < QUIET_LOAD
+
+
+@contextmanager
+def serving(patience: float = 600.0, **environment: str):
+    """Run app.py on a free port; yields a Server."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url, calm, began = f"http://127.0.0.1:{port}", quiet(), time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=REPOSITORY,
+        env={**os.environ, "GRADIO_SERVER_PORT": str(port), **environment},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        while not _answers(url):
+            if process.poll() is not None or time.monotonic() - began > patience:
+                raise RuntimeError(f"app.py did not come up (exit code {process.poll()})")
+            time.sleep(0.1)
+        yield Server(url, time.monotonic() - began, calm)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def launch_chromium(playwright):
+    """The system's Chromium, else Playwright's own."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    return playwright.chromium.launch(executable_path=path, args=ARGUMENTS)

@@ -1,0 +1,78 @@
+"""What visitors get wrong, and what ill-meaning ones try."""
+
+import pytest
+
+HOSTILE = (
+    '<img src=x onerror="window.hit=1"> ${window.hit=2} {{window.hit}} </script><script>'
+    "window.hit=3</script> `${alert(1)}` <svg onload=window.hit=4> javascript:window.hit=5"
+)
+
+
+def test_an_empty_prompt_is_told_and_does_no_harm(visit):
+    visitor = visit()
+    assert visitor.run("   ") == "error"
+    assert "prompt" in visitor.alarm.lower()
+    assert visitor.run("Once upon a time") == "done"
+    assert visitor.alarm == ""
+
+
+def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
+    visitor = visit()
+    assert visitor.run("dog " * 2000) == "error"
+    assert "8,000 characters" in visitor.alarm
+    # within the page's limit in characters, over the model's in tokens
+    assert visitor.run("\u2603" * 3900) == "error"
+    assert "tokens" in visitor.alarm
+    assert visitor.run("Once upon a time") == "done"
+
+
+def test_hostile_text_stays_text(visit):
+    visitor = visit()
+    visitor.choose("drafter", "prompt_lookup")
+    visitor.set_number("max_new_tokens", 12)
+    assert visitor.run(HOSTILE + " " + HOSTILE) == "done"
+    page = visitor.page
+    assert HOSTILE in page.inner_text("#text")
+    page.wait_for_selector("#watch-figures .js-plotly-plot")
+    assert page.evaluate("window.hit") is None
+    assert page.locator("img[src=x], [onerror], [onload]").count() == 0
+    with page.expect_download() as download:
+        page.click("#save-page")
+    saved = download.value.path().read_text("utf-8")
+    assert "<img src=x" not in saved
+    with page.expect_download() as download:
+        page.click("#save-trace")
+    trace = download.value.path()
+    page.set_input_files("#open-trace", trace)
+    page.wait_for_function("document.querySelector('#watch-status').innerText.includes('Opened')")
+    assert HOSTILE in page.inner_text("#text")
+    assert page.evaluate("window.hit") is None
+
+
+def test_the_saved_page_replays_without_the_server(visit, browser, tmp_path):
+    visitor = visit()
+    visitor.set_number("max_new_tokens", 12)
+    assert visitor.run("Once upon a time") == "done"
+    with visitor.page.expect_download() as download:
+        visitor.page.click("#save-page")
+    file = tmp_path / "run.html"
+    download.value.save_as(file)
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    page.wait_for_selector("#tree g[data-node], #tree [data-final]", state="attached")
+    context.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no trace at all\n", '{"kind":"run","schema":1}\n', '{"kind":"step"}\n' * 3],
+)
+def test_a_file_that_is_no_trace_is_told(visit, text, tmp_path):
+    visitor = visit()
+    file = tmp_path / "run.ndjson"
+    file.write_text(text)
+    visitor.page.set_input_files("#open-trace", file)
+    visitor.wait_state("error")
+    assert visitor.alarm
+    assert visitor.page.locator("#tree g[data-node]").count(), "the picture is left as it was"

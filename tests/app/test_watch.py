@@ -1,0 +1,143 @@
+"""Watch: a run from the first click to its end, in a real browser."""
+
+import json
+
+PROMPT = "Once upon a time there was a little dog"
+CHANGES = """() => {
+  window.seen = new Map();
+  const line = document.querySelector('#timeline');
+  const note = () => {
+    const step = line.getAttribute('aria-valuenow');
+    if (!window.seen.has(step)) window.seen.set(step, performance.now());
+  };
+  new MutationObserver(note).observe(line, {attributes: true});
+}"""
+
+
+def lines(trace: str) -> list[dict]:
+    return [json.loads(line) for line in trace.splitlines()]
+
+
+def test_a_run_comes_to_its_end(visit):
+    visitor = visit()
+    visitor.page.evaluate(CHANGES)
+    assert visitor.run(PROMPT) == "done"
+    run, *steps, summary = lines(visitor.trace())
+    assert run["prompt"]["text"] == PROMPT
+    assert summary["kind"] == "summary"
+    assert summary["steps"] == len(steps) == visitor.steps
+    tokens = [token for step in steps for token in step["output"]["tokens"]]
+    assert visitor.page.locator("#text [data-index]").count() == len(tokens)
+    # every step was on the screen, however fast they came
+    seen = visitor.page.evaluate("[...window.seen.keys()].map(Number)")
+    assert set(range(1, len(steps) + 1)) <= set(seen)
+    visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
+
+
+def test_at_least_ten_steps_a_second_appear(visit, server):
+    visitor = visit()
+    visitor.choose("drafter", "none")
+    visitor.set_number("max_new_tokens", 60)
+    visitor.page.evaluate(CHANGES)
+    assert visitor.run(PROMPT) == "done"
+    summary = lines(visitor.trace())[-1]
+    engine = summary["steps"] / (summary["milliseconds"]["total"] / 1000)
+    times = sorted(visitor.page.evaluate("[...window.seen.values()]"))
+    shown = (len(times) - 1) / ((times[-1] - times[0]) / 1000)
+    print(f"steps a second: engine {engine:.0f}, on the screen {shown:.0f}")
+    if engine >= 20 and server.quiet:
+        assert shown >= 10
+
+
+def test_pause_step_resume_and_stop(visit):
+    visitor = visit()
+    visitor.choose("drafter", "none")
+    visitor.set_number("max_new_tokens", 200)
+    visitor.type_prompt(PROMPT)
+    visitor.click("run")
+    visitor.page.wait_for_function(
+        "Number(document.querySelector('#timeline').getAttribute('aria-valuemax')) >= 2 "
+        "&& document.querySelector('#tree').dataset.state == 'running'"
+    )
+    visitor.click("pause")
+    assert visitor.wait_state("paused", "done") == "paused"
+    before = visitor.trace()
+    visitor.page.wait_for_timeout(600)
+    assert visitor.trace() == before, "a paused run stands still"
+    assert visitor.page.inner_text("#pause").strip() == "Resume"
+    visitor.click("step")
+    visitor.page.wait_for_function("n => DraftscopePage.trace('watch').length > n", arg=len(before))
+    visitor.wait_state("paused")
+    assert visitor.trace().startswith(before)
+    assert len(lines(visitor.trace())) == len(lines(before)) + 1
+    visitor.click("pause")
+    visitor.page.wait_for_function(
+        "n => DraftscopePage.trace('watch').split('\\n').length > n + 3", arg=len(lines(before))
+    )
+    visitor.click("stop")
+    visitor.wait_state("done")
+    assert visitor.trace().startswith(before)
+    summary = lines(visitor.trace())[-1]
+    assert summary["stop"] == "cancelled"
+    assert visitor.run() == "done", "the next run is unharmed"
+
+
+def test_stop_ends_a_paused_run(visit):
+    visitor = visit()
+    visitor.type_prompt(PROMPT)
+    visitor.click("step")
+    visitor.wait_state("paused")
+    assert len(lines(visitor.trace())) == 2, "Step begins a run and pauses after its first step"
+    visitor.click("stop")
+    visitor.wait_state("done")
+    assert lines(visitor.trace())[-1]["stop"] == "cancelled"
+
+
+def test_looking_back_asks_nothing_of_the_server(visit):
+    visitor = visit()
+    assert visitor.run(PROMPT) == "done"
+    visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
+    visitor.page.wait_for_timeout(500)
+    asked = len(visitor.requests)
+    timeline = visitor.page.locator("#timeline")
+    timeline.press("Home")
+    assert timeline.get_attribute("aria-valuenow") == "1"
+    timeline.press("ArrowUp")
+    box = timeline.bounding_box()
+    visitor.page.mouse.move(box["x"] + 5, box["y"] + 20)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 20, steps=12)
+    visitor.page.mouse.up()
+    visitor.page.locator("#tree g[data-node]").first.dispatch_event("click")
+    visitor.page.wait_for_timeout(300)
+    assert visitor.requests[asked:] == []
+    assert visitor.page.inner_text("#inspector").strip()
+
+
+def test_a_drafter_brings_its_own_controls(visit):
+    visitor = visit()
+    visitor.choose("drafter", "chain")
+    length = visitor.page.locator("[data-option=length]")
+    length.fill("2")
+    length.press("Tab")
+    visitor.set_number("temperature", 0.8)
+    visitor.set_number("seed", 5)
+    visitor.set_number("max_new_tokens", 12)
+    visitor.choose("verifier", "sampler_match")
+    assert visitor.run(PROMPT) == "done"
+    run = lines(visitor.trace())[0]
+    assert run["drafter"]["options"]["length"] == 2
+    assert run["verifier"]["key"] == "sampler_match"
+    assert run["sampling"] == {"temperature": 0.8, "top_k": 0, "top_p": 1, "seed": 5}
+
+
+def test_an_example_sets_the_controls(visit):
+    visitor = visit()
+    before = visitor.page.input_value("#prompt textarea")
+    visitor.page.click("#preset input")
+    visitor.page.locator("[role=option]").nth(3).click()
+    visitor.page.wait_for_function(
+        "was => document.querySelector('#prompt textarea').value != was", arg=before
+    )
+    visitor.set_number("max_new_tokens", 8)
+    assert visitor.run() == "done"

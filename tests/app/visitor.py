@@ -1,0 +1,97 @@
+"""What a visitor does on the page, in words."""
+
+import time
+from urllib.parse import urlsplit
+
+PATIENCE = 120_000
+"""Milliseconds. Long, for a machine that is busy with something else; never a measure."""
+ENDED = ("done", "error", "paused")
+
+
+class Visitor:
+    def __init__(self, browser, url: str, path: str, settings: dict) -> None:
+        self._host = urlsplit(url).netloc
+        self.failures: list[str] = []
+        self.foreign: list[str] = []
+        self.requests: list[str] = []
+        settings = {"viewport": {"width": 1280, "height": 860}, **settings}
+        self._context = browser.new_context(**settings)
+        self.page = page = self._context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: self.failures.append(str(error)))
+        page.on("request", self._asked)
+        page.on("dialog", self._dialog)
+        self.began = time.monotonic()
+        page.goto(url + path, wait_until="commit")
+        self.first_byte = time.monotonic()
+        page.wait_for_selector("#tree g[data-node]", state="attached")
+        self.drawn = time.monotonic()
+
+    def leave(self) -> None:
+        self._context.close()
+
+    def _asked(self, request) -> None:
+        parts = urlsplit(request.url)
+        self.requests.append(request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != self._host:
+            self.foreign.append(request.url)
+
+    def _dialog(self, dialog) -> None:
+        self.failures.append(f"a dialog opened: {dialog.message}")
+        dialog.dismiss()
+
+    # Watch
+
+    @property
+    def state(self) -> str:
+        return self.page.get_attribute("#tree", "data-state")
+
+    def wait_state(self, *states: str) -> str:
+        self.page.wait_for_function(
+            "states => states.includes(document.querySelector('#tree').dataset.state)",
+            arg=list(states),
+        )
+        return self.state
+
+    def type_prompt(self, text: str) -> None:
+        self.page.fill("#prompt textarea", text)
+
+    def click(self, *names: str) -> None:
+        for name in names:
+            self.page.click(f"#{name}")
+
+    def choose(self, dropdown: str, label: str) -> None:
+        """Pick from a dropdown the entry that begins with this label."""
+        self.page.click(f"#{dropdown} input")
+        self.page.locator(f"[role=option][aria-label^='{label}']").first.click()
+
+    def set_number(self, name: str, value: float) -> None:
+        """Set a number under "Sampling and verifier"."""
+        field = self.page.locator(f"#{name} input[type=number]")
+        if not field.is_visible():
+            self.page.click("#more button")
+        field.fill(str(value))
+        field.press("Tab")
+
+    def run(self, prompt: str | None = None) -> str:
+        """Run to the end; the state in which it ended."""
+        if prompt is not None:
+            self.type_prompt(prompt)
+        self.click("run")
+        return self.wait_state("done", "error")
+
+    @property
+    def steps(self) -> int:
+        """Steps that have come so far."""
+        return int(self.page.get_attribute("#timeline", "aria-valuemax") or 0)
+
+    @property
+    def alarm(self) -> str:
+        return self.page.inner_text("#watch-status [role=alert]")
+
+    def trace(self) -> str:
+        return self.page.evaluate("DraftscopePage.trace('watch')")
+
+    def open_compare(self) -> None:
+        self.page.get_by_role("tab", name="Compare").click()
+        self.page.wait_for_selector("#race")
