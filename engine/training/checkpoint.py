@@ -1,0 +1,34 @@
+"""Checkpoints that are either whole or absent, and models written in Hugging Face's format with half the bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+
+def save_checkpoint(path: Path, state: dict) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    torch.save(state, temporary)
+    os.replace(temporary, path)
+
+
+def load_checkpoint(path: Path) -> dict | None:
+    return torch.load(path, map_location="cpu", weights_only=False) if path.exists() else None
+
+
+def export_model(model, path: Path, tokenizer=None) -> None:
+    """bf16 tensors under a config that says float32, so that they load as float32."""
+    model.save_pretrained(path)
+    weights = path / "model.safetensors"
+    tensors = {name: tensor.to(torch.bfloat16) for name, tensor in load_file(weights).items()}
+    save_file(tensors, weights, metadata={"format": "pt"})
+    config = json.loads((path / "config.json").read_text())
+    config["dtype"] = "float32"
+    (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    if tokenizer is not None:
+        tokenizer.save_pretrained(path)

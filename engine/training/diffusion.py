@@ -1,0 +1,98 @@
+"""Training of the block-diffusion drafter: many random blocks of each window in one pass over a frozen target.
+
+Row i of a block learns the target's distribution at its place, given the true text up to there; averaged over texts
+this is the distribution given the prefix alone, which is all the row can know. Early rows weigh more, because a row
+counts only where all before it were right: exp(-(i - 1) / gamma), as DFlash does.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..dflash_model import DFlashConfig, DFlashModel
+from .distill import forward_kl
+
+
+def diffusion_config(
+    target_config,
+    mask_token_id: int,
+    layers: int = 2,
+    block_size: int = 8,
+    feature_layers: tuple[int, ...] = (1, 3, 4),
+) -> DFlashConfig:
+    """As wide as the target. The last target layer is left out: transformers hands it out after the final norm."""
+    c = target_config
+    return DFlashConfig(
+        vocab_size=c.vocab_size,
+        hidden_size=c.hidden_size,
+        intermediate_size=c.intermediate_size,
+        num_hidden_layers=layers,
+        num_attention_heads=c.num_attention_heads,
+        num_key_value_heads=c.num_key_value_heads,
+        head_dim=c.head_dim,
+        block_size=block_size,
+        target_layer_ids=feature_layers,
+        mask_token_id=mask_token_id,
+        num_target_layers=c.num_hidden_layers,
+        max_position_embeddings=c.max_position_embeddings,
+        rms_norm_eps=c.rms_norm_eps,
+    )
+
+
+@torch.no_grad()
+def start_from(drafter: DFlashModel, target) -> None:
+    """A start that knows the language: the target's last layers and final norm, and features that begin as those of
+    the last feature layer alone. Only for a drafter as wide as its target."""
+    layers, hidden = target.model.layers[-len(drafter.layers) :], drafter.config.hidden_size
+    for mine, theirs in zip(drafter.layers, layers, strict=True):
+        mine.load_state_dict(theirs.state_dict(), strict=False)  # q_norm and k_norm are ours alone
+    drafter.norm.load_state_dict(target.model.norm.state_dict())
+    drafter.fc.weight.normal_(std=0.01)
+    drafter.fc.weight[:, -hidden:] += torch.eye(hidden)
+
+
+def features_of(hidden_states: tuple[Tensor, ...], layer_ids: tuple[int, ...]) -> Tensor:
+    """transformers' hidden_states -> [S, T, n*H]"""
+    return torch.cat([hidden_states[i + 1] for i in layer_ids], dim=-1)
+
+
+def block_embeddings(
+    embedding: torch.nn.Embedding, roots: Tensor, block_size: int, mask_token_id: int
+) -> Tensor:
+    """Root tokens [S, A] -> [S, A, B, H]: the root, then masks."""
+    tokens = torch.full((*roots.shape, block_size), mask_token_id, device=roots.device)
+    tokens[..., 0] = roots
+    return embedding(tokens)
+
+
+def random_anchors(rows: int, length: int, blocks: int, block_size: int, seed: int) -> Tensor:
+    """int64 [rows, blocks]: roots whose whole block lies in the window."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(rows, length - block_size + 1, generator=generator).argsort(dim=1)[:, :blocks]
+
+
+def diffusion_loss(
+    drafter: DFlashModel,
+    target,
+    tokens: Tensor,
+    counted: Tensor,
+    anchors: Tensor,
+    gamma: float = 4.0,
+) -> Tensor:
+    """tokens int64 [S, T], counted bool [S, T], anchors int64 [S, A]."""
+    config = drafter.config
+    embedding = target.get_input_embeddings()
+    with torch.no_grad():
+        out = target(input_ids=tokens, use_cache=False, output_hidden_states=True)
+        features = features_of(out.hidden_states, config.target_layer_ids)
+        roots = tokens.gather(1, anchors)
+        blocks = block_embeddings(embedding, roots, config.block_size, config.mask_token_id)
+        steps = torch.arange(1, config.block_size)
+        places = anchors[..., None] + steps  # [S, A, B-1]: where the drafted tokens stand
+        rows = torch.arange(len(tokens))[:, None, None].expand_as(places)
+        keep = counted[rows, places].flatten()
+        teacher = out.logits[rows, places - 1].flatten(0, 2)[keep]
+        weights = torch.exp(-(steps - 1) / gamma).expand_as(places).flatten()[keep]
+    hidden = drafter(features, blocks, anchors)[:, :, 1:].flatten(0, 2)[keep]
+    return forward_kl(hidden @ embedding.weight.T, teacher, weights)

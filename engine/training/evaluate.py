@@ -1,0 +1,112 @@
+"""What a model has learned: bits per byte of each workload, and how many held-out texts it copies without a slip."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from .corpus import ANSWER_ONLY, Document, make_vocabulary, read_corpora
+from .generators import MAKERS, examples, is_held_out, operations
+from .packing import Encoder
+
+
+def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Document]]:
+    """The first few held-out documents of every workload, the same in every call."""
+    texts = read_corpora(data, "valid")
+    vocabulary = make_vocabulary(texts)
+    found = {
+        w: [Document(w, "", t) for t in t_all[:per_workload]] for w, t_all in texts.items() if t_all
+    }
+    for workload in MAKERS:
+        stream = examples(workload, 1, vocabulary, held_out=True)
+        found[workload] = [
+            Document(workload, e.prompt, e.answer) for e in itertools.islice(stream, per_workload)
+        ]
+    return found
+
+
+@torch.inference_mode()
+def bits_per_byte(model, encode: Encoder, documents: list[Document], longest: int = 512) -> float:
+    """Over what the loss counts: whole documents, or the answers alone where the prompt is noise."""
+    bits = n_bytes = 0.0
+    for document in documents:
+        encoded = encode(document)
+        tokens = torch.from_numpy(encoded.tokens[:longest].astype("int64"))[None]
+        logits = model(input_ids=tokens, use_cache=False).logits[0, :-1].float()
+        losses = F.cross_entropy(logits, tokens[0, 1:], reduction="none")
+        counted = torch.from_numpy(encoded.counted[:longest])[1:]
+        bits += losses[counted].sum().item() / math.log(2)
+        text = document.answer if document.workload in ANSWER_ONLY else document.text
+        share = min(1.0, longest / len(encoded.tokens))
+        n_bytes += len(text.encode()) * share
+    return bits / n_bytes
+
+
+@torch.inference_mode()
+def complete(model, tokenizer, prompt: str, new_tokens: int = 128, temperature: float = 0.0) -> str:
+    """The model's continuation as text, end of text removed."""
+    ids = tokenizer(prompt, return_tensors="pt").input_ids
+    sampling = (
+        {"do_sample": True, "temperature": temperature, "top_k": 0}
+        if temperature > 0
+        else {"do_sample": False}
+    )
+    room = model.config.max_position_embeddings - ids.shape[1]
+    out = model.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=min(new_tokens, room), **sampling
+    )
+    return tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
+
+
+def copy_prompts(data: Path, count: int) -> dict[str, list[tuple[str, str]]]:
+    """(prompt, answer) to copy: one story sentence or one sentence of the frames; random words; anything."""
+    vocabulary = make_vocabulary(read_corpora(data, "valid"))
+    rng = random.Random("copy evaluation")
+    found: dict[str, list[tuple[str, str]]] = {"sentences": [], "random words": []}
+
+    def add(kind: str, text: str) -> None:
+        prompt = f"Copy: {text}\nOutput:"
+        if is_held_out(prompt) and len(found[kind]) < count:
+            found[kind].append((prompt, f" {text}"))
+
+    while min(map(len, found.values())) < count:
+        add("sentences", operations.sentence(rng, vocabulary))
+        add(
+            "random words",
+            " ".join(rng.choice(vocabulary.words) for _ in range(rng.randint(3, 16))),
+        )
+    return found
+
+
+def exact_match(model, tokenizer, pairs: list[tuple[str, str]]) -> float:
+    hits = 0
+    for prompt, answer in pairs:
+        budget = len(tokenizer(answer).input_ids) + 4
+        hits += complete(model, tokenizer, prompt, budget) == answer
+    return hits / len(pairs)
+
+
+def report(
+    model, tokenizer, data: Path, per_workload: int = 10, copies: int = 10
+) -> dict[str, float]:
+    """All figures of one model, by name."""
+    was_training = model.training
+    model.eval()
+    encode = Encoder(tokenizer)
+    figures = {
+        f"bpb {w}": bits_per_byte(model, encode, d)
+        for w, d in held_out_documents(data, per_workload).items()
+    }
+    for kind, pairs in copy_prompts(data, copies).items():
+        figures[f"copy {kind}"] = exact_match(model, tokenizer, pairs)
+    model.train(was_training)
+    return figures
+
+
+def as_line(figures: dict[str, float]) -> str:
+    return "held out:  " + "  ".join(f"{name} {value:.3f}" for name, value in figures.items())

@@ -1,0 +1,46 @@
+"""Text without limit: each module makes (prompt, answer) examples of one workload from a seeded generator.
+
+An example is held out by a hash of its prompt, so training text and the prompts that ship in `presets/prompts`
+can never meet: training drops the held-out ones, the prompt files hold nothing else.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from . import arithmetic, code, edits, operations, records
+from .held_out import is_held_out
+from .words import Vocabulary
+
+__all__ = ["MAKERS", "Example", "examples", "is_held_out"]
+MAKERS = {
+    "arithmetic": arithmetic.make,
+    "code": code.make,
+    "template": records.make,
+    "operations": operations.make,
+    "edit": edits.make,
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    workload: str
+    prompt: str
+    answer: str
+
+    @property
+    def text(self) -> str:
+        return self.prompt + self.answer
+
+
+def examples(
+    workload: str, seed: int, vocabulary: Vocabulary, held_out: bool = False
+) -> Iterator[Example]:
+    """An endless stream of examples of one workload; the same seed gives the same stream."""
+    rng = random.Random(f"{workload}/{seed}")
+    while True:
+        prompt, answer = MAKERS[workload](rng, vocabulary)
+        if is_held_out(prompt) == held_out:
+            yield Example(workload, prompt, answer)

@@ -1,0 +1,57 @@
+"""Edits: a text given once, then written again with one thing changed."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from . import code
+from .words import ADJECTIVES, ANIMALS, COLOURS, NAMES, PLACES, THINGS, VERBS, Vocabulary, paragraph
+
+KINDS = [NAMES, ANIMALS, THINGS, COLOURS, ADJECTIVES, PLACES, VERBS]
+
+
+def _change_word(rng: random.Random, text: str) -> tuple[str, str, str] | None:
+    """(old, new, edited text), the new word of the same kind as the old; None where no known word stands."""
+    present = set(re.findall(r"\w+", text))
+    found = [(word, kind) for kind in KINDS for word in kind if word in present]
+    if not found:
+        return None
+    old, kind = rng.choice(found)
+    new = rng.choice([word for word in kind if word != old])
+    return old, new, re.sub(rf"\b{old}\b", new, text)
+
+
+def change(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    while True:
+        text = paragraph(rng, vocabulary, 1, 6)
+        changed = _change_word(rng, text)
+        if changed:
+            old, new, edited = changed
+            return f'Edit: change "{old}" to "{new}".\nText: {text}\nOutput:', f" {edited}"
+
+
+def rename(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    while True:
+        prompt, body = code.make(rng, vocabulary)
+        source = prompt.rsplit("\n", 1)[-1] + body
+        match = re.search(r"def (\w+)\(", source)
+        if match:
+            old = match.group(1)
+            new = rng.choice(
+                ["f", "g", "run", "solve", "helper", "compute", f"my_{old}", f"{old}_fast"]
+            )
+            renamed = re.sub(rf"\b{old}\b", new, source)
+            return f"Edit: rename {old} to {new}.\nCode:\n{source}\nOutput:\n", renamed
+
+
+def append(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    text, extra = paragraph(rng, vocabulary, 1, 4), paragraph(rng, vocabulary, 1, 1)
+    return (
+        f'Edit: add the sentence "{extra}" at the end.\nText: {text}\nOutput:',
+        f" {text} {extra}",
+    )
+
+
+def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    return rng.choices([change, rename, append], [6, 1.5, 1])[0](rng, vocabulary)

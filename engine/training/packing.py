@@ -1,0 +1,97 @@
+"""Documents into fixed windows of tokens. Short documents stay whole; stories are cut to fill what is left over."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .corpus import ANSWER_ONLY, Document, available_mix, documents, make_vocabulary, read_corpora
+
+POOL = 48  # waiting documents from which the next to fit is picked
+
+
+@dataclass
+class Encoded:
+    """tokens int [n]; counted bool [n], False where the loss skips the token."""
+
+    tokens: np.ndarray
+    counted: np.ndarray
+    whole: bool
+
+
+class Encoder:
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self._texts: dict[str, list[int]] = {}  # corpus texts come again every epoch
+
+    def ids(self, text: str) -> list[int]:
+        return self.tokenizer.backend_tokenizer.encode(text).ids
+
+    def __call__(self, document: Document) -> Encoded:
+        prompt = self.ids(document.prompt) if document.prompt else []
+        if document.prompt:
+            answer = self.ids(document.answer)
+        else:
+            if document.answer not in self._texts:
+                self._texts[document.answer] = self.ids(document.answer)
+            answer = self._texts[document.answer]
+        tokens = np.array([*prompt, *answer, self.tokenizer.eos_token_id], dtype=np.uint16)
+        counted = np.ones(len(tokens), dtype=bool)
+        if document.workload in ANSWER_ONLY:
+            counted[: len(prompt)] = False
+        return Encoded(tokens, counted, bool(document.prompt))
+
+
+class Mixer:
+    """Draws encoded documents so that every workload keeps its share of the tokens so far."""
+
+    def __init__(self, tokenizer, data: Path, seed: int, split: str = "train"):
+        texts = read_corpora(data, split)
+        self.shares = available_mix(texts)
+        self.encode = Encoder(tokenizer)
+        vocabulary = make_vocabulary(texts)
+        self.streams = {w: documents(w, texts, vocabulary, seed) for w in self.shares}
+        self.drawn = dict.fromkeys(self.shares, 0)
+
+    def __call__(self) -> Encoded:
+        workload = min(self.shares, key=lambda w: self.drawn[w] / self.shares[w])
+        encoded = self.encode(next(self.streams[workload]))
+        self.drawn[workload] += len(encoded.tokens)
+        return encoded
+
+
+def windows(draw, length: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Endless (tokens uint16 [length], counted bool [length]), filled from `draw()`."""
+    rng = random.Random(seed)
+    pool: list[Encoded] = [draw() for _ in range(POOL)]
+    while True:
+        parts: list[Encoded] = []
+        room = length
+        while room:
+            fitting = [i for i, e in enumerate(pool) if len(e.tokens) <= room]
+            if fitting:
+                index = rng.choice(fitting)
+                part, pool[index] = pool[index], draw()
+            else:
+                index = next((i for i, e in enumerate(pool) if not e.whole), 0)
+                whole = pool[index]
+                part = Encoded(whole.tokens[:room], whole.counted[:room], False)
+                pool[index] = Encoded(whole.tokens[room:], whole.counted[room:], False)
+            parts.append(part)
+            room -= len(part.tokens)
+        yield np.concatenate([p.tokens for p in parts]), np.concatenate([p.counted for p in parts])
+
+
+def write_windows(path: Path, tokenizer, data: Path, length: int, count: int, seed: int) -> None:
+    """Fill `path` (.npz: tokens uint16 [count, length], counted bool [count, length]) once, atomically."""
+    stream = windows(Mixer(tokenizer, data, seed), length, seed)
+    rows = [next(stream) for _ in range(count)]
+    temporary = path.with_suffix(".tmp.npz")
+    np.savez(
+        temporary, tokens=np.stack([r[0] for r in rows]), counted=np.stack([r[1] for r in rows])
+    )
+    temporary.replace(path)

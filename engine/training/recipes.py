@@ -1,0 +1,219 @@
+"""The recipes, in the order in which they are run. Each reads its inputs from folders and writes its output to one,
+so each can run alone, and all but the first and the last resume where they were stopped.
+
+    tokenizer    corpora -> <checkpoints>/tokenizer
+    target       corpora -> <models>/target
+    text         target -> <checkpoints>/selftext.npz: what the target writes by itself
+    draft        corpora, then the target's distributions on its own text -> <models>/draft
+    diffusion    the target's hidden states and distributions -> <models>/diffusion
+    evaluate     held-out figures of all three -> standard output, <checkpoints>/figures.json
+    prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+
+import torch
+from transformers import AutoModelForCausalLM, LlamaForCausalLM
+
+from ..dflash_model import DFlashModel
+from . import evaluate, figures, prompts, selftext
+from .budget import Budget
+from .checkpoint import export_model
+from .corpus import available_mix, documents, make_vocabulary, read_corpora
+from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
+from .distill import MixedWindows, draft_loss
+from .language import Plan, Stage, Trainer
+from .loop import fit
+from .models import draft_config, target_config
+from .tokenizer import load_tokenizer, train_tokenizer
+
+Recipe = Callable[[argparse.Namespace], None]
+TARGET_PLAN = Plan(
+    stages=(
+        Stage(until=0.38, layers=3, length=256, rows=16),
+        Stage(until=0.72, layers=6, length=256, rows=20),
+        Stage(until=0.87, layers=6, length=512, rows=10),
+        Stage(until=1.00, layers=6, length=1024, rows=5),
+    )
+)
+DRAFT_PLAN = Plan(
+    stages=(
+        Stage(until=0.85, layers=2, length=256, rows=16),
+        Stage(until=1.0, layers=2, length=1024, rows=4),
+    )
+)
+
+
+class UserError(Exception):
+    """Said in one line; exit code 2."""
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _tokenizer(args):
+    path = args.checkpoints / "tokenizer"
+    if not path.exists():
+        raise UserError(f"no tokenizer in {path}: run the recipe `tokenizer` first")
+    return load_tokenizer(path)
+
+
+def _need_data(args) -> None:
+    if not (args.data / "tinystories_train.txt").exists():
+        raise UserError(
+            f"no corpora in {args.data}: see engine/training/corpus.py for their public origins (--data)"
+        )
+
+
+def _model(args, name: str):
+    path = args.models / name
+    if not (path / "model.safetensors").exists():
+        raise UserError(f"no model in {path}: run the recipe `{name}` first")
+    if name == "diffusion":
+        return DFlashModel.from_pretrained(path)
+    return AutoModelForCausalLM.from_pretrained(path).eval().requires_grad_(False)
+
+
+def tokenizer(args) -> None:
+    _need_data(args)
+    texts = read_corpora(args.data)
+    vocabulary, sample = make_vocabulary(texts), []
+    for workload, share in available_mix(texts).items():
+        characters = 0
+        for document in documents(workload, texts, vocabulary, args.seed):
+            sample.append(document.text)
+            characters += len(document.text)
+            if characters > share * 9e6:
+                break
+    train_tokenizer(sample).save_pretrained(args.checkpoints / "tokenizer")
+
+
+def target(args) -> None:
+    _need_data(args)
+    tok = _tokenizer(args)
+
+    def validate(model) -> str:
+        return evaluate.as_line(evaluate.report(model, tok, args.data, per_workload=8, copies=10))
+
+    trainer = Trainer(
+        lambda layers: target_config(len(tok), tok.eos_token_id, layers),
+        tok,
+        TARGET_PLAN,
+        Budget(minutes=args.minutes or 75),
+        args.data,
+        args.checkpoints,
+        "target",
+        args.seed,
+        validate,
+        say,
+    )
+    if args.early:
+        export_model(trainer.run(stop_at=0.45), args.early, tok)
+    export_model(trainer.run(), args.models / "target", tok)
+    say(validate(trainer.model))
+
+
+def text(args) -> None:
+    _need_data(args)
+    selftext.write(
+        args.checkpoints / "selftext.npz",
+        _model(args, "target"),
+        _tokenizer(args),
+        args.data,
+        tokens=args.tokens or 400_000,
+        seed=args.seed,
+        minutes=args.minutes or 1e9,
+        say=say,
+    )
+
+
+def _windows(args, tok, length: int, count: int, seed: int) -> MixedWindows:
+    path = args.checkpoints / "selftext.npz"
+    if not path.exists():
+        raise UserError(f"no {path}: run the recipe `text` first")
+    return MixedWindows(path, tok, args.data, length, count, seed)
+
+
+def draft(args) -> None:
+    """A third of the time on plain text, the rest on the target's distributions."""
+    _need_data(args)
+    tok, teacher, minutes = _tokenizer(args), _model(args, "target"), args.minutes or 18
+    pairs = _windows(args, tok, 256, 6000, args.seed + 1)
+    start = Trainer(
+        lambda layers: draft_config(len(tok), tok.eos_token_id, layers),
+        tok,
+        DRAFT_PLAN,
+        Budget(minutes=minutes / 3),
+        args.data,
+        args.checkpoints,
+        "draft-start",
+        args.seed,
+        None,
+        say,
+    )
+    model: LlamaForCausalLM = start.run()
+    fit(
+        model,
+        lambda i: _draft_batch(model, teacher, pairs, i),
+        Budget(minutes=minutes * 2 / 3),
+        args.checkpoints / "draft.pt",
+        muon_rate=0.01,
+        adam_rate=2e-3,
+        say=say,
+    )
+    export_model(model, args.models / "draft", tok)
+
+
+def _draft_batch(model, teacher, pairs: MixedWindows, index: int) -> tuple[torch.Tensor, int]:
+    tokens, counted = pairs.batch(index, rows=12)
+    return draft_loss(model, teacher, tokens, counted), tokens.numel()
+
+
+def diffusion(args) -> None:
+    _need_data(args)
+    tok, teacher = _tokenizer(args), _model(args, "target")
+    pairs = _windows(args, tok, 256, 6000, args.seed + 2)
+    torch.manual_seed(args.seed)
+    model = DFlashModel(diffusion_config(teacher.config, tok.mask_token_id))
+    start_from(model, teacher)
+
+    def batch(index: int) -> tuple[torch.Tensor, int]:
+        tokens, counted = pairs.batch(index, rows=12)
+        anchors = random_anchors(
+            len(tokens), tokens.shape[1], 20, model.config.block_size, seed=index
+        )
+        return diffusion_loss(model, teacher, tokens, counted, anchors), tokens.numel()
+
+    fit(
+        model, batch, Budget(minutes=args.minutes or 20), args.checkpoints / "diffusion.pt", say=say
+    )
+    model.save_pretrained(args.models / "diffusion")
+
+
+def evaluate_all(args) -> None:
+    _need_data(args)
+    models = {name: _model(args, name) for name in ("target", "draft", "diffusion")}
+    found = figures.measure(models, _tokenizer(args), args.data)
+    args.checkpoints.mkdir(parents=True, exist_ok=True)
+    (args.checkpoints / "figures.json").write_text(json.dumps(found, indent=1))
+    say(json.dumps(found, indent=1))
+
+
+def write_prompts(args) -> None:
+    prompts.write(prompts.training_text(args.checkpoints, _tokenizer(args)))
+
+
+RECIPES: dict[str, Recipe] = {
+    "tokenizer": tokenizer,
+    "target": target,
+    "text": text,
+    "draft": draft,
+    "diffusion": diffusion,
+    "evaluate": evaluate_all,
+    "prompts": write_prompts,
+}

@@ -1,0 +1,149 @@
+"""Text that the target itself writes: what its drafters have to guess, so what they should learn from.
+
+Prompts are story openings cut from the corpora and the generators' prompts (never the held-out ones). Continuations
+are drawn at temperatures 0, 0.7 and 1 in batches with left padding.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .corpus import ANSWER_ONLY, make_vocabulary, read_corpora
+from .generators import MAKERS, examples
+from .packing import Encoded
+
+SHARES = {
+    "story": 0.42,
+    "operations": 0.14,
+    "edit": 0.12,
+    "template": 0.12,
+    "arithmetic": 0.10,
+    "code": 0.10,
+}
+NEW_TOKENS = {
+    "story": 200,
+    "operations": 120,
+    "edit": 200,
+    "template": 200,
+    "arithmetic": 140,
+    "code": 140,
+}
+TEMPERATURES = [0.0, 0.0, 0.7, 1.0, 1.0]
+LONGEST_PROMPT = 220
+
+
+@dataclass
+class SelfText:
+    """tokens uint16 [N], document after document; starts int [M + 1]; prompts int [M]: how many tokens were given;
+    noisy bool [M]: the prompt is noise to predict."""
+
+    tokens: np.ndarray
+    starts: np.ndarray
+    prompts: np.ndarray
+    noisy: np.ndarray
+
+    def documents(self, seed: int):
+        """Endless, reshuffled at every epoch, as `packing.windows` wants them."""
+        rng = random.Random(seed)
+        while True:
+            for i in rng.sample(range(len(self.prompts)), len(self.prompts)):
+                tokens = self.tokens[self.starts[i] : self.starts[i + 1]]
+                counted = np.ones(len(tokens), dtype=bool)
+                if self.noisy[i]:
+                    counted[: self.prompts[i]] = False
+                yield Encoded(tokens, counted, True)
+
+
+def load(path: Path) -> SelfText:
+    with np.load(path) as saved:
+        return SelfText(**{name: saved[name] for name in ("tokens", "starts", "prompts", "noisy")})
+
+
+def prompt_stream(workload: str, tokenizer, data: Path, seed: int):
+    """Endless prompts as token ids."""
+    texts = read_corpora(data)
+    rng = random.Random(f"self/{workload}/{seed}")
+    if workload in MAKERS:
+        for example in examples(workload, 1000 + seed, make_vocabulary(texts)):
+            ids = tokenizer(example.prompt).input_ids
+            if len(ids) <= LONGEST_PROMPT:
+                yield ids
+    stories = texts["story"] or texts["fairytale"]
+    while True:
+        yield tokenizer(rng.choice(stories)[:600]).input_ids[: rng.choice([4, 8, 12, 20, 40])]
+
+
+@torch.inference_mode()
+def continue_batch(
+    model, prompts: list[list[int]], new_tokens: int, temperature: float, eos: int
+) -> list[list[int]]:
+    """Continuations of all prompts at once, each up to and with its first end of text."""
+    width = max(map(len, prompts))
+    ids = torch.tensor([[eos] * (width - len(p)) + p for p in prompts])
+    mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
+    sampling = (
+        {"do_sample": True, "temperature": temperature, "top_k": 0}
+        if temperature
+        else {"do_sample": False}
+    )
+    out = model.generate(ids, attention_mask=mask, max_new_tokens=new_tokens, **sampling)[
+        :, width:
+    ].tolist()
+    return [row[: row.index(eos) + 1] if eos in row else row for row in out]
+
+
+def write(
+    path: Path,
+    model,
+    tokenizer,
+    data: Path,
+    tokens: int,
+    seed: int,
+    rows: int = 48,
+    minutes: float = 1e9,
+    say=print,
+) -> None:
+    """About `tokens` tokens of the target's own, in the shares of `SHARES`, into one .npz file."""
+    torch.manual_seed(seed)
+    rng = random.Random(seed)
+    streams = {w: prompt_stream(w, tokenizer, data, seed) for w in SHARES}
+    drawn = dict.fromkeys(SHARES, 0)
+    documents: list[list[int]] = []
+    given: list[int] = []
+    noisy: list[bool] = []
+    began = time.monotonic()
+    while sum(drawn.values()) < tokens and time.monotonic() - began < 60 * minutes:
+        workload = min(SHARES, key=lambda w: drawn[w] / SHARES[w])
+        waiting = sorted(itertools.islice(streams[workload], 2 * rows), key=len)
+        for prompts in (waiting[:rows], waiting[rows:]):
+            answers = continue_batch(
+                model,
+                prompts,
+                NEW_TOKENS[workload],
+                rng.choice(TEMPERATURES),
+                tokenizer.eos_token_id,
+            )
+            documents += [p + a for p, a in zip(prompts, answers, strict=True)]
+            given += map(len, prompts)
+            noisy += [workload in ANSWER_ONLY] * len(prompts)
+            drawn[workload] += sum(map(len, answers))
+    written = sum(drawn.values())
+    say(
+        f"the target wrote {written} tokens in {len(documents)} texts, {written / (time.monotonic() - began):.0f} tokens/s"
+    )
+    temporary = path.with_suffix(".tmp.npz")
+    np.savez(
+        temporary,
+        tokens=np.array([t for d in documents for t in d], dtype=np.uint16),
+        starts=np.cumsum([0, *map(len, documents)]),
+        prompts=np.array(given),
+        noisy=np.array(noisy),
+    )
+    temporary.replace(path)

@@ -1,0 +1,47 @@
+"""One byte-level BPE tokenizer for the whole family. Digits are single tokens; every byte has a token, so no text is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+VOCABULARY_SIZE = 4096
+EOS = "<|endoftext|>"
+MASK = "<|mask|>"
+# GPT-2's pattern, with one digit at a time.
+PATTERN = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def train_tokenizer(
+    texts: Iterable[str], vocabulary_size: int = VOCABULARY_SIZE
+) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PATTERN), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary_size,
+        special_tokens=[EOS, MASK],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token=EOS,
+        pad_token=EOS,
+        mask_token=MASK,
+        model_max_length=1024,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
+    return PreTrainedTokenizerFast.from_pretrained(path)

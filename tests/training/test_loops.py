@@ -1,0 +1,141 @@
+"""Training: a run that was stopped and resumed ends where an uninterrupted one ends; growth; packing; the losses."""
+
+from __future__ import annotations
+
+import torch
+from transformers import LlamaForCausalLM
+
+from engine.dflash_model import DFlashModel
+from engine.training import acceptance
+from engine.training.budget import Budget, rate_scale
+from engine.training.checkpoint import export_model
+from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors
+from engine.training.distill import forward_kl
+from engine.training.language import Plan, Stage, Trainer
+from engine.training.loop import fit
+from engine.training.models import draft_config, grow, parameter_count, target_config
+from engine.training.optim import orthogonalize
+from engine.training.packing import Mixer, windows
+
+SMALL = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+}
+PLAN = Plan(stages=(Stage(0.5, 1, 32, 4), Stage(1.0, 2, 64, 2)), window_tokens=2000)
+
+
+def trainer(tokenizer, tmp_path, folder):
+    return Trainer(
+        lambda layers: target_config(len(tokenizer), tokenizer.eos_token_id, layers, **SMALL),
+        tokenizer,
+        PLAN,
+        Budget(tokens=1280),
+        tmp_path / "none",
+        tmp_path / folder,
+        "tiny",
+        say=lambda _: None,
+    )
+
+
+def test_resumed_equals_uninterrupted(tokenizer, tmp_path):
+    whole = trainer(tokenizer, tmp_path, "a").run()
+    trainer(tokenizer, tmp_path, "b").run(stop_at=0.3)
+    trainer(tokenizer, tmp_path, "b").run(stop_at=0.7)
+    resumed = trainer(tokenizer, tmp_path, "b").run()
+    assert len(whole.model.layers) == 2
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[name]), name
+
+
+def test_resumed_loop_equals_uninterrupted(tmp_path):
+    def run(folder: str, stops: list[float]) -> torch.Tensor:
+        for stop in stops:
+            torch.manual_seed(0)
+            model = torch.nn.Linear(4, 3)
+
+            def loss_of(index: int, model=model):
+                x = torch.randn(8, 4, generator=torch.Generator().manual_seed(index))
+                return model(x).square().mean(), 8
+
+            fit(model, loss_of, Budget(tokens=160), tmp_path / folder / "x.pt", stop_at=stop)
+        return model.weight
+
+    assert torch.equal(run("a", [1.0]), run("b", [0.4, 1.0]))
+
+
+def test_grown_model_repeats_its_layers(tokenizer):
+    model = LlamaForCausalLM(target_config(64, 0, 2, **SMALL))
+    grown = grow(model, 4)
+    assert torch.equal(
+        grown.model.layers[3].mlp.up_proj.weight, model.model.layers[1].mlp.up_proj.weight
+    )
+    assert torch.equal(grown.model.embed_tokens.weight, model.model.embed_tokens.weight)
+
+
+def test_sizes():
+    target = parameter_count(LlamaForCausalLM(target_config(4096, 0)))
+    assert 10e6 < target < 16e6
+    assert parameter_count(LlamaForCausalLM(draft_config(4096, 0))) * 10 < target
+
+
+def test_windows_are_full_and_short_documents_whole(tokenizer, tmp_path):
+    stream = windows(Mixer(tokenizer, tmp_path, 0), 64, 0)
+    for _ in range(20):
+        tokens, counted = next(stream)
+        assert tokens.shape == counted.shape == (64,)
+
+
+def test_orthogonalize():
+    singular = torch.linalg.svdvals(orthogonalize(torch.randn(2, 24, 48), steps=8))
+    assert singular.min() > 0.5 and singular.max() < 1.5
+
+
+def test_schedule():
+    assert rate_scale(0.01) < 1 and rate_scale(0.3) == 1 and rate_scale(1.0) < 0.05
+
+
+def test_forward_kl_is_zero_only_for_the_same():
+    teacher = torch.randn(5, 7)
+    assert forward_kl(teacher + 3, teacher, torch.ones(5)).abs() < 1e-6
+    assert forward_kl(torch.zeros(5, 7), teacher, torch.ones(5)) > 0.01
+
+
+def test_diffusion_loss_falls_and_acceptance_is_counted(tokenizer):
+    torch.manual_seed(0)
+    target = LlamaForCausalLM(target_config(64, 0, 4, **SMALL)).eval()
+    drafter = DFlashModel(
+        diffusion_config(target.config, 1, layers=1, block_size=4, feature_layers=(0, 2))
+    )
+    tokens, counted = torch.randint(0, 64, (2, 24)), torch.ones(2, 24, dtype=torch.bool)
+    anchors = random_anchors(2, 24, 5, 4, seed=0)
+    assert anchors.max() <= 20
+    optimizer = torch.optim.Adam(drafter.parameters(), 1e-2)
+    losses = []
+    for _ in range(15):
+        loss = diffusion_loss(drafter, target, tokens, counted, anchors)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    matches = acceptance.block_matches(drafter, target, tokens[0].tolist(), start=4)
+    assert len(matches) == 20 and max(matches) <= 3
+
+
+def test_chain_matches_are_right_for_the_target_itself():
+    torch.manual_seed(0)
+    target = LlamaForCausalLM(target_config(64, 63, 2, **SMALL)).eval()
+    text = acceptance.greedy_text(target, [5, 6, 7], 12)
+    matches = acceptance.chain_matches(target, text, 3, 4)
+    assert matches[0] == 4 and acceptance.mean_accepted(matches) == len(matches) / -(
+        -len(matches) // 5
+    )
+
+
+def test_export_loads_as_float32(tmp_path, tokenizer):
+    export_model(LlamaForCausalLM(target_config(64, 0, 1, **SMALL)), tmp_path, tokenizer)
+    assert LlamaForCausalLM.from_pretrained(tmp_path).dtype == torch.float32
+    assert (tmp_path / "tokenizer.json").exists() and (tmp_path / "generation_config.json").exists()

@@ -1,0 +1,36 @@
+"""A user's mistake ends with one line on standard error and exit code 2."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.training.__main__ import main
+from engine.training.recipes import RECIPES
+
+
+def one_line(capsys) -> str:
+    out = capsys.readouterr()
+    assert out.out == "" and out.err.startswith("error: ") and out.err.count("\n") == 1
+    return out.err
+
+
+def test_unknown_recipe(capsys):
+    assert main(["soufflé"]) == 2
+    error = one_line(capsys)
+    assert "soufflé" in error and all(name in error for name in RECIPES)
+
+
+@pytest.mark.parametrize(
+    "recipe", ["tokenizer", "target", "text", "draft", "diffusion", "evaluate"]
+)
+def test_missing_corpora(recipe, tmp_path, capsys):
+    places = [
+        "--data",
+        str(tmp_path),
+        "--checkpoints",
+        str(tmp_path / "c"),
+        "--models",
+        str(tmp_path / "m"),
+    ]
+    assert main([recipe, *places]) == 2
+    assert "no corpora" in one_line(capsys)
