@@ -34,7 +34,7 @@ class MixedWindows:
         length: int,
         count: int,
         seed: int,
-        corpus_every: int = 4,
+        corpus_every: int = 2,
     ):
         own = windows(selftext.load(path).documents(seed).__next__, length, seed)
         corpus = windows(Mixer(tokenizer, data, 500 + seed), length, seed)

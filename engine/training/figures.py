@@ -13,56 +13,55 @@ from .models import parameter_count
 
 CHAIN_LENGTH = 4
 NEW_TOKENS = 96
+SAMPLES = 5
 
 
 def probe_prompts(tokenizer, data: Path, per_workload: int) -> dict[str, list[list[int]]]:
-    """Held-out prompts as token ids: openings of validation stories and held-out generator prompts."""
+    """Held-out prompts as token ids: openings of validation stories, held-out generator prompts."""
     stories = read_corpora(data, "valid")["story"][:per_workload]
     found = {"story": [tokenizer(s).input_ids[:12] for s in stories]}
     for workload in MAKERS:
         stream = examples(workload, 2, Vocabulary(), held_out=True)
-        found[workload] = [
-            tokenizer(e.prompt).input_ids for e in itertools.islice(stream, per_workload)
-        ]
+        rows = itertools.islice(stream, per_workload)
+        found[workload] = [tokenizer(e.prompt).input_ids for e in rows]
     return found
 
 
-def accepted(models: dict, tokenizer, prompts: list[list[int]]) -> dict[str, float]:
-    """Mean accepted tokens, greedy, of the chain and of the block."""
-    chain, block = [], []
-    for prompt in prompts:
-        text = acceptance.greedy_text(models["target"], prompt, NEW_TOKENS)
-        chain.append(acceptance.chain_matches(models["draft"], text, len(prompt), CHAIN_LENGTH))
-        block.append(
-            acceptance.block_matches(models["diffusion"], models["target"], text, len(prompt))
-        )
+def accepted(models: dict, texts: list[tuple[int, list[int]]]) -> dict[str, float]:
+    """Mean accepted tokens, greedy, of the chain and of the block. texts: (prompt length, ids)."""
+    target, draft, diffusion = models["target"], models["draft"], models["diffusion"]
+    found = {
+        f"chain of {CHAIN_LENGTH}": [
+            acceptance.chain_matches(draft, ids, start, CHAIN_LENGTH) for start, ids in texts
+        ],
+        f"block of {diffusion.config.block_size}": [
+            acceptance.block_matches(diffusion, target, ids, start) for start, ids in texts
+        ],
+    }
     return {
-        f"chain of {CHAIN_LENGTH}": round(
-            sum(map(acceptance.mean_accepted, chain)) / len(chain), 2
-        ),
-        f"block of {models['diffusion'].config.block_size}": round(
-            sum(map(acceptance.mean_accepted, block)) / len(block), 2
-        ),
+        name: round(sum(map(acceptance.mean_accepted, matches)) / len(matches), 2)
+        for name, matches in found.items()
     }
 
 
-def samples(target, tokenizer, prompts: list[list[int]], count: int = 5) -> list[dict[str, str]]:
-    """The first few, whatever they look like."""
-    found = []
-    for ids in prompts[:count]:
-        prompt = tokenizer.decode(ids)
-        found.append(
-            {"prompt": prompt, "answer": evaluate.complete(target, tokenizer, prompt, NEW_TOKENS)}
-        )
-    return found
+def sample(tokenizer, start: int, ids: list[int]) -> dict[str, str]:
+    return {
+        "prompt": tokenizer.decode(ids[:start]),
+        "answer": tokenizer.decode(ids[start:], skip_special_tokens=True),
+    }
 
 
-def measure(models: dict, tokenizer, data: Path, per_workload: int = 16) -> dict:
-    prompts = probe_prompts(tokenizer, data, per_workload)
+def measure(models: dict, tokenizer, data: Path, per_workload: int = 8) -> dict:
+    texts = {
+        workload: [
+            (len(p), acceptance.greedy_text(models["target"], p, NEW_TOKENS)) for p in prompts
+        ]
+        for workload, prompts in probe_prompts(tokenizer, data, per_workload).items()
+    }
     return {
         "parameters": {name: parameter_count(model) for name, model in models.items()},
-        "target": evaluate.report(models["target"], tokenizer, data, per_workload=24, copies=40),
-        "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=24, copies=4),
-        "mean accepted": {w: accepted(models, tokenizer, p) for w, p in prompts.items()},
-        "samples": {w: samples(models["target"], tokenizer, p) for w, p in prompts.items()},
+        "target": evaluate.report(models["target"], tokenizer, data, per_workload=20, copies=25),
+        "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=20, copies=4),
+        "mean accepted": {w: accepted(models, t) for w, t in texts.items()},
+        "samples": {w: [sample(tokenizer, *t) for t in ts[:SAMPLES]] for w, ts in texts.items()},
     }

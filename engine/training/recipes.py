@@ -6,7 +6,7 @@ so each can run alone, and all but the first and the last resume where they were
     text         target -> <checkpoints>/selftext.npz: what the target writes by itself
     draft        corpora, then the target's distributions on its own text -> <models>/draft
     diffusion    the target's hidden states and distributions -> <models>/diffusion
-    evaluate     held-out figures of all three -> standard output, <checkpoints>/figures.json
+    evaluate     held-out figures of all three -> screen, <checkpoints>/figures.json, <models>/README.md
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
 """
 
@@ -20,7 +20,7 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaForCausalLM
 
 from ..dflash_model import DFlashModel
-from . import evaluate, figures, prompts, selftext
+from . import card, evaluate, figures, prompts, selftext
 from .budget import Budget
 from .checkpoint import export_model
 from .corpus import available_mix, documents, make_vocabulary, read_corpora
@@ -190,7 +190,13 @@ def diffusion(args) -> None:
         return diffusion_loss(model, teacher, tokens, counted, anchors), tokens.numel()
 
     fit(
-        model, batch, Budget(minutes=args.minutes or 20), args.checkpoints / "diffusion.pt", say=say
+        model,
+        batch,
+        Budget(minutes=args.minutes or 20),
+        args.checkpoints / "diffusion.pt",
+        muon_rate=0.01,
+        adam_rate=2e-3,
+        say=say,
     )
     model.save_pretrained(args.models / "diffusion")
 
@@ -202,6 +208,8 @@ def evaluate_all(args) -> None:
     args.checkpoints.mkdir(parents=True, exist_ok=True)
     (args.checkpoints / "figures.json").write_text(json.dumps(found, indent=1))
     say(json.dumps(found, indent=1))
+    if (args.models / "README.md").exists():
+        card.update(args.models / "README.md", found)
 
 
 def write_prompts(args) -> None:
