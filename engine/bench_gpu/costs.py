@@ -1,0 +1,98 @@
+"""What an operation must move and compute at least, and how long that takes on a given GPU."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """bytes: each input read once, each output written once. operations: floating point."""
+
+    bytes: float
+    operations: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Measured on the machine: bytes/s of a large copy (read plus written), operations/s of a
+    large bf16 matrix product."""
+
+    bandwidth: float
+    rate: float
+
+    def floor(self, cost: Cost) -> float:
+        """Milliseconds below which the operation cannot be."""
+        return 1000 * max(cost.bytes / self.bandwidth, cost.operations / self.rate)
+
+    def bound(self, cost: Cost) -> str:
+        """Which of the two it is."""
+        memory = cost.bytes / self.bandwidth >= cost.operations / self.rate
+        return "memory" if memory else "matrix"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A decoder's sizes. vocabulary x width is the head; tied: it is the embedding as well."""
+
+    name: str
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    head: int
+    inner: int
+    vocabulary: int
+    tied: bool
+
+    @property
+    def step_parameters(self) -> int:
+        """Weights that every step reads: all but the rows of the embedding that are not used."""
+        attention = self.width * self.head * (2 * self.heads + 2 * self.kv_heads)
+        mlp = 3 * self.width * self.inner
+        return self.layers * (attention + mlp) + self.vocabulary * self.width
+
+
+LLAMA_8B = Shape("Llama-8B-shaped", 32, 4096, 32, 8, 128, 14336, 128256, False)
+QWEN3_4B = Shape("Qwen3-4B-shaped", 36, 2560, 32, 8, 128, 9728, 151936, True)
+SHAPES = (LLAMA_8B, QWEN3_4B)
+
+
+def attention(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
+    """One layer's tree attention; the tree's own columns included."""
+    columns = prefix + rows
+    keys_values = 2 * shape.kv_heads * columns * shape.head * element
+    queries_outputs = 2 * shape.heads * rows * shape.head * element
+    return Cost(keys_values + queries_outputs, 4 * shape.heads * rows * columns * shape.head)
+
+
+def step(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
+    """One pass of the model over ``rows`` rows: weights once, all layers' caches once."""
+    inside = attention(shape, rows, prefix, element)
+    logits = rows * shape.vocabulary * element
+    return Cost(
+        shape.step_parameters * element + shape.layers * inside.bytes + logits,
+        2 * rows * shape.step_parameters + shape.layers * inside.operations,
+    )
+
+
+def head(rows: int, width: int, vocabulary: int, k: int, element: int = 2) -> Cost:
+    return Cost((vocabulary + rows) * width * element + 8 * rows * k, 2 * rows * width * vocabulary)
+
+
+def commit(buffers: int, heads: int, size: int, moved: int, element: int = 2) -> Cost:
+    """moved: rows that change their place."""
+    return Cost(2 * buffers * heads * size * moved * element)
+
+
+def verify(rule: str, rows: int, vocabulary: int, with_q: int = 0) -> Cost:
+    """rows: the root's and the nodes'; with_q: places that have a q to be read."""
+    noise = 0 if rule == "greedy" else rows
+    return Cost(4 * vocabulary * (rows + noise + with_q))
+
+
+def race(rows: int, vocabulary: int, element: int = 2) -> Cost:
+    """The logits once, with the noise drawn in place."""
+    return Cost(rows * vocabulary * element)
+
+
+def ngram(length: int, copied: int) -> Cost:
+    return Cost(4 * (length + copied))

@@ -1,0 +1,194 @@
+"""The suite ``kernels``: each kernel against its floor, attention also against its peers."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from engine.bench_gpu import costs, peers
+from engine.bench_gpu.costs import LLAMA_8B, Ceilings
+from engine.bench_gpu.report import (
+    Part,
+    against_floor,
+    attempt,
+    measure_all,
+    opening,
+    write,
+)
+from engine.bench_gpu.timing import Deadline, captured, ceilings, milliseconds, require_gpu
+from engine.bench_gpu.trees import binary_tree
+
+SECONDS = 220
+TUNE_SECONDS = 70  # of which trying other plans may take this much, at the end
+BF16 = torch.bfloat16
+
+
+def run_kernels(json_path: str | None = None, tune: bool = True) -> dict:
+    """Measure, print a line a row, write JSON. Raises UserError where there is no GPU."""
+    require_gpu()
+    torch.manual_seed(0)
+    deadline, found = Deadline(SECONDS), ceilings()
+    content = opening("kernels", found)
+    measure_all(_parts(found, tune, deadline), deadline, content)
+    write(json_path, content)
+    return content
+
+
+def _parts(found: Ceilings, tune: bool, deadline: Deadline) -> Iterator[Part]:
+    for prefix, nodes in ((32768, 8), (32768, 64), (32768, 1), (2048, 8), (2048, 64), (0, 64)):
+        name = f"tree_attention {nodes} rows, prefix {prefix}"
+        yield name, partial(_attention, name, nodes, prefix, found), 25
+    for rule in ("greedy", "rejection", "sampler_match"):
+        yield f"verify_tree {rule}", partial(_verify, rule, found), 10
+    yield "kv_commit", partial(_commit, found), 10
+    yield "gumbel_topk", partial(_race, found), 15
+    for rows in (1, 8, 64):
+        yield f"head_topk, {rows} rows", partial(_head, rows, found), 10
+    yield "ngram_match", partial(_ngram, found), 10
+    for nodes in (8, 64) if tune else ():
+        yield f"plans, {nodes} rows", partial(_plans, nodes, found, deadline), 20
+
+
+def _attention_inputs(rows: int, prefix: int):
+    from engine.kernels.bits import AncestorBits
+
+    shape, tree = LLAMA_8B, binary_tree(rows - 1)
+    query = torch.randn(1, rows, shape.heads, shape.head, device="cuda").to(BF16).transpose(1, 2)
+    cache = torch.randn(2, 1, shape.kv_heads, prefix + rows, shape.head, device="cuda").to(BF16)
+    depths = torch.tensor([0, *tree.depths])
+    return query, cache[0], cache[1], AncestorBits.of(tree.ancestor_mask(), depths, prefix, "cuda")
+
+
+def _attention(name: str, rows: int, prefix: int, found: Ceilings) -> list[dict]:
+    from engine.kernels.tree_attention import tree_attention_reference, tree_attention_triton
+
+    query, key, value, mask = _attention_inputs(rows, prefix)
+    ours = captured(lambda: tree_attention_triton(query, key, value, mask))
+    expected = tree_attention_reference(query.float(), key.float(), value.float(), mask)
+    error = relative_error(tree_attention_triton(query, key, value, mask), expected)
+    row = against_floor(
+        name, milliseconds(ours), costs.attention(LLAMA_8B, rows, prefix), found, error=error
+    )
+    for label, peer in (("sdpa", peers.sdpa), ("flex", peers.flex)):
+        time, problem = attempt(
+            lambda peer=peer: milliseconds(captured(peer(query, key, value, mask)))
+        )
+        if problem is None:
+            row |= {f"{label}_ms": time, f"{label}_times_ours": time / row["ms"]}
+        else:
+            row[f"{label}_problem"] = problem
+    return [row]
+
+
+def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """The norm of the difference over the norm; NaN never passes, it becomes 1."""
+    error = float((found.float() - expected).norm() / expected.norm())
+    return error if math.isfinite(error) else 1.0
+
+
+def _plans(rows: int, found: Ceilings, deadline: Deadline) -> list[dict]:
+    """Other ways of cutting the work at 32k: which would have been faster?"""
+    from engine.kernels.attention_plan import Plan
+    from engine.kernels.tree_attention import tree_attention_triton
+
+    inputs, best = _attention_inputs(rows, 32768), []
+    stop = max(deadline.left - TUNE_SECONDS / 2, 10)
+    sizes = (32, 64) if rows < 16 else (64, 128)
+    for block_rows, columns, stages, waves in itertools.product(
+        sizes, (64, 128), (2, 3), (1, 2, 3)
+    ):
+        if deadline.left < stop:
+            break
+        programs = LLAMA_8B.kv_heads * -(-rows * 4 // block_rows)
+        splits = max(1, min(63, 132 * waves // programs))
+        cut = Plan(block_rows, columns, splits, 8 if block_rows == 128 else 4, stages)
+        time, problem = attempt(
+            lambda cut=cut: milliseconds(
+                captured(lambda: tree_attention_triton(*inputs, cut=cut)), 15
+            )
+        )
+        if problem is None:  # else the plan does not fit this GPU
+            best.append((time, cut))
+    best.sort(key=lambda pair: pair[0])
+    cost = costs.attention(LLAMA_8B, rows, 32768)
+    return [
+        against_floor(f"plan for {rows} rows: {cut}", time, cost, found) for time, cut in best[:4]
+    ]
+
+
+def _verify(rule: str, found: Ceilings) -> list[dict]:
+    from engine.kernels.flat_tree import FlatTree
+    from engine.kernels.verify_tree import verify_tree_reference, verify_tree_triton
+
+    vocabulary, nodes = 128256, 8
+    rows = (torch.randn(nodes + 1, vocabulary, device="cuda") * 3).softmax(-1)
+    tree = FlatTree.of(binary_tree(nodes, rows[0].cpu()), vocabulary, "cuda")
+    coins = torch.rand(tree.draws.numel(), dtype=torch.float64, device="cuda")
+    noise = torch.empty(nodes + 1, vocabulary, device="cuda").exponential_()
+    expected = verify_tree_reference(rule, rows, tree, coins, noise).result.tolist()
+    same = verify_tree_triton(rule, rows, tree, coins, noise).result.tolist() == expected
+    call = captured(lambda: verify_tree_triton(rule, rows, tree, coins, noise))
+    with_q = tree.q.shape[0] if rule == "rejection" else 0
+    cost = costs.verify(rule, nodes + 1, vocabulary, with_q)
+    row = against_floor(f"verify_tree {rule}, 8 nodes", milliseconds(call), cost, found, same=same)
+    return [row]
+
+
+def _commit(found: Ceilings) -> list[dict]:
+    from engine.kernels.kv_commit import addresses_of, kv_commit_triton
+
+    shape, kept = LLAMA_8B, 6
+    buffers = [
+        torch.randn(1, shape.kv_heads, 4096, shape.head, device="cuda").to(BF16)
+        for _ in range(2 * shape.layers)
+    ]
+    addresses = addresses_of(buffers)
+    numbers = torch.tensor([2048, kept, *range(1, 2 * kept, 2)], dtype=torch.int32, device="cuda")
+    call = captured(
+        lambda: kv_commit_triton(buffers, numbers[:1], numbers[2:][None], numbers[1:2], addresses)
+    )
+    cost = costs.commit(len(buffers), shape.kv_heads, shape.head, kept)
+    return [against_floor(f"kv_commit {kept} rows, 32 layers", milliseconds(call), cost, found)]
+
+
+def _race(found: Ceilings) -> list[dict]:
+    from engine.kernels.gumbel_topk import gumbel_topk_triton
+
+    logits = (torch.randn(8, 128256, device="cuda") * 3).to(BF16)
+    rows = []
+    for label, options in (
+        ("temperature 1", {}),
+        ("top-k 50, top-p 0.9", {"top_k": 50, "top_p": 0.9}),
+        ("temperature 0", {"temperature": 0.0}),
+    ):
+        call = captured(lambda options=options: gumbel_topk_triton(logits, 4, seed=1, **options))
+        cost = costs.race(8, 128256)
+        rows.append(against_floor(f"gumbel_topk 8 rows, {label}", milliseconds(call), cost, found))
+    return rows
+
+
+def _head(rows: int, found: Ceilings) -> list[dict]:
+    from engine.kernels.head_topk import head_topk_reference, head_topk_triton
+
+    shape, k = LLAMA_8B, 8
+    hidden = torch.randn(rows, shape.width, device="cuda").to(BF16)
+    weight = torch.randn(shape.vocabulary, shape.width, device="cuda").to(BF16)
+    expected = head_topk_reference(hidden, weight, k)[0]
+    error = relative_error(head_topk_triton(hidden, weight, k)[0], expected)
+    call = captured(lambda: head_topk_triton(hidden, weight, k))
+    product = captured(lambda: (hidden @ weight.T).topk(k))
+    cost = costs.head(rows, shape.width, shape.vocabulary, k)
+    row = against_floor(f"head_topk {rows} rows", milliseconds(call), cost, found, error=error)
+    row["matmul_topk_ms"] = milliseconds(product)
+    return [row]
+
+
+def _ngram(found: Ceilings) -> list[dict]:
+    from engine.kernels.ngram_match import ngram_match_triton
+
+    text = torch.randint(0, 5000, (1, 32768), dtype=torch.int32, device="cuda")
+    length = torch.full((1,), 32768, dtype=torch.int32, device="cuda")
+    call = captured(lambda: ngram_match_triton(text, length, 1, 5, 16))
+    return [against_floor("ngram_match 32k", milliseconds(call), costs.ngram(32768, 16), found)]

@@ -1,0 +1,35 @@
+"""The attention that a user would have without our kernel: SDPA and FlexAttention."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.kernels.bits import AncestorBits
+from engine.kernels.tree_attention import visible
+
+
+def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
+    """With the dense mask, made once outside the clock."""
+    dense = visible(mask)[None, None]
+    return lambda: F.scaled_dot_product_attention(
+        query, key, value, attn_mask=dense, enable_gqa=True
+    )
+
+
+def flex(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
+    """Compiled, with the block mask made once outside the clock."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    prefix = int(mask.prefix[0])
+    dense = visible(mask)[:, prefix:].contiguous()
+
+    def seen(batch, head, row, column):
+        own = (column - prefix).clamp(min=0)
+        return (column < prefix) | dense[row, own]
+
+    rows, columns = query.shape[2], key.shape[2]
+    blocks = create_block_mask(seen, None, None, rows, columns, device="cuda")
+    compiled = torch.compile(flex_attention, dynamic=False)
+    return lambda: compiled(query, key, value, block_mask=blocks, enable_gqa=True)

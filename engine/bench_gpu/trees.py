@@ -1,0 +1,14 @@
+"""Draft trees of a given size, for measuring."""
+
+from torch import Tensor
+
+from engine.tree import ROOT, DraftTree
+
+
+def binary_tree(nodes: int, q: Tensor | None = None) -> DraftTree:
+    """Two children a node, level by level, with all-different tokens; drawn from q if given."""
+    tree = DraftTree()
+    kind = "one_hot" if q is None else "without_replacement"
+    for node in range(nodes):
+        tree.child(ROOT if node < 2 else node // 2 - 1, kind, 10 + node, "bench", q)
+    return tree

@@ -1,0 +1,41 @@
+"""How tree attention cuts its work: tiles, parts of the prefix, what a program may use."""
+
+from dataclasses import dataclass
+
+from engine.kernels.gpu import HOPPER, Gpu
+from engine.kernels.lang import power_of_two
+
+MOST_PARTS = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the work is cut: tile sizes, parts of the prefix, and what a program may use."""
+
+    block_rows: int
+    block_columns: int
+    splits: int
+    warps: int
+    stages: int
+
+
+def plan(
+    rows: int, groups: int, pairs: int, head: int, element: int, longest: int, gpu: Gpu = HOPPER
+) -> Plan:
+    """A plan from shapes alone. pairs: sequences times KV heads; element: bytes of one number."""
+    packed, width = rows * groups, power_of_two(head, 16)
+    largest = 32 if element == 4 else (64 if width > 128 else 128)
+    block_rows = min(power_of_two(packed, 16), largest)
+    if block_rows == 128 and -(-packed // 64) % 2:
+        block_rows = 64  # an odd number of 64s: the last 128 would be half empty
+    block_columns = 32 if element == 4 or width > 128 else 64
+    stage = 2 * block_columns * width * element
+    room = gpu.shared - block_rows * width * element - 4096
+    stages = max(1, min(3 if element == 2 else 2, room // stage))
+    blocks = -(-packed // block_rows)
+    wanted = gpu.processors * (1 if block_rows >= 128 else 2)
+    splits = max(1, wanted // (pairs * blocks))
+    splits = min(splits, -(-longest // (2 * block_columns)), MOST_PARTS - 1)
+    many = 16384 if gpu.major >= 9 and element == 2 else 4096
+    warps = 8 if block_rows >= 128 or block_rows * width >= many else 4
+    return Plan(block_rows, block_columns, splits, warps, stages)

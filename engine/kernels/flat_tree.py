@@ -1,0 +1,74 @@
+"""A draft tree as the arrays a kernel walks."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.tree import ROOT, DraftTree
+
+KINDS = ("one_hot", "iid", "without_replacement")
+
+
+@dataclass(frozen=True)
+class FlatTree:
+    """N nodes, N + 1 places (place 0 is the root, place i + 1 is node i), M draws.
+
+    tokens: int32 [N]. depths: int32 [N + 1], of places. draws: int32 [M], nodes in the order
+    drawn, those of a place beside one another; first: int32 [N + 2], where each place's begin.
+    kinds: int32 [N + 1], index into KINDS. q_row: int32 [N + 1], the place's row in q, or -1.
+    q: fp32 [Q, V], the distributions drawn from (Q may be 0). repeats_q: whether more than one
+    draw without replacement was made from some q.
+    """
+
+    tokens: Tensor
+    depths: Tensor
+    draws: Tensor
+    first: Tensor
+    kinds: Tensor
+    q_row: Tensor
+    q: Tensor
+    repeats_q: bool
+
+    @property
+    def size(self) -> int:
+        return self.tokens.shape[0]
+
+    @classmethod
+    def of(cls, tree: DraftTree, vocabulary: int, device=None) -> "FlatTree":
+        """Distributions shorter than the vocabulary are padded with zeros."""
+        draws, first, kinds, q_row, q = [], [0], [], [], []
+        for place in range(ROOT, len(tree)):
+            proposal = tree.proposals.get(place)
+            known = proposal is not None and bool(proposal.draws)
+            draws += proposal.draws if known else []
+            first.append(len(draws))
+            kinds.append(KINDS.index(proposal.kind) if known else 0)
+            has_q = known and proposal.kind != "one_hot"
+            q_row.append(len(q) if has_q else -1)
+            if has_q:
+                q.append(_padded(proposal.q, vocabulary))
+
+        def integers(values: list[int]) -> Tensor:
+            return torch.tensor(values, dtype=torch.int32).to(device)
+
+        stacked = torch.stack(q) if q else torch.empty(0, vocabulary)
+        return cls(
+            tokens=integers(tree.tokens),
+            depths=integers([0, *tree.depths]),
+            draws=integers(draws),
+            first=integers(first),
+            kinds=integers(kinds),
+            q_row=integers(q_row),
+            q=stacked.to(device),
+            repeats_q=any(
+                p.kind == "without_replacement" and len(p.draws) > 1
+                for p in tree.proposals.values()
+            ),
+        )
+
+
+def _padded(q: Tensor, vocabulary: int) -> Tensor:
+    padded = q.new_zeros(vocabulary, dtype=torch.float32)
+    padded[: q.shape[-1]] = q
+    return padded

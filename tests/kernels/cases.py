@@ -1,0 +1,97 @@
+"""Random cases for the kernels' tests, each determined by a few small numbers."""
+
+import torch
+from torch import Tensor
+
+from engine.kernels.bits import AncestorBits, pack
+from engine.kernels.flat_tree import FlatTree
+from engine.sampling import Sampling, position_noise
+from engine.tree import DraftTree
+from engine.verifiers import Verdict, verifier
+from engine.verifiers.rejection import toss
+
+POSITION = 11  # of the first drafted token
+WORDS = {"status": ("ignored", "rejected", "accepted"), "final": ("bonus", "recovered")}
+
+
+def mask_of(tree: DraftTree, prefix: int, fed_before: int = 0, batch: int = 1) -> AncestorBits:
+    """The mask of root and tree; the first ``fed_before`` rows are in the cache already."""
+    seen = tree.ancestor_mask()[fed_before:]
+    words = pack(seen).expand(batch, -1, -1).contiguous()
+    depths = torch.tensor([[0, *tree.depths]] * batch, dtype=torch.int32)
+    return AncestorBits(words, depths, torch.full((batch,), prefix, dtype=torch.int32), prefix)
+
+
+def attention_inputs(mask: AncestorBits, heads, kv_heads, head, dtype=torch.float32, spare=3):
+    """query, key, value with room behind the scratch rows, which holds NaN: none may read it."""
+    batch = mask.words.shape[0]
+    end = int(mask.prefix.max()) + mask.scratch
+    query = torch.randn(batch, mask.rows, heads, head).to(dtype).transpose(1, 2)
+    cache = torch.randn(2, batch, kv_heads, end + spare, head).to(dtype)
+    for index, prefix in enumerate(mask.prefix.tolist()):
+        cache[:, index, :, prefix + mask.scratch :] = float("nan")
+    return query, cache[0], cache[1]
+
+
+def peaked(*shape: int) -> Tensor:
+    """Distributions with a few likely tokens."""
+    return torch.randn(*shape).mul(2).softmax(-1)
+
+
+def with_random_q(tree: DraftTree, vocabulary: int) -> DraftTree:
+    """The tree with distributions under which its draws were possible."""
+    for proposal in tree.proposals.values():
+        if proposal.kind != "one_hot":
+            proposal.q = peaked(vocabulary)
+    return tree
+
+
+def coins_of(seed: int, count: int) -> Tensor:
+    """As many uniforms as a verifier would toss from this seed, in order."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.tensor([toss(generator) for _ in range(count)], dtype=torch.float64)
+
+
+def noise_of(seed: int, depths: int, vocabulary: int) -> Tensor:
+    rows = [position_noise(seed, POSITION + depth, vocabulary) for depth in range(depths + 1)]
+    return torch.stack(rows)
+
+
+def sampling_of(rule: str, seed: int) -> Sampling:
+    return Sampling(0.0 if rule == "greedy" else 1.0, seed=seed)
+
+
+def verdict_of(rule: str, tree: DraftTree, p: Tensor, seed: int) -> Verdict:
+    """What the engine's own verifier says."""
+    coins = torch.Generator().manual_seed(seed)
+    return verifier(rule).judge(tree, p, sampling_of(rule, seed), POSITION, coins)
+
+
+def same_verdict(run, rule: str, tree: DraftTree, p: Tensor, seed: int) -> None:
+    """Hold verify_tree (either form) against the engine's verifier."""
+    flat = FlatTree.of(tree, p.shape[-1])
+    coins = coins_of(seed, flat.draws.numel() + 1)
+    noise = noise_of(seed, max(tree.depths, default=0), p.shape[-1])
+    found, expected = run(rule, p, flat, coins, noise), verdict_of(rule, tree, p, seed)
+    kept, token, final, tossed = found.result.tolist()
+    assert found.path.tolist()[:kept] == expected.accepted
+    assert token == expected.final_token
+    assert WORDS["final"][final] == expected.final
+    assert [WORDS["status"][state] for state in found.status.tolist()] == expected.status
+    if rule == "rejection":
+        assert tossed == len(expected.judgements)
+        _same_weights(found, flat, expected)
+
+
+def _same_weights(found, flat: FlatTree, verdict: Verdict) -> None:
+    """What each judged draw was weighed with, in the order of the judgements."""
+    judged = iter(verdict.judgements)
+    first = flat.first.tolist()
+    for place in verdict.walk:
+        for draw in range(first[place + 1], first[place + 2]):
+            entry = next(judged)
+            assert abs(float(found.p[draw]) - entry.p) < 1e-9
+            assert abs(float(found.q[draw]) - entry.q) < 1e-9
+            assert abs(float(found.accept[draw]) - entry.accept) < 1e-9
+            if entry.coin < entry.accept:
+                break

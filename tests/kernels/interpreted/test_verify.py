@@ -1,0 +1,88 @@
+"""verify_tree under the interpreter: the same verdicts as the engine's verifiers."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.kernels.flat_tree import FlatTree
+from engine.kernels.verify_tree import RULES, verify_tree_reference, verify_tree_triton
+from engine.tree import DraftTree
+from tests.kernels.cases import (
+    coins_of,
+    noise_of,
+    peaked,
+    same_verdict,
+    with_random_q,
+)
+from tests.trees import trees
+
+VOCABULARY = 21  # more than one block of the vocabulary, and a part of one
+
+
+def kernel(*arguments):
+    return verify_tree_triton(*arguments, block=16)
+
+
+@settings(max_examples=30, deadline=None)
+@given(trees(VOCABULARY, 10), st.integers(0, 2**31), st.sampled_from(RULES))
+def test_verdicts_are_the_engines(tree, seed, rule):
+    torch.manual_seed(seed)
+    tree = with_random_q(tree, VOCABULARY)
+    same_verdict(kernel, rule, tree, peaked(len(tree) + 1, VOCABULARY), seed)
+
+
+def siblings(kind: str, q, tokens=(3, 1, 2)) -> DraftTree:
+    tree = DraftTree()
+    for token in tokens:
+        tree.child(-1, kind, token, "test", q)
+    return tree
+
+
+@pytest.mark.parametrize("kind", ["one_hot", "iid", "without_replacement"])
+def test_nothing_is_left_of_p_or_q(kind):
+    """All of p on one draw; and more draws than q holds tokens."""
+    p = torch.zeros(4, 6)
+    p[:, 3] = 1
+    q = None if kind == "one_hot" else torch.tensor([0, 0, 0, 1.0, 0, 0])
+    for tokens in ((3,), (1, 3), (3, 1, 2)):
+        tree = siblings(kind, q, tokens)
+        for seed in range(3):
+            same_verdict(kernel, "rejection", tree, p[: len(tree) + 1], seed)
+
+
+def test_siblings_without_replacement_over_many_refusals():
+    torch.manual_seed(1)
+    q = peaked(VOCABULARY)
+    tree = siblings("without_replacement", q, torch.multinomial(q, 8).tolist())
+    for seed in range(4):
+        same_verdict(kernel, "rejection", tree, peaked(len(tree) + 1, VOCABULARY), seed)
+
+
+def test_the_trees_q_is_left_alone():
+    q = peaked(VOCABULARY)
+    tree = FlatTree.of(siblings("without_replacement", q), VOCABULARY)
+    before = tree.q.clone()
+    kernel("rejection", peaked(4, VOCABULARY), tree, coins_of(0, 4), noise_of(0, 1, VOCABULARY))
+    assert torch.equal(tree.q, before)
+
+
+@pytest.mark.parametrize("fault", ["coins", "rows", "q"])
+def test_a_planted_fault_is_seen(fault):
+    torch.manual_seed(3)
+    q, p = peaked(VOCABULARY), peaked(4, VOCABULARY)
+    right = FlatTree.of(siblings("without_replacement", q), VOCABULARY)
+    coins, noise = torch.tensor([0.999999] * 4, dtype=torch.float64), noise_of(0, 1, VOCABULARY)
+    expected = verify_tree_reference("rejection", p, right, coins, noise)
+    found = kernel("rejection", p, right, coins, noise)
+    torch.testing.assert_close(found.accept, expected.accept)
+    if fault == "coins":
+        found = kernel("rejection", p, right, coins * 0, noise)
+        assert found.result.tolist() != expected.result.tolist()
+    else:
+        wrong_q = peaked(VOCABULARY) if fault == "q" else q
+        wrong = FlatTree.of(siblings("without_replacement", wrong_q), VOCABULARY)
+        rows = p.roll(1, 0) if fault == "rows" else p
+        found = kernel("rejection", rows, wrong, coins, noise)
+        with pytest.raises(AssertionError):
+            torch.testing.assert_close(found.accept, expected.accept)
