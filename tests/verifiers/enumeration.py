@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engine.sampling import Sampling
 from engine.tree import ROOT, DraftTree
-from engine.verifiers import Verdict, Verifier
+from engine.verifiers import Judgement, Verdict, Verifier
 
 KEPT, REFUSED = 0.0, 1 - 2**-53  # the coins that decide, unless accept is 0 or 1
 
@@ -32,6 +32,8 @@ class Oracle:
         self.answers: list[int] = []
         self.others: list[Path] = []
         self.weight = 1.0
+        self.tossed: list[int] = []
+        self.final_law: Tensor | None = None
 
     def choose(self, probabilities: Tensor) -> int:
         """An index, with its probability put on the weight of this branch."""
@@ -41,8 +43,27 @@ class Oracle:
         return answer
 
     def toss(self) -> float:
-        """A coin; its probability is read off the judgement afterwards."""
+        """A coin; ``weigh`` puts its probability on the weight afterwards."""
+        self.tossed.append(len(self.answers))
         return (KEPT, REFUSED)[self._answer([0, 1])]
+
+    def weigh(self, judgements: list[Judgement]) -> None:
+        """Read the probabilities of the coins off what they decided.
+
+        Below a coin that cannot fall like this nothing more is explored.
+        """
+        coins = [judgement for judgement in judgements if judgement.coin is not None]
+        for place, judgement in zip(self.tossed, coins, strict=True):
+            kept = judgement.coin == KEPT
+            self.weight *= judgement.accept if kept else 1 - judgement.accept
+            if self.weight == 0:
+                self.others = [other for other in self.others if len(other) <= place + 1]
+                break
+
+    def final_draw(self, law: Tensor) -> int:
+        """The last draw of a step: remembered, for one branch is enough for all its tokens."""
+        self.final_law = law
+        return int(law.argmax())
 
     def _answer(self, possible: list[int]) -> int:
         place = len(self.answers)
@@ -97,7 +118,7 @@ class World:
             law = {
                 (*path, token): weight * prob
                 for path, weight in law.items()
-                for token, prob in enumerate(_double(self.p(path)))
+                for token, prob in enumerate(as_list(self.p(path)))
             }
         return law
 
@@ -126,24 +147,25 @@ def output_law(
     Where the step wrote fewer, the target itself goes on. each: looks at every branch.
     """
 
-    def step(oracle: Oracle) -> Path:
+    def step(oracle: Oracle) -> list[tuple[Path, float]]:
         tree = grow(oracle, world)
         tree.check()
         with _scripted(oracle):
             verdict = rule.judge(
                 tree, target_rows(world, tree), Sampling(temperature=1.0), 0, torch.Generator()
             )
-        for judgement in verdict.judgements:
-            if judgement.coin is not None:
-                kept = judgement.coin == KEPT
-                oracle.weight *= judgement.accept if kept else 1 - judgement.accept
+        oracle.weigh(verdict.judgements)
         if oracle.weight > 0:
             each(tree, verdict)
-        return (*(tree.tokens[node] for node in verdict.accepted), verdict.final_token)
+        path = tuple(tree.tokens[node] for node in verdict.accepted)
+        if oracle.final_law is None:
+            return [((*path, verdict.final_token), 1.0)]
+        return [((*path, token), prob) for token, prob in enumerate(as_list(oracle.final_law))]
 
     law = dict.fromkeys(itertools.product(range(world.vocabulary), repeat=length), 0.0)
-    for tokens, oracle in branches(step):
-        _spread(world, tokens[:length], oracle.weight, length, law)
+    for outputs, oracle in branches(step):
+        for tokens, share in outputs:
+            _spread(world, tokens[:length], oracle.weight * share, length, law)
     return law
 
 
@@ -170,7 +192,7 @@ def error(
 def _scripted(oracle: Oracle) -> Iterator[None]:
     with (
         patch("engine.verifiers.rejection.toss", lambda coins: oracle.toss()),
-        patch("engine.verifiers.rejection.draw", lambda law, noise: oracle.choose(law)),
+        patch("engine.verifiers.rejection.draw", lambda law, noise: oracle.final_draw(law)),
         patch("engine.verifiers.sampler_match.draw", lambda law, noise: oracle.choose(law)),
     ):
         yield
@@ -180,11 +202,11 @@ def _spread(world: World, tokens: Path, weight: float, length: int, law: Law) ->
     if len(tokens) == length:
         law[tokens] += weight
         return
-    for token, prob in enumerate(_double(world.p(tokens))):
+    for token, prob in enumerate(as_list(world.p(tokens))):
         if prob > 0:
             _spread(world, (*tokens, token), weight * prob, length, law)
 
 
-def _double(row: Tensor) -> list[float]:
+def as_list(row: Tensor) -> list[float]:
     row = row.double()
     return (row / row.sum()).tolist()

@@ -1,0 +1,151 @@
+"""The exact law of what one step of the real decode loop writes, by looking at every branch.
+
+Drafter, decode loop and verifier run as they are; only the three places where chance enters
+(the drafter's ``torch.multinomial``, the coin, the draw from p) ask an oracle. Steps before the
+one looked at take their chances from dice, so that it starts from the state a run leaves behind.
+If every step, whatever came before, writes what the target would have written, so does the run.
+"""
+
+import itertools
+import random
+from collections.abc import Callable
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from engine.decode import decode
+from engine.drafters import Drafter
+from engine.models import Models
+from engine.sampling import Sampling, distribution
+from engine.verifiers import Verdict, Verifier
+from tests.verifiers.enumeration import Law, Oracle, Path, as_list, branches
+
+LENGTH = 3  # tokens of the law; what a step writes beyond is not compared
+ROOM = 30
+
+
+class Dice:
+    """Answers as an oracle does, by chance."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def choose(self, probabilities: Tensor) -> int:
+        weights = probabilities.tolist()
+        return self._random.choices(range(len(weights)), weights)[0]
+
+    def toss(self) -> float:
+        return self._random.random()
+
+
+class Chance:
+    """Stands in for every random choice of a run; ``source`` answers."""
+
+    source: Oracle | Dice
+    final_law: Tensor | None = None
+    """What rejection drew its final token from, in the step that is looked at."""
+
+    def final_draw(self, law: Tensor, noise: Tensor) -> int:
+        """One branch is enough for all final tokens, for nothing comes after them."""
+        if isinstance(self.source, Dice):
+            return self.source.choose(law)
+        self.final_law = law
+        return int(law.argmax())
+
+    def multinomial(self, weights, num_samples, replacement=False, *, generator=None):
+        assert generator is not None, "a drafter draws from its own stream"
+        assert num_samples == 1, "teach this helper to draw more at once"
+        rows = weights.reshape(-1, weights.shape[-1])
+        picks = torch.tensor([self.source.choose(row) for row in rows])
+        return picks.reshape(*weights.shape[:-1], 1)
+
+    def steps(self, run):
+        """The steps of a run, each taken with this chance."""
+        while True:
+            with (
+                patch("torch.multinomial", self.multinomial),
+                patch("engine.verifiers.rejection.toss", lambda coins: self.source.toss()),
+                patch("engine.verifiers.rejection.draw", self.final_draw),
+                patch("engine.verifiers.sampler_match.draw", lambda p, e: self.source.choose(p)),
+            ):
+                step = next(run)
+            yield step
+
+
+def step_error(
+    models: Models,
+    make: Callable[[], Drafter],
+    rule: Verifier,
+    sampling: Sampling,
+    prompt: Path,
+    steps_before: int = 0,
+    dice: int = 0,
+) -> float:
+    """How far the law of the first LENGTH tokens of a step is from the target's."""
+    reader = Reader(models, sampling)
+    contexts = set()
+
+    def program(oracle: Oracle) -> list[tuple[Path, float]]:
+        chance, judge = Chance(), Watched(rule)
+        chance.source = Dice(dice)
+        steps = chance.steps(decode(models.target, make(), judge, sampling, prompt, ROOM))
+        context = prompt
+        for step in itertools.islice(steps, steps_before):
+            assert step.stop is None, "take other dice: the text has ended before the step"
+            context = (*context, *step.output)
+        contexts.add(context)
+        chance.source = oracle
+        step = next(steps)
+        oracle.weigh(judge.verdict.judgements)
+        if chance.final_law is None or step.final == "none":
+            return [(tuple(step.output), 1.0)]
+        final_law = as_list(chance.final_law)
+        return [((*step.output[:-1], token), prob) for token, prob in enumerate(final_law)]
+
+    law: Law = {}
+    for outputs, oracle in branches(program):
+        (context,) = contexts
+        for output, share in outputs:
+            if oracle.weight * share > 0:
+                for path, weight in reader.law(context, output[:LENGTH]).items():
+                    law[path] = law.get(path, 0.0) + oracle.weight * share * weight
+    truth = reader.law(context, ())
+    assert abs(sum(law.values()) - 1) < 1e-5
+    return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
+
+
+class Watched:
+    """A rule that remembers its last verdict, coins beyond an end of text included."""
+
+    def __init__(self, rule: Verifier) -> None:
+        self._rule = rule
+
+    def judge(self, *arguments) -> Verdict:
+        self.verdict = self._rule.judge(*arguments)
+        return self.verdict
+
+
+class Reader:
+    """The target's own law of text after a context, read from it directly."""
+
+    def __init__(self, models: Models, sampling: Sampling) -> None:
+        self._target, self._sampling = models.target, sampling
+        self._known: dict[Path, list[float]] = {}
+
+    def law(self, context: Path, start: Path) -> Law:
+        """Continuations of ``context`` that begin with ``start``, LENGTH long or ended."""
+        if len(start) == LENGTH or (start and start[-1] in self._target.end_tokens):
+            return {start: 1.0}
+        law: Law = {}
+        for token, prob in enumerate(self._next((*context, *start))):
+            if prob > 0:
+                for path, weight in self.law(context, (*start, token)).items():
+                    law[path] = law.get(path, 0.0) + prob * weight
+        return law
+
+    def _next(self, text: Path) -> list[float]:
+        if text not in self._known:
+            logits = self._target.session(len(text)).extend(text)
+            self._known[text] = as_list(distribution(logits, self._sampling))
+        return self._known[text]

@@ -1,0 +1,82 @@
+"""A language model that is asked only once about each text.
+
+It answers as the real one does (whose own tree attention has tests of its own), so that many
+runs of the decode loop, the drafters and the verifiers cost little.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.language_model import LanguageModel, Session
+from engine.models import Models
+
+
+def remembering(models: Models) -> Models:
+    return Models(MemoModel(models.target), MemoModel(models.draft), models.diffusion)
+
+
+class MemoModel:
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self._rows: dict[tuple, tuple[Tensor, Tensor | None]] = {}
+
+    def __getattr__(self, name: str):
+        return getattr(self._model, name)
+
+    def session(self, capacity: int, features: Sequence[int] = ()) -> "MemoSession":
+        return MemoSession(self, tuple(features))
+
+    def row(self, text: tuple[int, ...], features: tuple[int, ...]) -> tuple:
+        """Logits [V] and features [1, n*H] of the last token of a text."""
+        key = (text, features)
+        if key not in self._rows:
+            session = Session(self._model, len(text), features)
+            session.prefill(text[:-1])
+            logits, states = session.feed(text[-1:], [-1])
+            self._rows[key] = (logits[0], states)
+        return self._rows[key]
+
+
+class MemoSession:
+    """What engine.language_model.Session offers."""
+
+    def __init__(self, model: MemoModel, features: tuple[int, ...]) -> None:
+        self.model, self.features = model, features
+        self._text: tuple[int, ...] = ()
+        self._scratch: list[tuple[int, ...]] = []
+
+    @property
+    def length(self) -> int:
+        return len(self._text)
+
+    @property
+    def rows(self) -> int:
+        return len(self._scratch)
+
+    def prefill(self, tokens: Sequence[int]) -> Tensor | None:
+        parts = []
+        for token in tokens:
+            self._text += (int(token),)
+            parts.append(self.model.row(self._text, self.features)[1])
+        return torch.cat(parts) if self.features else None
+
+    def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        rows = []
+        for token, parent in zip(tokens, parents, strict=True):
+            before = self._text if parent < 0 else self._scratch[parent]
+            self._scratch.append((*before, int(token)))
+            rows.append(self.model.row(self._scratch[-1], self.features))
+        features = torch.cat([row[1] for row in rows]) if self.features else None
+        return torch.stack([row[0] for row in rows]), features
+
+    def extend(self, tokens: Sequence[int]) -> Tensor:
+        logits, _ = self.feed(tokens, range(-1, len(tokens) - 1))
+        self.commit(range(len(tokens)))
+        return logits[-1]
+
+    def commit(self, rows: Sequence[int]) -> None:
+        for row in rows:
+            self._text += self._scratch[row][-1:]
+        self._scratch = []

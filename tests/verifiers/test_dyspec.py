@@ -1,0 +1,118 @@
+"""DySpec lets drawn values shape its tree. It is exact because it chooses a slot, then draws."""
+
+import pytest
+
+from engine.drafters.dyspec import DySpecDrafter
+from engine.options import resolve
+from engine.sampling import Sampling
+from engine.tree import DraftTree, Proposal
+from engine.verifiers import verifier
+from tests.verifiers.decoding import step_error
+from tests.verifiers.memo import remembering
+from tests.verifiers.tiny import tiny_models
+
+EXACT = 1e-5
+PROMPT = (1, 2, 0, 1, 2)
+RULE = verifier("rejection")
+FULL = Sampling(1.0)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return remembering(tiny_models(4))
+
+
+def error(models, cls, sampling=FULL, **options):
+    settings = resolve("dyspec", cls.options, {"budget": 3, "depth": 2, "width": 1, **options})
+    return step_error(models, lambda: cls.build(settings, models), RULE, sampling, PROMPT)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"budget": 4, "width": 1},
+        {"budget": 3, "depth": 3, "width": 2},
+        {"budget": 5, "depth": 1},  # more slots than the vocabulary has tokens
+    ],
+)
+def test_exact_whatever_the_budget(models, options):
+    assert error(models, DySpecDrafter, **options) < EXACT
+
+
+def test_exact_where_truncation_leaves_fewer_tokens_than_slots(models):
+    narrow = Sampling(1.0, top_p=0.5)
+    assert error(models, DySpecDrafter, narrow, budget=6) < EXACT
+
+
+def without(tree: DraftTree, dropped: int) -> DraftTree:
+    """The tree without one node that has no children."""
+    kept = [node for node in range(len(tree)) if node != dropped]
+    place = {node: index for index, node in enumerate(kept)} | {-1: -1}
+    smaller = DraftTree(
+        tokens=[tree.tokens[node] for node in kept],
+        parents=[place[tree.parents[node]] for node in kept],
+        q=[tree.q[node] for node in kept],
+        sources=[tree.sources[node] for node in kept],
+    )
+    for parent, proposal in tree.proposals.items():
+        draws = [place[node] for node in proposal.draws if node in place]
+        if parent in place and draws:
+            smaller.proposals[place[parent]] = Proposal(proposal.kind, proposal.q, draws)
+    smaller.check()
+    return smaller
+
+
+def least_likely_leaf(tree: DraftTree) -> int:
+    leaves = [node for node in range(len(tree)) if not tree.children(node)]
+    return min(leaves, key=lambda node: tree.q[node])
+
+
+class Pruned(DySpecDrafter):
+    """Grows one node too many and drops the leaf with the least q: drawn, then thrown away."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        return without(tree, least_likely_leaf(tree))
+
+
+class PrunedAndSaysSo(Pruned):
+    """The same tree, judged as what it has become: guesses."""
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        for proposal in tree.proposals.values():
+            proposal.kind, proposal.q = "one_hot", None
+        return tree
+
+
+class Sorted(DySpecDrafter):
+    """Hands siblings over likeliest first, not as drawn."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        for proposal in tree.proposals.values():
+            proposal.draws.sort(key=lambda node: -tree.q[node])
+        return tree
+
+
+class StaysInQ(DySpecDrafter):
+    """Declares independent draws where each was drawn without the ones before."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        for proposal in tree.proposals.values():
+            proposal.kind = "iid"
+        return tree
+
+
+@pytest.mark.parametrize("wrong", [Pruned, Sorted, StaysInQ])
+def test_a_planted_bias_is_caught(models, wrong):
+    assert error(models, wrong) > 100 * EXACT
+
+
+def test_a_pruned_tree_is_exact_when_judged_one_hot(models):
+    assert error(models, PrunedAndSaysSo) < EXACT

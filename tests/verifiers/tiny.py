@@ -1,0 +1,60 @@
+"""Models of a few tokens' vocabulary, for proofs that look at every branch."""
+
+import copy
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from engine.dflash_model import DFlashConfig, DFlashModel
+from engine.language_model import LanguageModel
+from engine.models import Models
+
+
+def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
+    """A target of two layers, a draft that is the target with noise on it, and a diffusion drafter.
+
+    The weights are large, so that distributions differ from context to context. With seed 2 and a
+    vocabulary of 4 a refusal mostly leaves two or three tokens: with one, many faults are hidden.
+    """
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+        tie_word_embeddings=False,
+        eos_token_id=end_token,
+        bos_token_id=None,
+        pad_token_id=None,
+    )
+    target = LlamaForCausalLM(config)
+    draft = copy.deepcopy(target)
+    with torch.no_grad():
+        for weight in draft.parameters():
+            weight += 0.2 * torch.randn_like(weight)
+        for model in (target, draft):
+            model.lm_head.weight *= 0.5
+    diffusion = DFlashModel(
+        DFlashConfig(
+            vocab_size=vocabulary,
+            hidden_size=16,
+            intermediate_size=24,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=8,
+            block_size=4,
+            target_layer_ids=(0, 1),
+            mask_token_id=0,
+            num_target_layers=2,
+        )
+    )
+    return Models(
+        LanguageModel(target, None, "tiny target"),
+        LanguageModel(draft, None, "tiny draft"),
+        diffusion.eval().requires_grad_(False),
+    )
