@@ -11,6 +11,7 @@ from app.parts import (
     emit,
     engine_event,
     lead,
+    over,
     prompt_box,
     sampling_controls,
     shown,
@@ -31,7 +32,7 @@ class Compare:
         self.said, self.view = canvas(TAB)
         name, first = next(iter(self.presets.items()))
         lanes = [(entry["label"], key) for key, entry in drafters.items() if key != live.PLAIN]
-        with gr.Row(elem_classes="pg-room"):
+        with gr.Row(elem_classes="pg-room", elem_id="compare-room"):
             with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
                 self.preset = gr.Dropdown(
                     [(entry["title"], key) for key, entry in self.presets.items()],
@@ -64,10 +65,11 @@ class Compare:
         runs = [
             self.run.click(_start, fields, canvas_out, **advance),
             self.said.ask_resume(_resume, None, canvas_out, **advance),
-            self.stop.click(_stop, None, canvas_out, **QUICK),
         ]
         for run in runs:
-            self.figures.follow(run, TAB)
+            run.then(None, None, None, js=over(TAB))
+        for end in (*runs, self.stop.click(_stop, None, canvas_out, **QUICK)):
+            self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.preset.input(self._choose_preset, self.preset, [self.prompt, *self.numbers], **QUICK)
 

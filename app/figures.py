@@ -19,10 +19,7 @@ class Panel:
 
     def __init__(self, elem_id: str) -> None:
         with gr.Column(visible=False, elem_id=elem_id, elem_classes="pg-figures") as self.group:
-            self.plots = [
-                gr.Plot(show_label=False, container=False, elem_classes="pg-plot")
-                for _ in range(self.count)
-            ]
+            self.plots = [gr.Plot(show_label=False, container=False) for _ in range(self.count)]
 
     def follow(self, event, tab: str) -> None:
         """Draw once this event has brought a run to its end."""

@@ -131,3 +131,8 @@ def engine_event() -> dict:
         "concurrency_limit": LIMITS.running,
         "trigger_mode": "multiple",
     }
+
+
+def over(tab: str) -> str:
+    """What the browser does when an event that advances a run has ended, however it ended."""
+    return f"() => DraftscopePage.over('{tab}')"

@@ -13,6 +13,7 @@ from app.parts import (
     engine_event,
     html,
     lead,
+    over,
     prompt_box,
     sampling_controls,
     shown,
@@ -111,11 +112,16 @@ class Watch:
             self.run.click(_start, self.fields, canvas_out, **advance),
             self.step.click(_step, [self.said, *self.fields], canvas_out, **advance),
             self.said.ask_resume(_resume, None, canvas_out, **advance),
+        ]
+        for run in runs:
+            run.then(None, None, None, js=over(TAB))
+        ends = [
+            *runs,
             self.stop.click(_stop, None, canvas_out, **QUICK),
             self.tools.opened(_open, None, canvas_out, **SLOW),
         ]
-        for run in runs:
-            self.figures.follow(run, TAB)
+        for end in ends:
+            self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
         choose = [self.drafter, self.options, self.verifier, self.look_for, *self.numbers]
         self.preset.input(self._choose_preset, self.preset, [self.prompt, *choose], **QUICK)

@@ -37,24 +37,39 @@
       alarm.textContent = bad ? status.message : "";
       if (r.view && bad) r.view.pause();   // no new trace is coming: it need not wait for one
       if (r.view) r.view.setState(status.state, "");
-      setTimeout(() => buttons(kind, r.status.state));   // not within the click that caused it: it must still reach the button
+      setTimeout(() => buttons(kind));   // not within the click that caused it: it must still reach the button
     };
     r.show = show;
     c.watch("value", () => { if (c.props.value) show(JSON.parse(c.props.value)); });
     show(r.status);
   };
 
+  const LOST = "The server did not take this run: it is busy, or cannot be reached. Try again in a moment.";
+
+  /** An event has ended, well or badly. If it ended without a word from the run, say so. */
+  P.over = function (kind) {
+    const r = room(kind);
+    r.events = Math.max(0, (r.events || 0) - 1);
+    setTimeout(() => { if (!r.events && r.status.state === "running") r.show({ state: "error", message: LOST }); }, 300);
+  };
+
+  function begin(r) {
+    r.events = (r.events || 0) + 1;
+    r.show({ state: "running", message: "" });
+  }
+
   const IDS = { watch: { run: "run", pause: "pause", step: "step", stop: "stop" },
     compare: { run: "race", pause: "race-pause", stop: "race-stop" } };
 
-  function buttons(kind, state) {
-    const busy = state === "running", paused = state === "paused";
+  function buttons(kind) {
+    const state = room(kind).status.state, busy = state === "running", paused = state === "paused";
     for (const [word, id] of Object.entries(IDS[kind])) {
       const button = document.getElementById(id);
-      if (!button) continue;
+      if (!button) return setTimeout(() => buttons(kind), 50);   // the page is still being built
       button.disabled = { run: busy, pause: !(busy || paused), step: busy, stop: !(busy || paused) }[word];
       if (word === "pause") label(button, paused ? "Resume" : "Pause");
     }
+    return null;
   }
 
   function label(button, words) {
@@ -69,10 +84,10 @@
     for (const [kind, ids] of Object.entries(IDS)) {
       const r = rooms[kind];
       if (!button || !r || !r.trigger || button.disabled) continue;
-      if (button.id === ids.run || button.id === ids.step) r.show({ ...r.status, state: "running", message: "" });
+      if (button.id === ids.run || button.id === ids.step) begin(r);
       if (button.id !== ids.pause) continue;
       if (r.status.state === "running") r.trigger("ask_pause");
-      else if (r.status.state === "paused") { r.show({ state: "running", message: "" }); r.trigger("ask_resume"); }
+      else if (r.status.state === "paused") { begin(r); r.trigger("ask_resume"); }
     }
   }, true);
 })();

@@ -5,7 +5,12 @@ from urllib.parse import urlsplit
 
 PATIENCE = 120_000
 """Milliseconds. Long, for a machine that is busy with something else; never a measure."""
-ENDED = ("done", "error", "paused")
+STATES = """() => {
+  const tree = document.querySelector('#tree');
+  window.states = [];
+  new MutationObserver(() => window.states.push(tree.dataset.state))
+    .observe(tree, {attributes: true, attributeFilter: ['data-state']});
+}"""
 
 
 class Visitor:
@@ -26,6 +31,7 @@ class Visitor:
         self.first_byte = time.monotonic()
         page.wait_for_selector("#tree g[data-node]", state="attached")
         self.drawn = time.monotonic()
+        page.evaluate(STATES)
 
     def leave(self) -> None:
         self._context.close()
@@ -77,8 +83,12 @@ class Visitor:
         """Run to the end; the state in which it ended."""
         if prompt is not None:
             self.type_prompt(prompt)
+        self.page.evaluate("window.states = []")
         self.click("run")
-        return self.wait_state("done", "error")
+        self.page.wait_for_function(
+            "window.states.includes('running') && ['done', 'error'].includes(window.states.at(-1))"
+        )
+        return self.state
 
     @property
     def steps(self) -> int:

@@ -1,0 +1,98 @@
+"""What visitors set, and what their addresses wish for."""
+
+import json
+
+import pytest
+
+from app.controls import RANGES, request
+from app.link import no_options, read
+from app.menu import drafter_menu, preset_menu, verifier_menu
+from app.settings import LIMITS
+from engine.errors import UserError
+from engine.run import RunRequest
+
+GOOD = {"prompt": "Once", "drafter": "chain", "options": no_options("chain"), "verifier": ""}
+
+
+def wish(**query):
+    return read(query, preset_menu(), drafter_menu(), verifier_menu("chain"))
+
+
+def test_defaults():
+    asked = request(GOOD)
+    assert isinstance(asked, RunRequest)
+    assert (asked.drafter, asked.options, asked.verifier) == ("chain", {}, None)
+    assert asked.temperature == 0
+    assert asked.max_new_tokens == RANGES["max_new_tokens"].default
+
+
+def test_options_belong_to_their_drafter():
+    options = json.dumps({"drafter": "chain", "values": {"length": 3}})
+    assert request({**GOOD, "options": options}).options == {"length": 3}
+    assert request({**GOOD, "options": options, "drafter": "dyspec"}).options == {}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"prompt": ""},
+        {"prompt": " \n"},
+        {"prompt": None},
+        {"prompt": ["a"]},
+        {"prompt": "x" * (LIMITS.prompt_characters + 1)},
+        {"drafter": None},
+        {"drafter": {"a": 1}},
+        {"options": "[]"},
+        {"options": "{"},
+        {"options": '{"drafter": "chain", "values": 3}'},
+        {"verifier": 3},
+        {"temperature": -0.1},
+        {"temperature": "warm"},
+        {"temperature": float("nan")},
+        {"temperature": float("inf")},
+        {"top_k": 1.5},
+        {"top_p": 0},
+        {"seed": -1},
+        {"max_new_tokens": 0},
+        {"max_new_tokens": LIMITS.new_tokens + 1},
+    ],
+)
+def test_nonsense_is_told_in_one_sentence(bad):
+    with pytest.raises(UserError) as told:
+        request({**GOOD, **bad})
+    assert str(told.value).endswith(".")
+    assert "\n" not in str(told.value)
+
+
+def test_an_address_is_a_wish():
+    assert wish() == {}
+    assert wish(preset="nowhere", drafter="nothing", verifier="none at all") == {}
+    values = wish(drafter="chain", **{"o.length": "1e9", "o.other": "3", "t": "-4", "n": "nan"})
+    assert json.loads(values["options"]) == {"drafter": "chain", "values": {"length": 32}}
+    assert values["temperature"] == 0
+    assert values["max_new_tokens"] == RANGES["max_new_tokens"].default
+    assert len(wish(prompt="x" * 99999)["prompt"]) == LIMITS.prompt_characters
+
+
+def test_an_address_may_name_an_example():
+    name, preset = list(preset_menu().items())[1]
+    values = wish(preset=name, seed="3")
+    assert (values["prompt"], values["drafter"]) == (preset["prompt"], preset["drafter"])
+    assert values["seed"] == 3
+
+
+def test_every_example_can_be_asked_for():
+    for preset in preset_menu().values():
+        assert request(preset).prompt == preset["prompt"]
+
+
+def test_no_visitor_can_name_a_directory():
+    asked = request({**GOOD, "target": "/etc", "models": "/etc", "draft": "/etc"})
+    assert asked.models == request(GOOD).models
+
+
+def test_pairs_say_what_they_are():
+    for key in drafter_menu():
+        menu = verifier_menu(key)
+        assert "" in menu
+        assert all("exact" in e["label"] or "lossy" in e["label"] for k, e in menu.items() if k)
