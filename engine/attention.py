@@ -4,38 +4,14 @@ The session says which rows may see which (``RowMask``); the model hands it thro
 and this function adds what only the layer knows: its window, soft cap and sinks.
 """
 
-from dataclasses import dataclass, field
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import AttentionInterface
 
+from engine.row_mask import RowMask
+
 NAME = "draftscope"
-
-
-@dataclass
-class RowMask:
-    """Which of T columns each of R rows may see.
-
-    visible: bool [R, T], or None where every row sees all columns (plain decoding).
-    row_positions [R], column_positions [T]: places in the text, for sliding windows.
-    """
-
-    visible: Tensor | None
-    row_positions: Tensor
-    column_positions: Tensor
-    _windowed: dict[int, Tensor] = field(default_factory=dict)
-
-    def within(self, window: int | None) -> Tensor | None:
-        """The mask of a layer with this sliding window (None: no window); kept for its peers."""
-        if window is None or int(self.row_positions.max()) < window:
-            return self.visible
-        if window not in self._windowed:
-            distance = self.row_positions[:, None] - self.column_positions[None, :]
-            near = distance < window
-            self._windowed[window] = near if self.visible is None else self.visible & near
-        return self._windowed[window]
 
 
 def tree_attention(

@@ -15,21 +15,28 @@ from transformers.utils import logging as transformers_logging
 from engine import attention
 from engine.cache import KVCache
 from engine.errors import UserError
+from engine.lean import LeanLlama, fits
+from engine.row_mask import RowMask
 
 PREFILL_ROWS = 512  # rows of one prefill pass; bounds the mask and the activations
 DEFAULT_CONTEXT = 2048  # where a configuration names none
 
 
 class LanguageModel:
-    """Weights and tokenizer. Sessions share it; it holds nothing of any of them."""
+    """Weights and tokenizer. Sessions share it; it holds nothing of any of them.
 
-    def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
+    lean: run Llama-class models on the CPU through ``engine.lean`` (the same weights, the same
+    logits); False keeps the module's own forward, which every other model takes.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer, name: str, lean: bool = True) -> None:
         self.model = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer
         self.name = name
         config = model.config.get_text_config()
         _refuse_recurrent(config, name)
         model.set_attn_implementation(attention.NAME)
+        self.lean = LeanLlama(model) if lean and fits(model) else None
         self.layers = config.num_hidden_layers
         self.hidden_size = config.hidden_size
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
@@ -72,6 +79,8 @@ class LanguageModel:
 
     def head(self, hidden: Tensor) -> Tensor:
         """[T, H] -> logits [T, V]"""
+        if self.lean is not None:
+            return self.lean.head(hidden)
         return self.model.get_output_embeddings()(hidden)
 
 
@@ -86,12 +95,13 @@ class Session:
         self.model = model
         self.features = features
         self.length = 0
-        self._cache = KVCache(model.layers, capacity)
+        lean = model.lean
+        self._cache = lean.cache(capacity) if lean else KVCache(model.layers, capacity)
         self._clear_scratch()
 
     def _clear_scratch(self) -> None:
         self._depths: list[int] = []
-        self._seen = torch.zeros(0, 0, dtype=torch.bool)
+        self._ancestors: list[int] = []  # bit s of an entry: the row sees scratch row s
 
     @property
     def rows(self) -> int:
@@ -104,7 +114,7 @@ class Session:
         parts = []
         for start in range(0, len(tokens), PREFILL_ROWS):
             chunk = tokens[start : start + PREFILL_ROWS]
-            _, features = self._feed(chunk, range(-1, len(chunk) - 1), logits_to_keep=1)
+            _, features = self._feed(chunk, range(-1, len(chunk) - 1), last=0)
             self.commit(range(len(chunk)))
             parts.append(features)
         if not self.features:
@@ -120,14 +130,15 @@ class Session:
 
         Returns logits [R, V] and features [R, n*H] (None if none were asked for).
         """
-        return self._feed(tokens, parents, logits_to_keep=0)
+        return self._feed(tokens, parents)
 
+    @torch.no_grad()
     def extend(self, tokens: Sequence[int]) -> Tensor:
         """Read and commit a run of tokens; returns the logits [V] after the last one."""
         if len(tokens) > PREFILL_ROWS:
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
-        logits, _ = self.feed(tokens, range(-1, len(tokens) - 1))
+        logits, _ = self._feed(tokens, range(-1, len(tokens) - 1), last=1)
         self.commit(range(len(tokens)))
         return logits[-1]
 
@@ -137,20 +148,31 @@ class Session:
         self.length += len(rows)
         self._clear_scratch()
 
-    def _feed(self, tokens, parents, logits_to_keep: int) -> tuple[Tensor, Tensor | None]:
-        count, before = len(tokens), self.length + self.rows
-        self._cache.reserve(before + count)
-        self._grow_scratch(list(parents))
+    def _feed(
+        self, tokens: Sequence[int], parents: Sequence[int], last: int | None = None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """last: how many of the last rows need logits; None is all."""
+        count = len(tokens)
+        self._cache.reserve(self.length + self.rows + count)
+        self._grow_scratch(parents)
         device = self.model.device
-        mask = self._row_mask(count)
+        mask = RowMask(self.length, self._depths, self._ancestors[-count:], device)
+        given = torch.tensor(tokens, device=device)
+        if self.model.lean is not None:
+            return self.model.lean.forward(given, mask, self._cache, self.features, last)
+        return self._through_module(given, mask, last)
+
+    def _through_module(
+        self, tokens: Tensor, mask: RowMask, last: int | None
+    ) -> tuple[Tensor, Tensor | None]:
         output = self.model.model(
-            input_ids=torch.tensor([list(tokens)], device=device),
+            input_ids=tokens[None],
             position_ids=mask.row_positions[None],
-            attention_mask=_AS_IT_IS.to(device),
+            attention_mask=_AS_IT_IS.to(tokens.device),
             past_key_values=self._cache,
             use_cache=True,
             output_hidden_states=bool(self.features),
-            logits_to_keep=logits_to_keep,
+            logits_to_keep=0 if last is None else max(last, 1),  # 0 is all to transformers
             row_mask=mask,
         )
         features = None
@@ -158,35 +180,11 @@ class Session:
             features = torch.cat([output.hidden_states[i][0] for i in self.features], -1)
         return output.logits[0], features
 
-    def _grow_scratch(self, parents: list[int]) -> None:
-        old, size = self.rows, self.rows + len(parents)
-        if parents == list(range(old - 1, size - 1)) and self._is_chain():
-            self._depths += range(old, size)
-            self._seen = torch.ones(size, size, dtype=torch.bool).tril_()
-            return
-        seen = torch.zeros(size, size, dtype=torch.bool)
-        seen[:old, :old] = self._seen
-        for row, parent in enumerate(parents, start=old):
-            if parent >= 0:
-                seen[row] = seen[parent]
-            seen[row, row] = True
-            self._depths.append(0 if parent < 0 else self._depths[parent] + 1)
-        self._seen = seen
-
-    def _is_chain(self) -> bool:
-        return self._depths == list(range(self.rows))
-
-    def _row_mask(self, count: int) -> attention.RowMask:
-        """Mask of the last ``count`` scratch rows against committed columns and scratch."""
-        device = self.model.device
-        positions = torch.tensor(self._depths) + self.length
-        columns = torch.cat([torch.arange(self.length), positions])
-        scratch = self._seen[-count:]
-        visible = None
-        if not bool(scratch.all()):
-            committed = torch.ones(count, self.length, dtype=torch.bool)
-            visible = torch.cat([committed, scratch], 1).to(device)
-        return attention.RowMask(visible, positions[-count:].to(device), columns.to(device))
+    def _grow_scratch(self, parents: Sequence[int]) -> None:
+        for row, parent in enumerate(parents, start=self.rows):
+            above = (-1, 0) if parent < 0 else (self._depths[parent], self._ancestors[parent])
+            self._depths.append(above[0] + 1)
+            self._ancestors.append(above[1] | 1 << row)
 
 
 # transformers hands a 4-D mask through as it is; the real one travels beside it as row_mask.
