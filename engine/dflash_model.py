@@ -185,7 +185,9 @@ class DFlashModel(nn.Module):
             name: tensor.detach().to(dtype).contiguous()
             for name, tensor in self.state_dict().items()
         }
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        weights = folder / "model.safetensors"
+        save_file(tensors, weights, metadata={"format": "pt"})
+        weights.chmod(0o644)  # safetensors makes it private
         (folder / "config.json").write_text(self.config.to_json())
 
     def _rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:

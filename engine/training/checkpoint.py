@@ -30,5 +30,17 @@ def export_model(model, path: Path, tokenizer=None) -> None:
     config = json.loads((path / "config.json").read_text())
     config["dtype"] = "float32"
     (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    weights.chmod(0o644)
     if tokenizer is not None:
-        tokenizer.save_pretrained(path)
+        export_tokenizer(tokenizer, path)
+
+
+def export_tokenizer(tokenizer, path: Path) -> None:
+    """Without the traces of where it was loaded from, and under the class name every version knows."""
+    tokenizer.save_pretrained(path)
+    file = path / "tokenizer_config.json"
+    config = json.loads(file.read_text())
+    for name in ("is_local", "local_files_only", "backend"):
+        config.pop(name, None)
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    file.write_text(json.dumps(config, indent=2) + "\n")
