@@ -35,7 +35,6 @@
       const bad = status.state === "error";
       line.textContent = bad ? "" : status.message;
       alarm.textContent = bad ? status.message : "";
-      if (r.view && bad) r.view.pause();   // no new trace is coming: it need not wait for one
       if (r.view) r.view.setState(status.state, "");
       setTimeout(() => buttons(kind));   // not within the click that caused it: it must still reach the button
     };
@@ -55,6 +54,7 @@
 
   function begin(r) {
     r.events = (r.events || 0) + 1;
+    if (r.view && r.view.goto) r.view.goto(Infinity);   // what was still playing is over
     r.show({ state: "running", message: "" });
   }
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from tests.app.serving import launch_chromium, serving
-from tests.app.visitor import Visitor
+from tests.app.visitor import SHORT, Visitor
 
 
 @pytest.fixture(scope="session")
@@ -23,11 +23,11 @@ def browser():
 
 @pytest.fixture
 def visit(server, browser):
-    """visit(path="", **context settings) -> Visitor. Afterwards: no script failed, and nothing
+    """visit(path, **context settings) -> Visitor, by default with a short run set. Afterwards: no script failed, and nothing
     was asked of another host."""
     visitors = []
 
-    def arrive(path: str = "", **settings) -> Visitor:
+    def arrive(path: str = SHORT, **settings) -> Visitor:
         visitors.append(Visitor(browser, server.url, path, settings))
         return visitors[-1]
 

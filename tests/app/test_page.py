@@ -18,9 +18,8 @@ def violations(page) -> list[str]:
 
 
 def test_it_opens_on_a_finished_trace_in_time(visit, server):
-    visitor = visit()
-    visitor.leave()
-    visitor = visit()
+    visit("/").leave()
+    visitor = visit("/")
     opened = visitor.drawn - visitor.first_byte
     print(f"server up in {server.seconds:.1f} s, opening trace drawn in {opened:.2f} s")
     summary = json.loads(visitor.trace().splitlines()[-1])
@@ -32,10 +31,9 @@ def test_it_opens_on_a_finished_trace_in_time(visit, server):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_stands_in_the_way_of_anybody(visit, scheme):
-    visitor = visit(f"/?__theme={scheme}", color_scheme=scheme, reduced_motion="reduce")
+    visitor = visit(f"/?n=8&__theme={scheme}", color_scheme=scheme, reduced_motion="reduce")
     assert violations(visitor.page) == []
     visitor.page.click("#more button")
-    visitor.set_number("max_new_tokens", 8)
     assert visitor.run("Once upon a time") == "done"
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
     assert violations(visitor.page) == []

@@ -29,7 +29,6 @@ def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
 def test_hostile_text_stays_text(visit):
     visitor = visit()
     visitor.choose("drafter", "prompt_lookup")
-    visitor.set_number("max_new_tokens", 12)
     assert visitor.run(HOSTILE + " " + HOSTILE) == "done"
     page = visitor.page
     assert HOSTILE in page.inner_text("#text")
@@ -51,7 +50,6 @@ def test_hostile_text_stays_text(visit):
 
 def test_the_saved_page_replays_without_the_server(visit, browser, tmp_path):
     visitor = visit()
-    visitor.set_number("max_new_tokens", 12)
     assert visitor.run("Once upon a time") == "done"
     with visitor.page.expect_download() as download:
         visitor.page.click("#save-page")

@@ -2,7 +2,8 @@
 
 import json
 
-PROMPT = "Once upon a time there was a little dog"
+from tests.app.visitor import PROMPT
+
 CHANGES = """() => {
   window.seen = new Map();
   const line = document.querySelector('#timeline');
@@ -21,7 +22,7 @@ def lines(trace: str) -> list[dict]:
 def test_a_run_comes_to_its_end(visit):
     visitor = visit()
     visitor.page.evaluate(CHANGES)
-    assert visitor.run(PROMPT) == "done"
+    assert visitor.run() == "done"
     run, *steps, summary = lines(visitor.trace())
     assert run["prompt"]["text"] == PROMPT
     assert summary["kind"] == "summary"
@@ -39,7 +40,7 @@ def test_at_least_ten_steps_a_second_appear(visit, server):
     visitor.choose("drafter", "none")
     visitor.set_number("max_new_tokens", 60)
     visitor.page.evaluate(CHANGES)
-    assert visitor.run(PROMPT) == "done"
+    assert visitor.run() == "done"
     summary = lines(visitor.trace())[-1]
     engine = summary["steps"] / (summary["milliseconds"]["total"] / 1000)
     times = sorted(visitor.page.evaluate("[...window.seen.values()]"))
@@ -53,7 +54,6 @@ def test_pause_step_resume_and_stop(visit):
     visitor = visit()
     visitor.choose("drafter", "none")
     visitor.set_number("max_new_tokens", 200)
-    visitor.type_prompt(PROMPT)
     visitor.click("run")
     visitor.page.wait_for_function(
         "Number(document.querySelector('#timeline').getAttribute('aria-valuemax')) >= 2 "
@@ -84,7 +84,6 @@ def test_pause_step_resume_and_stop(visit):
 
 def test_stop_ends_a_paused_run(visit):
     visitor = visit()
-    visitor.type_prompt(PROMPT)
     visitor.click("step")
     visitor.wait_state("paused")
     assert len(lines(visitor.trace())) == 2, "Step begins a run and pauses after its first step"
@@ -95,7 +94,7 @@ def test_stop_ends_a_paused_run(visit):
 
 def test_looking_back_asks_nothing_of_the_server(visit):
     visitor = visit()
-    assert visitor.run(PROMPT) == "done"
+    assert visitor.run() == "done"
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
     visitor.page.wait_for_timeout(500)
     asked = len(visitor.requests)
@@ -122,9 +121,8 @@ def test_a_drafter_brings_its_own_controls(visit):
     length.press("Tab")
     visitor.set_number("temperature", 0.8)
     visitor.set_number("seed", 5)
-    visitor.set_number("max_new_tokens", 12)
     visitor.choose("verifier", "sampler_match")
-    assert visitor.run(PROMPT) == "done"
+    assert visitor.run() == "done"
     run = lines(visitor.trace())[0]
     assert run["drafter"]["options"]["length"] == 2
     assert run["verifier"]["key"] == "sampler_match"
@@ -139,5 +137,4 @@ def test_an_example_sets_the_controls(visit):
     visitor.page.wait_for_function(
         "was => document.querySelector('#prompt textarea').value != was", arg=before
     )
-    visitor.set_number("max_new_tokens", 8)
-    assert visitor.run() == "done"
+    assert visitor.page.locator("#drafter input").input_value()

@@ -1,8 +1,11 @@
 """What a visitor does on the page, in words."""
 
 import time
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
+PROMPT = "Once upon a time there was a little dog"
+SHORT = "/?" + urlencode({"prompt": PROMPT, "n": 16})
+"""An address that sets a short run."""
 PATIENCE = 120_000
 """Milliseconds. Long, for a machine that is busy with something else; never a measure."""
 STATES = """() => {
@@ -32,6 +35,10 @@ class Visitor:
         page.wait_for_selector("#tree g[data-node]", state="attached")
         self.drawn = time.monotonic()
         page.evaluate(STATES)
+        if path == SHORT:
+            page.wait_for_function(
+                "p => document.querySelector('#prompt textarea').value == p", arg=PROMPT
+            )
 
     def leave(self) -> None:
         self._context.close()
