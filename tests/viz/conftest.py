@@ -1,13 +1,14 @@
 """One browser for all drawing tests, and pages that complain about requests, dialogs and errors."""
 
 import shutil
+import time
 
 import pytest
 
 from viz.bundle import bundle_css, bundle_js
 from viz.export import page as exported
 
-FLAGS = ["--no-sandbox", "--disable-background-networking"]
+FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-gpu"]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -20,6 +21,14 @@ def browser():
         browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         yield browser
         browser.close()
+
+
+def until(page, condition: str, seconds: float = 60) -> None:
+    """Wait until a JavaScript expression is true. (Playwright's own way needs a lax CSP.)"""
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        time.sleep(0.05)
 
 
 class Watched:

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.viz.builder import Toy
+from tests.viz.conftest import until
 from viz.bundle import bundle_css, bundle_js
 from viz.export import embedded
 
@@ -73,9 +74,7 @@ def test_one_string_for_all_lanes_live(race):
           view.setState('done');
         }"""
     )
-    page.wait_for_function(
-        "[...document.querySelectorAll('.tree')].every(t => t.dataset.state === 'done')"
-    )
+    until(page, "[...document.querySelectorAll('.tree')].every(t => t.dataset.state === 'done')")
     tokens = page.locator("[data-lane='none'] .text [data-index]").count()
     assert tokens == 20
 

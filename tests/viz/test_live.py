@@ -1,6 +1,7 @@
 """A run that is being written while it is watched."""
 
 from tests.viz.builder import Toy
+from tests.viz.conftest import until
 from viz.bundle import bundle_css, bundle_js
 
 LIVE = """
@@ -53,7 +54,7 @@ def test_a_second_run_takes_the_place_of_the_first(watched):
     page.evaluate("view.setState('running')")
     page.evaluate("text => view.feed(text)", Toy(steps=3, seed=8).ndjson())
     page.evaluate("view.setState('done')")
-    page.wait_for_function("document.getElementById('tree').dataset.state === 'done'")
+    until(page, "document.getElementById('tree').dataset.state === 'done'")
     assert page.evaluate("view.step") == 2
     assert page.locator("#timeline [data-step]").count() == 3
     page.evaluate("view.feed('')")
@@ -67,12 +68,12 @@ def test_pause_step_and_error(watched):
     page.evaluate("view.setState('running')")
     page.evaluate("t => view.feed(t)", "".join(text[:3]))
     page.evaluate("view.setState('paused', 'Paused.')")
-    page.wait_for_function("document.getElementById('tree').dataset.state === 'paused'")
+    until(page, "document.getElementById('tree').dataset.state === 'paused'")
     assert page.evaluate("view.step") == 1
     page.evaluate("view.setState('running')")
     page.evaluate("t => view.feed(t)", "".join(text[:4]))
     page.evaluate("view.setState('paused')")
-    page.wait_for_function("document.getElementById('tree').dataset.state === 'paused'")
+    until(page, "document.getElementById('tree').dataset.state === 'paused'")
     assert page.evaluate("view.step") == 2
     page.evaluate("view.setState('error', '<b>No such drafter.</b>')")
     assert page.locator(".ds-message").inner_text() == "<b>No such drafter.</b>"

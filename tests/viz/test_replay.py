@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.viz.builder import Toy
+from tests.viz.conftest import until
 from tests.viz.hostile import HOSTILE
 
 STYLES = [
@@ -23,6 +24,20 @@ def lines(toy: Toy) -> tuple[dict, list[dict], dict]:
     return run, steps, summary
 
 
+DRAWN = """
+(step) => {
+  view.goto(step);
+  const all = (what) => [...document.querySelectorAll(what)];
+  return {
+    nodes: all('#tree svg g[data-node]').map(g => [Number(g.dataset.node), g.dataset.status, g.dataset.tokenText]),
+    text: all('#text [data-index]').map(s => s.textContent),
+    final: document.querySelector('#tree [data-final]').dataset.final,
+    sentence: document.querySelector('#inspector .ds-sentence').textContent,
+  };
+}
+"""
+
+
 @pytest.mark.parametrize("toy", STYLES, ids=lambda toy: f"{toy.style}-{toy.rule}")
 def test_every_step_is_drawn_as_the_trace_says(replay, toy):
     text = toy.ndjson()
@@ -30,25 +45,15 @@ def test_every_step_is_drawn_as_the_trace_says(replay, toy):
     page = replay(text)
     written = []
     for step in steps[:5]:
-        page.evaluate(f"view.goto({step['index']})")
-        drawn = page.evaluate(
-            """[...document.querySelectorAll('#tree svg g[data-node]')].map(
-                g => [Number(g.dataset.node), g.dataset.status, g.dataset.tokenText])"""
-        )
+        drawn = page.evaluate(DRAWN, step["index"])
         nodes = step["nodes"]
-        assert sorted(drawn) == [
+        assert sorted(drawn["nodes"]) == [
             [i, s, t] for i, (s, t) in enumerate(zip(nodes["status"], nodes["piece"], strict=True))
         ]
         written += step["output"]["pieces"]
-        strip = page.evaluate(
-            "[...document.querySelectorAll('#text [data-index]')].map(s => s.textContent)"
-        )
-        assert strip == written
-        assert (
-            page.locator("#tree [data-final]").get_attribute("data-final")
-            == (step["output"]["final"])
-        )
-        assert page.locator("#inspector .ds-sentence").inner_text()
+        assert drawn["text"] == written
+        assert drawn["final"] == step["output"]["final"]
+        assert drawn["sentence"]
     assert page.locator("#timeline [data-step]").count() == summary["steps"]
     assert page.locator("#tree").get_attribute("data-state") == "done"
 
@@ -73,7 +78,7 @@ def test_keys_and_drag_scrub_and_space_plays(replay):
     assert 8 <= page.evaluate("view.step") <= 13
     page.evaluate("view.goto(3); view.setPace('real')")
     page.keyboard.press("Space")
-    page.wait_for_function("view.step === 19")
+    until(page, "view.step === 19")
 
 
 def test_a_click_on_a_node_says_why(replay):
@@ -109,7 +114,7 @@ def test_text_links_back_to_its_step_and_node(replay):
 def test_a_finished_trace_plays_by_itself_and_stands_still_where_that_is_wished(replay):
     moving = replay(Toy(steps=4).ndjson(), still=False)
     moving.evaluate("view.setPace('brisk')")
-    moving.wait_for_function("view.step === 3")
+    until(moving, "view.step === 3")
     still = replay(Toy(steps=4).ndjson(), still=False, reduced_motion="reduce")
     assert still.evaluate("view.step") == 3
 
@@ -166,17 +171,20 @@ def test_hostile_strings_stay_text(replay):
     text = toy.ndjson()
     page = replay(text, title="</title><script>alert(1)</script>")
     allowed = page.evaluate("[...new Set([...document.querySelectorAll('*')].map(e => e.tagName))]")
-    seen = set()
-    for step in range(30):
-        page.evaluate(f"view.goto({step})")
-        seen |= set(
-            page.evaluate(
-                "[...document.querySelectorAll('[data-token-text]')].map(e => e.dataset.tokenText)"
-            )
-        )
-        for node in ("0", "1", "-1", "'final'"):
-            page.evaluate(f"view.select({node})")
-    assert len(seen & set(HOSTILE)) >= 30
+    seen = page.evaluate(
+        """() => {
+          const seen = new Set();
+          for (const mode of ['tree', 'icicle']) {
+            document.querySelector(`[data-value=${mode}]`).click();
+            for (let step = 0; step < 30; step++) {
+              view.goto(step);
+              for (const g of document.querySelectorAll('[data-token-text]')) seen.add(g.dataset.tokenText);
+              for (const node of [0, 1, 2, -1, 'final']) view.select(node);
+            }
+          }
+          return [...seen]; }"""
+    )
+    assert len(set(seen) & set(HOSTILE)) >= 30
     tags = page.evaluate("[...new Set([...document.querySelectorAll('*')].map(e => e.tagName))]")
     assert set(tags) - set(allowed) <= {"circle", "s", "S"}
     assert page.locator("iframe, img, b, i, a, [onerror], [onload], [onmouseover]").count() == 0

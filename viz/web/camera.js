@@ -27,6 +27,9 @@
       write();
     }
 
+    /** Drawing units per px of the screen (not 1 where the page is zoomed by CSS). */
+    const ratio = () => width / (svg.getBoundingClientRect().width || width || 1);
+
     let drag = null;
     svg.addEventListener("pointerdown", (event) => {
       if (event.button !== 0 || event.target.closest("[data-status]")) return;
@@ -36,8 +39,8 @@
     });
     svg.addEventListener("pointermove", (event) => {
       if (!drag) return;
-      x = drag.x + event.clientX - drag.px;
-      y = drag.y + event.clientY - drag.py;
+      x = drag.x + (event.clientX - drag.px) * ratio();
+      y = drag.y + (event.clientY - drag.py) * ratio();
       held = true;
       write();
     });
@@ -48,7 +51,7 @@
       if (!event.ctrlKey && !event.metaKey) return;   // the plain wheel scrolls the page
       event.preventDefault();
       const at = svg.getBoundingClientRect();
-      zoom(Math.exp(-event.deltaY * 0.003), event.clientX - at.left, event.clientY - at.top);
+      zoom(Math.exp(-event.deltaY * 0.003), (event.clientX - at.left) * ratio(), (event.clientY - at.top) * ratio());
     }, { passive: false });
 
     return {

@@ -49,7 +49,7 @@
   }
 
   D.mountCompare = function (element, options) {
-    options = { keys: true, autoplay: true, ...options };
+    options = { keys: true, autoplay: true, outcome: true, ...options };
     const root = D.el("section", { class: "ds ds-compare", "aria-label": "Drafters side by side" });
     element.replaceChildren(root);
     const glossary = D.glossary(root), splitter = D.laneSplitter(), lanes = new Map();
@@ -64,16 +64,17 @@
     play.classList.add("ds-play");
     const pace = D.el("select", { class: "ds-pace", "aria-label": "Pace of the race", onchange: () => { clock.pace = pace.value; draw(); } },
       ...Object.entries(D.RACE_PACES).map(([value, [text]]) => D.el("option", { value, text })));
+    const large = D.largeButton(root);
     const where = D.el("span", { class: "ds-where" });
     const knob = D.el("input", { class: "ds-race-range", type: "range", min: 0, max: 1000, value: 0, step: 1, "aria-label": "Compute time", oninput: () => take((knob.value / 1000) * end()) });
     root.append(note, D.el("div", { class: "ds-card ds-race-card" }, D.el("div", { class: "ds-transport", role: "group", "aria-label": "Race" },
-      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where), knob), held, D.legend(glossary), outcome.element);
+      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, large.element), knob), held, D.el("div", { class: "ds-card" }, D.legend(glossary)), outcome.element);
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
 
     const ask = D.coalesce(() => draw());
 
     function draw() {
-      const length = end(), tallest = Math.max(1, ...[...lanes.values()].flatMap((one) => (one.tallest = Math.max(one.tallest || 1, ...one.model.steps.slice(one.seen || 0).map((s) => s.view.tokens)), one.seen = one.model.steps.length, one.tallest)));
+      const length = end(), tallest = Math.max(1, ...[...lanes.values()].map((one) => one.model.tallest));
       let behind = false;
       for (const one of lanes.values()) {
         const last = one.model.steps.length - 1;
@@ -105,7 +106,7 @@
       knob.value = length ? Math.round((clock.ms / length) * 1000) : 0;
       const list = [...lanes.values()].map((one) => [one.name, one.model]);
       const key = list.map(([, m]) => `${m.steps.length}${m.summary ? "!" : ""}`).join();
-      outcome.element.hidden = !list.length;
+      outcome.element.hidden = !list.length || !options.outcome;
       if (key !== outcomeKey) {
         outcomeKey = key;
         const verdict = outcome.draw(list);
@@ -170,6 +171,7 @@
       play() { live = false; clock.play(); },
       pause: () => clock.pause(),
       seek: take,
+      setLarge: (on) => large.set(on),
       get milliseconds() { return clock.ms; },
       get lanes() { return new Map([...lanes.values()].map((one) => [one.name, one.model])); },
       destroy() { clock.stop(); ask.stop(); unfollow(); unwatch(); unkey(); for (const one of lanes.values()) one.panels.destroy(); root.remove(); },

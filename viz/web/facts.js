@@ -23,7 +23,7 @@
             const badge = glossary.term(verifier.lossless ? "lossless" : "lossy", verifier.lossless ? "lossless" : "lossy");
             badge.classList.add("ds-badge");
             title.append(D.el("strong", { text: D.visible(drafter.key) }), ` drafts for ${D.shorten(D.visible(target.name), 40)}${target.parameters ? ` (${millions(target.parameters)} parameters)` : ""}, rule ${D.visible(verifier.key)} `, badge,
-              ` ${sampling.temperature > 0 ? `temperature ${sampling.temperature}` : "greedy"}`);
+              ` temperature ${sampling.temperature}`);
           }
         }
         const step = model.steps[index];

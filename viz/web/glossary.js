@@ -34,11 +34,11 @@
     function show(button, word) {
       tip.textContent = D.GLOSSARY[word];
       tip.hidden = false;
-      const at = button.getBoundingClientRect(), box = root.getBoundingClientRect();
-      const left = D.clamp(at.left - box.left, 4, Math.max(4, box.width - tip.offsetWidth - 4));
+      const at = button.getBoundingClientRect(), box = root.getBoundingClientRect(), zoom = root.currentCSSZoom || 1;
+      const left = D.clamp((at.left - box.left) / zoom, 4, Math.max(4, root.clientWidth - tip.offsetWidth - 4));
       tip.style.left = `${left}px`;
-      const above = at.top - tip.offsetHeight - 8 > 0;
-      tip.style.top = `${above ? at.top - box.top - tip.offsetHeight - 8 : at.bottom - box.top + 8}px`;
+      const above = at.top / zoom - tip.offsetHeight - 8 > 0;
+      tip.style.top = `${above ? (at.top - box.top) / zoom - tip.offsetHeight - 8 : (at.bottom - box.top) / zoom + 8}px`;
     }
     root.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
     return {

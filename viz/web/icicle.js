@@ -1,7 +1,7 @@
 // The same step as an icicle: one row a depth, width = probability of the whole path down to here, by p or by q.
 (function (D) {
   "use strict";
-  const ROW = 40, SPACE = 4;
+  const ROW = 62, SPACE = 4;
 
   /** x and width of every node in [0, 1], by the product of `field` along the path; nodes without a value take p. */
   D.placeIcicle = function (step, field) {

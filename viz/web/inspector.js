@@ -48,8 +48,8 @@
       for (const field of fields) {
         const bar = D.el("span", { class: "ds-bar", "data-field": field });
         bar.style.width = `${(((row[field] || 0) / most) * 100).toFixed(1)}%`;
-        const number = row[field] === null || row[field] === undefined ? "" : row[field] === 0 ? "cut" : D.prob(row[field]).replace("under ", "<").replace("over ", ">");
-        line.append(D.el("td", {}, D.el("span", { class: "ds-bar-track" }, bar), D.el("span", { class: "ds-bar-number", text: number })));
+        const number = row[field] === null || row[field] === undefined ? "" : row[field] === 0 ? (field === "residual" ? "0" : "cut") : D.prob(row[field]).replace("under ", "<").replace("over ", ">");
+        line.append(D.el("td", {}, D.el("div", {}, D.el("span", { class: "ds-bar-track" }, bar), D.el("span", { class: "ds-bar-number", text: number }))));
       }
       body.append(line);
     }

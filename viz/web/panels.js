@@ -13,7 +13,7 @@
     const tree = D.el("div", D.panelName(options.ids, "tree"));
     const text = D.el("div", D.panelName(options.ids, "text"));
     const timeline = D.el("div", D.panelName(options.ids, "timeline"));
-    const inspector = D.el("div", { ...D.panelName(options.ids, "inspector"), role: "group", "aria-label": "Chosen token" });
+    const inspector = D.el("div", { ...D.panelName(options.ids, "inspector"), role: "group", "aria-label": "Chosen token", tabindex: 0 });
     tree.setAttribute("data-state", "idle");
 
     const treeStage = D.svg("g", {}), icicleStage = D.svg("g", { display: "none" });
@@ -31,6 +31,7 @@
         const at = model.stepOfIndex(index);
         options.onSeek(at);
         select(model.outputNode(model.steps[at], index - model.steps[at].view.firstIndex));
+        hover({ index, step: at });
       },
       onHover: (index) => hover(index === null ? {} : { index, step: model.stepOfIndex(index) }),
     });
@@ -73,7 +74,8 @@
     }
 
     function hover({ node, index = null, step = null }) {
-      strip.hover(index);
+      const whole = index === null && node === undefined ? model.steps[step] : null;   // the timeline means all tokens of a step
+      if (whole) strip.hover(whole.view.firstIndex, whole.view.tokens); else strip.hover(index, 1);
       line.hover(step);
       svg.querySelectorAll(".ds-node[data-hover]").forEach((g) => g.removeAttribute("data-hover"));
       if (node === undefined && index !== null && step === shown) node = model.outputNode(model.steps[step], index - model.steps[step].view.firstIndex);
@@ -109,8 +111,7 @@
     }
 
     const watcher = new ResizeObserver(() => {
-      const box = svg.getBoundingClientRect();
-      size = { width: Math.round(box.width), height: Math.round(box.height) };
+      size = { width: svg.clientWidth || Math.round(svg.getBoundingClientRect().width), height: svg.clientHeight || Math.round(svg.getBoundingClientRect().height) };
       if (!size.width) return;
       camera.resize(size.width, size.height);
       if (mode === "icicle" && model.steps[shown]) { icicle.draw(model.steps[shown], rootPiece, field, size); mark(); }
@@ -136,7 +137,7 @@
       draw(index, nowStage) {
         const step = model.steps[index];
         if (!step) return;
-        if (index !== shown) chosen = null;
+        if (index !== shown) { chosen = null; hover({}); }
         const landing = nowStage === "commit" && stage !== "commit";
         shown = index; stage = nowStage;
         rootPiece = model.rootPiece(index);

@@ -138,7 +138,7 @@
     if (!count) return `Nothing drafted; the target wrote ${final ? quote(final.piece) : "nothing"}.`;
     const kept = path.length === count && count > 1 ? `all ${count} kept` : `${path.length} kept`;
     const own = !final ? "" : final.kind === "bonus" ? `, ${quote(final.piece)} on top` : `, ${quote(final.piece)} put right`;
-    return `${count} drafted, ${kept}${own}: ${D.plural(step.output.tokens.length, "token")} in one pass of the target.`;
+    return `${count} drafted, ${kept}${own}: ${D.plural(step.output.tokens.length, "token")} in one pass.`;
   };
 
   /** The node worth looking at first: the last one judged, or the final token where nothing was refused. */

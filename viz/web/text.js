@@ -98,9 +98,9 @@
         output.querySelectorAll("[data-differs]").forEach((span) => span.removeAttribute("data-differs"));
         if (index !== null && spans[index]) spans[index].setAttribute("data-differs", "");
       },
-      hover(index) {
+      hover(index, count) {
         output.querySelectorAll("[data-hover]").forEach((span) => span.removeAttribute("data-hover"));
-        if (index !== null && spans[index]) spans[index].setAttribute("data-hover", "");
+        if (index !== null) for (const span of spans.slice(index, index + count)) span.setAttribute("data-hover", "");
       },
       element: (index) => spans[index] || null,
     };

@@ -67,10 +67,10 @@
   D.traceModel = function () {
     const reader = D.lineReader();
     const model = {
-      run: null, steps: [], summary: null, trouble: null, tokens: 0, milliseconds: 0, lastPieces: [],
+      run: null, steps: [], summary: null, trouble: null, tokens: 0, milliseconds: 0, tallest: 0,
       clear() {
         model.run = model.summary = model.trouble = null;
-        model.steps = []; model.tokens = 0; model.milliseconds = 0;
+        model.steps = []; model.tokens = model.milliseconds = model.tallest = 0;
       },
       add(entry) {
         if (entry.kind === "run") {
@@ -83,6 +83,7 @@
           entry.view.start = model.milliseconds;
           model.milliseconds += entry.view.total;
           model.tokens += entry.view.tokens;
+          model.tallest = Math.max(model.tallest, entry.view.tokens);
           model.steps.push(entry);
         } else if (entry.kind === "summary") model.summary = entry;
       },

@@ -18,6 +18,14 @@
     return { element: D.el("div", { class: "ds-choices", role: "group", "aria-label": label }, ...buttons), set };
   };
 
+  /** Large type, for a lecture hall. */
+  D.largeButton = function (root) {
+    const button = D.el("button", { type: "button", class: "ds-button ds-large", "aria-pressed": "false", "aria-label": "Large type", title: "Large type", text: "Aa",
+      onclick: () => set(!root.hasAttribute("data-large")) });
+    function set(on) { D.set(root, { "data-large": Boolean(on) }); button.setAttribute("aria-pressed", String(Boolean(on))); }
+    return { element: button, set };
+  };
+
   D.transport = function (player, model) {
     const play = D.iconButton("play", "Play", () => player.toggle());
     play.classList.add("ds-play");

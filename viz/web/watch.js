@@ -21,16 +21,17 @@
       weight.element.hidden = mode !== "icicle";
       zoom.hidden = mode === "icicle";
     });
+    const large = D.largeButton(root);
     const zoom = D.el("div", { class: "ds-zoom", role: "group", "aria-label": "Zoom" },
       D.iconButton("minus", "Smaller", () => panels.camera.zoomBy(0.8)), D.iconButton("plus", "Larger", () => panels.camera.zoomBy(1.25)), D.iconButton("fit", "Whole tree", () => panels.camera.fit()));
 
     root.append(facts.element, note,
       D.el("div", { class: "ds-main" },
-        D.el("div", { class: "ds-card ds-tree-card" }, D.el("div", { class: "ds-bar-top" }, words, weight.element, shape.element, zoom), panels.tree, D.legend(glossary)),
+        D.el("div", { class: "ds-card ds-tree-card" }, D.el("div", { class: "ds-bar-top" }, words, weight.element, shape.element, zoom, large.element), panels.tree, D.legend(glossary)),
         D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
       D.el("div", { class: "ds-card ds-text-card" }, panels.text),
       D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline,
-        D.el("p", { class: "ds-timeline-key", "aria-hidden": "true" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part, text: part })))));
+        D.el("p", { class: "ds-timeline-key", "aria-hidden": "true" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part, text: part })), D.el("span", { "data-hint": "", text: "arrow keys step · space plays" }))));
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
@@ -96,6 +97,7 @@
       play: () => player.play(),
       pause: () => player.pause(),
       goto: (step) => player.seek(step),
+      setLarge: (on) => large.set(on),
       setPace: (name) => player.setPace(name),
       select: (node) => panels.select(node),
       get step() { return player.step; },

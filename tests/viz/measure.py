@@ -1,0 +1,64 @@
+"""python -m tests.viz.measure: how fast the drawing code is in Chromium, printed.
+
+Scrubbing is timed with style and layout forced, so that a figure is what one step costs the page.
+"""
+
+import shutil
+import statistics
+from pathlib import Path
+
+from tests.viz.builder import Toy
+from tests.viz.conftest import FLAGS, NAMES
+from viz.bundle import bundle_css, bundle_js
+
+PROBES = Path(__file__).with_suffix(".js")
+
+
+def row(name: str, values: list[float]) -> str:
+    ordered = sorted(values)
+    return (
+        f"{name:<46} median {statistics.median(ordered):6.1f} ms   "
+        f"95 % {ordered[int(len(ordered) * 0.95)]:6.1f} ms   most {ordered[-1]:6.1f} ms"
+    )
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    wide = Toy(steps=200, budget=64, depth=8, width=4).ndjson()
+    widest = Toy(steps=200, budget=256, depth=10, width=4).ndjson()
+    short = Toy(steps=100, budget=64, depth=8, width=4).ndjson()
+    lanes = {str(i): Toy(steps=200, budget=64, depth=8, width=4, seed=i).ndjson() for i in range(4)}
+    found = next((shutil.which(name) for name in NAMES if shutil.which(name)), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.set_default_timeout(300_000)
+        page.set_content("<!DOCTYPE html><title>t</title><body></body>")
+        page.add_style_tag(content=bundle_css())
+        page.add_script_tag(content=bundle_js() + PROBES.read_text("utf-8"))
+        for name, text in (("64", wide), ("256", widest)):
+            got = page.evaluate("text => measure.scrub(text)", text)
+            print(
+                f"{f'first drawing, 200 steps of {name} nodes':<46}        {got['first']:6.1f} ms"
+            )
+            print(row(f"a step of scrubbing, 200 steps of {name} nodes", got["taken"]))
+        for rate, pause in (("20 steps a second", 50), ("all steps at once", 0)):
+            got = page.evaluate("given => measure.live(given)", [short, pause])
+            print(
+                f"live, 64 nodes, {rate}: {got['seen']} of 100 steps drawn, "
+                f"{got['seen'] / got['seconds']:.1f} a second"
+            )
+            if pause:
+                print(row("  from feed to drawing", got["lags"]))
+        print(
+            row(
+                "a moment of a race, 4 lanes of 64 nodes",
+                page.evaluate("texts => measure.lanes(texts)", lanes),
+            )
+        )
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
