@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from engine import gpu
+
 
 class KVLayer(CacheLayerMixin):
     """One layer's keys and values, [1, Hkv, capacity, D] each.
@@ -88,7 +90,11 @@ class KVCache(Cache):
         in_place = rows == list(range(len(rows)))
         columns = None
         if not in_place:
-            device = next(layer.keys.device for layer in self.layers if layer.is_initialized)
+            ready = [layer for layer in self.layers if layer.is_initialized]
+            device = ready[0].keys.device
+            buffers = [buffer for layer in ready for buffer in (layer.keys, layer.values)]
+            in_place = gpu.takes(buffers[0]) and gpu.commit(buffers, start, rows)
+        if not in_place:
             columns = torch.tensor(rows, device=device) + start
         for layer in self.layers:
             layer.keep(start, columns, len(rows))

@@ -24,7 +24,7 @@ def plan(
 ) -> Plan:
     """A plan from shapes alone. pairs: sequences times KV heads; element: bytes of one number."""
     packed, width = rows * groups, power_of_two(head, 16)
-    largest = 32 if element == 4 else (64 if width > 128 else 128)
+    largest = 16 if element == 4 else (64 if width > 128 else 128)
     block_rows = min(power_of_two(packed, 16), largest)
     if block_rows == 128 and -(-packed // 64) % 2:
         block_rows = 64  # an odd number of 64s: the last 128 would be half empty

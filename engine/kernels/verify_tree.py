@@ -144,7 +144,7 @@ def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 20
         tree.tokens, tree.depths, tree.draws, tree.first, tree.kinds, tree.q_row,
         choices, accept, p, q_used, path, status, result, ticket,
         vocabulary, rows.stride(0), q.stride(0), noise.stride(0), size,
-        RULE=RULES.index(rule), BLOCK=block, num_warps=16 if block >= 2048 else 4,
+        RULE=RULES.index(rule), BLOCK=block, num_warps=8 if block >= 1024 else 4,
     )  # fmt: skip
     return DeviceVerdict(path, result, status, accept, p, q_used)
 
