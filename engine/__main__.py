@@ -31,11 +31,14 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
-    commands = parser.add_subparsers(required=True, metavar="list | run", parser_class=_Parser)
+    commands = parser.add_subparsers(
+        required=True, metavar="list | run | bench", parser_class=_Parser
+    )
     listing = commands.add_parser("list", help="drafters, verifiers and presets")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(action=_list)
     _add_run(commands.add_parser("run", help="write a continuation, and its trace"))
+    _add_bench(commands.add_parser("bench", help="this engine and its peers, side by side"))
     return parser
 
 
@@ -59,6 +62,16 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("--device", metavar="D")
     add("--trace", metavar="OUT.ndjson", help="write the trace here")
     run.set_defaults(action=_run)
+
+
+def _add_bench(bench: argparse.ArgumentParser) -> None:
+    add = bench.add_argument
+    add("--target", metavar="DIR", help="target model: a directory or hub name")
+    add("--draft", metavar="DIR", help="draft model for it")
+    add("--diffusion", metavar="DIR", help="diffusion drafter for it")
+    add("--json", metavar="OUT", help="write the figures here")
+    add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
+    bench.set_defaults(action=_bench, preset=None)
 
 
 def _list(given: argparse.Namespace) -> int:
@@ -90,6 +103,15 @@ def _run(given: argparse.Namespace) -> int:
             pass
     else:
         write_lines(given.trace, lines)
+    return 0
+
+
+def _bench(given: argparse.Namespace) -> int:
+    from engine.bench.command import FULL, QUICK, bench
+    from presets import KINDS, prompts
+
+    workloads = {kind: prompts(kind) for kind in KINDS}
+    bench(_models(given), workloads, QUICK if given.quick else FULL, given.json)
     return 0
 
 

@@ -1,0 +1,61 @@
+"""Those who take part: each continues a prompt and says what it wrote and how long it took."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.decode import decode
+from engine.drafters import drafters
+from engine.models import Models
+from engine.options import resolve
+from engine.sampling import Sampling
+from engine.verifiers import verifier
+
+
+@dataclass(frozen=True)
+class Writing:
+    """One continuation. seconds: wall time, prefill included. calls: passes of the target after
+    the prompt was read (a peer reads the prompt within its first one)."""
+
+    tokens: list[int]
+    seconds: float
+    calls: int
+
+
+class Contestant(ABC):
+    """name: as the tables show it. group: ``ours``, ``plain``, ``assisted`` or ``lookup``."""
+
+    name: str
+    group: str
+
+    @abstractmethod
+    def write(self, prompt: Sequence[int], count: int) -> Writing:
+        """Continue the prompt greedily by up to ``count`` tokens."""
+
+
+class Ours(Contestant):
+    """One drafter of this engine with its default options. Nothing is recorded or drawn."""
+
+    group = "ours"
+
+    def __init__(self, cls, models: Models) -> None:
+        self.name = cls.key
+        self._class, self._models = cls, models
+        self._options = resolve(cls.key, cls.options, {})
+
+    def write(self, prompt, count):
+        tokens, calls = [], 0
+        began = time.perf_counter()
+        drafter = self._class.build(self._options, self._models)
+        rule = verifier("greedy")
+        for step in decode(self._models.target, drafter, rule, Sampling(), prompt, count):
+            tokens += step.output
+            calls += 1
+        return Writing(tokens, time.perf_counter() - began, calls)
+
+
+def our_contestants(models: Models) -> list[Ours]:
+    """Every drafter whose models are at hand."""
+    given = {name for name in ("draft", "diffusion") if getattr(models, name) is not None}
+    return [Ours(cls, models) for cls in drafters().values() if cls.needs <= given]

@@ -1,0 +1,75 @@
+"""From results to figures: medians, ratios, geometric means. Arithmetic only."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from engine.bench.race import Result
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contestant on one workload.
+
+    tokens_per_second: median over prompts of the median over rounds. mean_accepted: tokens a
+    target call. calls: of the target, summed over the prompts of one round.
+    """
+
+    contestant: str
+    group: str
+    workload: str
+    tokens_per_second: float
+    mean_accepted: float
+    calls: int
+    to_plain: float | None = None
+    to_none: float | None = None
+
+
+def rows(results: Sequence[Result], groups: dict[str, str]) -> list[Row]:
+    """One row a workload and contestant, in the order in which they came.
+
+    groups: the group of each contestant; ratios are taken to the one of group ``plain`` and to
+    the contestant ``none``, where they took part.
+    """
+    plain = next((name for name, group in groups.items() if group == "plain"), None)
+    found = []
+    for workload in dict.fromkeys(result.prompt.workload for result in results):
+        own = [result for result in results if result.prompt.workload == workload]
+        speeds = {name: _speed([r for r in own if r.contestant == name]) for name in groups}
+        for name, group in groups.items():
+            first = [r.writing for r in own if r.contestant == name and r.round == 0]
+            calls = sum(writing.calls for writing in first)
+            tokens = sum(len(writing.tokens) for writing in first)
+            ratios = (_ratio(speeds[name], speeds.get(base)) for base in (plain, "none"))
+            found.append(Row(name, group, workload, speeds[name], tokens / calls, calls, *ratios))
+    return found
+
+
+def _speed(results: Iterable[Result]) -> float:
+    by_prompt: dict[str, list[float]] = {}
+    for result in results:
+        speed = len(result.writing.tokens) / result.writing.seconds
+        by_prompt.setdefault(result.prompt.name, []).append(speed)
+    return median(median(speeds) for speeds in by_prompt.values())
+
+
+def _ratio(value: float, base: float | None) -> float | None:
+    return None if base is None else value / base
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    values = list(values)
+    return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
+def best_of(table: Sequence[Row], members: Iterable[str]) -> dict[str, Row]:
+    """By workload, the fastest row of these contestants."""
+    members = set(members)
+    best: dict[str, Row] = {}
+    for row in table:
+        if row.contestant in members:
+            ahead = best.get(row.workload)
+            if ahead is None or row.tokens_per_second > ahead.tokens_per_second:
+                best[row.workload] = row
+    return best

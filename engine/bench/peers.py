@@ -1,0 +1,93 @@
+"""transformers' own generate: plain, assisted by the draft model, and with prompt lookup.
+
+The modules are loaded here and never handed to the engine, so a peer runs as its users run it:
+sdpa attention, DynamicCache. A hook counts the target's passes; it costs microseconds.
+"""
+
+import time
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from engine.bench.contestants import Contestant, Writing
+from engine.models import ModelPaths
+
+DEFAULT_SCHEDULE = ("default", None)
+SCHEDULES = [(kind, length) for kind in ("constant", "heuristic") for length in (3, 5, 20)]
+LOOKUP_TOKENS = 10
+
+
+class Generate(Contestant):
+    """generate(**settings) of one module."""
+
+    def __init__(self, name: str, group: str, model: PreTrainedModel, **settings) -> None:
+        self.name, self.group = name, group
+        self._model, self._settings = model, settings
+        self._calls = 0
+        model.register_forward_pre_hook(self._count)
+
+    def _count(self, *_) -> None:
+        self._calls += 1
+
+    def write(self, prompt, count):
+        given = torch.tensor([prompt])
+        self.prepare()
+        self._calls = 0
+        began = time.perf_counter()
+        out = self._model.generate(
+            given,
+            attention_mask=torch.ones_like(given),
+            max_new_tokens=count,
+            do_sample=False,
+            pad_token_id=0,
+            **self._settings,
+        )
+        seconds = time.perf_counter() - began
+        return Writing(out[0, len(prompt) :].tolist(), seconds, self._calls)
+
+    def prepare(self) -> None:
+        """What must be set before each run."""
+
+    def logits(self, tokens: list[int]) -> Tensor:
+        """[V], after these tokens."""
+        with torch.no_grad():
+            return self._model(torch.tensor([tokens]), logits_to_keep=1).logits[0, -1]
+
+
+class Assisted(Generate):
+    """generate(assistant_model=...) with one schedule of the number of drafted tokens."""
+
+    def __init__(self, model, draft: PreTrainedModel, kind: str, length: int | None) -> None:
+        name = "assisted" if length is None else f"assisted {kind} {length}"
+        super().__init__(name, "assisted", model, assistant_model=draft)
+        config = draft.generation_config
+        self._config = config
+        self._schedule = {
+            "num_assistant_tokens": length or config.num_assistant_tokens,
+            "num_assistant_tokens_schedule": (
+                config.num_assistant_tokens_schedule if length is None else kind
+            ),
+        }
+
+    def prepare(self):
+        for name, value in self._schedule.items():
+            setattr(self._config, name, value)
+
+
+def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> list[Generate]:
+    """Plain generate first, for it is the measure of the others."""
+    target = _module(paths.target)
+    lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}
+    peers = [
+        Generate("transformers", "plain", target),
+        Generate("transformers lookup", "lookup", target, **lookup),
+    ]
+    if paths.draft is not None:
+        draft = _module(paths.draft)
+        peers += [Assisted(target, draft, *each) for each in [DEFAULT_SCHEDULE, *schedules]]
+    return peers
+
+
+def _module(path: str) -> PreTrainedModel:
+    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()

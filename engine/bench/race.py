@@ -1,0 +1,52 @@
+"""The measuring: prompts and rounds outside, contestants inside, so that all share the weather."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.bench.contestants import Contestant, Writing
+
+WARM_UP_TOKENS = 8
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """workload: the kind of prompt. tokens: as the target is fed it."""
+
+    workload: str
+    name: str
+    tokens: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One continuation of one prompt by one contestant in one round."""
+
+    contestant: str
+    prompt: Prompt
+    round: int
+    writing: Writing
+
+
+def race(
+    contestants: Sequence[Contestant],
+    prompts: Sequence[Prompt],
+    rounds: int,
+    count: int,
+    tick: Callable[[], None],
+) -> list[Result]:
+    """Every contestant continues every prompt by ``count`` tokens, ``rounds`` times, in turn.
+
+    The order turns by one from prompt to prompt, so that nobody always runs behind the same
+    neighbour. tick() is called after each continuation.
+    """
+    for contestant in contestants:
+        contestant.write(prompts[0].tokens, WARM_UP_TOKENS)
+    results = []
+    for number in range(rounds):
+        for index, prompt in enumerate(prompts):
+            turn = (index + number) % len(contestants)
+            for contestant in [*contestants[turn:], *contestants[:turn]]:
+                writing = contestant.write(prompt.tokens, count)
+                results.append(Result(contestant.name, prompt, number, writing))
+                tick()
+    return results

@@ -1,0 +1,23 @@
+"""Tiny models on disk, as the bench opens them."""
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from engine.models import ModelPaths
+from tests.engine.tiny import VOCABULARY, tiny_hf_model
+
+
+@pytest.fixture(scope="session")
+def tiny_paths(tmp_path_factory) -> ModelPaths:
+    """A target and a draft of another seed, with one tokenizer of whole words."""
+    words = {"[UNK]": 0} | {f"w{i}": i for i in range(1, VOCABULARY)}
+    words |= {"a": 1, "b": 2, "c": 3}
+    tokenizer = Tokenizer(models.WordLevel({w: i for w, i in words.items()}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
+    folder = tmp_path_factory.mktemp("models")
+    for name, seed in (("target", 0), ("draft", 1)):
+        tiny_hf_model("llama", seed).save_pretrained(folder / name)
+        fast.save_pretrained(folder / name)
+    return ModelPaths(str(folder / "target"), str(folder / "draft"))
