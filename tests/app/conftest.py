@@ -1,9 +1,8 @@
-"""One server and one browser for all tests of the page."""
+"""One server for all tests of the page."""
 
 import pytest
-from playwright.sync_api import sync_playwright
 
-from tests.app.serving import launch_chromium, serving
+from tests.app.serving import serving
 from tests.app.visitor import SHORT, Visitor
 
 
@@ -11,14 +10,6 @@ from tests.app.visitor import SHORT, Visitor
 def server():
     with serving() as running:
         yield running
-
-
-@pytest.fixture(scope="session")
-def browser():
-    with sync_playwright() as playwright:
-        chromium = launch_chromium(playwright)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.app.serving import launch_chromium, serving
+from tests.app.serving import serving
 from tests.app.visitor import Visitor
+from tests.chromium import launch
 
 SCREENS = {
     "light": {"viewport": {"width": 1440, "height": 900}},
@@ -32,7 +33,7 @@ def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
     save("watch")
     visitor.open_compare()
     page.click("#race")
-    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    page.wait_for_selector("#compare-figures .js-plotly-plot", timeout=600_000)
     save("compare")
     visitor.leave()
 
@@ -40,7 +41,7 @@ def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
 def main(names: list[str], folder: Path = Path("screenshots")) -> None:
     folder.mkdir(exist_ok=True)
     with serving() as server, sync_playwright() as playwright:
-        browser = launch_chromium(playwright)
+        browser = launch(playwright)
         for name in names or SCREENS:
             shoot(browser, server.url, name, SCREENS[name], folder)
         browser.close()

@@ -1,7 +1,6 @@
-"""The page as its visitors get it: the real server in a process of its own, and a real browser."""
+"""The page as its visitors get it: the real server, in a process of its own."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
 QUIET_LOAD = 1.0
 """Load average above which a machine is too busy for a time limit to mean anything."""
 
@@ -64,10 +62,3 @@ def _answers(url: str) -> bool:
             return answer.status == 200
     except (urllib.error.URLError, OSError):
         return False
-
-
-def launch_chromium(playwright):
-    """The system's Chromium, else Playwright's own."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    return playwright.chromium.launch(executable_path=path, args=ARGUMENTS)

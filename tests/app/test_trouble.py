@@ -26,6 +26,15 @@ def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
     assert visitor.run("Once upon a time") == "done"
 
 
+def test_a_server_that_takes_no_run_is_told(visit):
+    visitor = visit()
+    visitor.page.route("**/queue/join*", lambda route: route.abort())
+    assert visitor.run() == "error"
+    assert "server" in visitor.alarm
+    visitor.page.unroute("**/queue/join*")
+    assert visitor.run() == "done"
+
+
 def test_hostile_text_stays_text(visit):
     visitor = visit()
     visitor.choose("drafter", "prompt_lookup")

@@ -1,26 +1,11 @@
-"""One browser for all drawing tests, and pages that complain about requests, dialogs and errors."""
+"""Pages for the drawing tests that complain about requests, dialogs and errors."""
 
-import shutil
 import time
 
 import pytest
 
 from viz.bundle import bundle_css, bundle_js
 from viz.export import page as exported
-
-FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-gpu"]
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-
-
-@pytest.fixture(scope="session")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    found = next((shutil.which(name) for name in NAMES if shutil.which(name)), None)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 def until(page, condition: str, seconds: float = 60) -> None:

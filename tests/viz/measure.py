@@ -3,12 +3,11 @@
 Scrubbing is timed with style and layout forced, so that a figure is what one step costs the page.
 """
 
-import shutil
 import statistics
 from pathlib import Path
 
+from tests.chromium import launch
 from tests.viz.builder import Toy
-from tests.viz.conftest import FLAGS, NAMES
 from viz.bundle import bundle_css, bundle_js
 
 PROBES = Path(__file__).with_suffix(".js")
@@ -29,9 +28,8 @@ def main() -> None:
     widest = Toy(steps=200, budget=256, depth=10, width=4).ndjson()
     short = Toy(steps=100, budget=64, depth=8, width=4).ndjson()
     lanes = {str(i): Toy(steps=200, budget=64, depth=8, width=4, seed=i).ndjson() for i in range(4)}
-    found = next((shutil.which(name) for name in NAMES if shutil.which(name)), None)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        browser = launch(playwright)
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.set_default_timeout(300_000)
         page.set_content("<!DOCTYPE html><title>t</title><body></body>")
