@@ -71,6 +71,8 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
     add("--diffusion", metavar="DIR", help="diffusion drafter for it")
     add("--json", metavar="OUT", help="write the figures here")
     add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
+    suites = ("peers", "kernels", "gpu")
+    add("--suite", choices=suites, default="peers", help="kernels and gpu need a CUDA GPU")
     bench.set_defaults(action=_bench, preset=None)
 
 
@@ -107,11 +109,25 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _bench(given: argparse.Namespace) -> int:
+    if given.suite != "peers":
+        return _bench_on_gpu(given)
     from engine.bench.command import FULL, QUICK, bench
     from presets import KINDS, prompts
 
     workloads = {kind: prompts(kind) for kind in KINDS}
     bench(_models(given), workloads, QUICK if given.quick else FULL, given.json)
+    return 0
+
+
+def _bench_on_gpu(given: argparse.Namespace) -> int:
+    from engine.bench_gpu import run_gpu, run_kernels
+    from presets import prompts
+
+    if given.suite == "kernels":
+        run_kernels(given.json, tune=not given.quick)
+        return 0
+    cards = [card for kind in ("story", "code", "arithmetic") for card in prompts(kind)]
+    run_gpu(_models(given), [card["prompt"] for card in cards][:50], given.json)
     return 0
 
 

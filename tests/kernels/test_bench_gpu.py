@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
+from engine.__main__ import main
 from engine.bench_gpu import costs, report
-from engine.bench_gpu.__main__ import main
 from engine.bench_gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost
 from engine.bench_gpu.timing import Deadline
 from engine.bench_gpu.trees import binary_tree
@@ -79,7 +79,7 @@ def test_failures_and_lack_of_time_are_named(tmp_path):
 @pytest.mark.parametrize("suite", ["kernels", "gpu"])
 def test_without_a_gpu_there_is_one_sentence_and_no_file(suite, tmp_path, capsys):
     out = tmp_path / "out.json"
-    assert main([suite, "--json", str(out)]) == 2
+    assert main(["bench", "--suite", suite, "--json", str(out)]) == 2
     said = capsys.readouterr().err.strip()
     assert said.count("\n") == 0
     assert "GPU" in said
