@@ -1,4 +1,4 @@
-"""Training of the block-diffusion drafter: many random blocks of each window in one pass over a frozen target.
+"""Training of the block-diffusion drafter: many random blocks of each window over one pass of the frozen target.
 
 Row i of a block learns the target's distribution at its place, given the true text up to there; averaged over texts
 this is the distribution given the prefix alone, which is all the row can know. Early rows weigh more, because a row
@@ -74,25 +74,24 @@ def random_anchors(rows: int, length: int, blocks: int, block_size: int, seed: i
 
 def diffusion_loss(
     drafter: DFlashModel,
-    target,
+    embedding: torch.nn.Embedding,
+    taught,
     tokens: Tensor,
     counted: Tensor,
     anchors: Tensor,
     gamma: float = 4.0,
 ) -> Tensor:
-    """tokens int64 [S, T], counted bool [S, T], anchors int64 [S, A]."""
+    """tokens int64 [S, T], counted bool [S, T], anchors int64 [S, A]; taught: what `distill.read` gave."""
     config = drafter.config
-    embedding = target.get_input_embeddings()
     with torch.no_grad():
-        out = target(input_ids=tokens, use_cache=False, output_hidden_states=True)
-        features = features_of(out.hidden_states, config.target_layer_ids)
+        features = features_of(taught.hidden_states, config.target_layer_ids)
         roots = tokens.gather(1, anchors)
         blocks = block_embeddings(embedding, roots, config.block_size, config.mask_token_id)
         steps = torch.arange(1, config.block_size)
         places = anchors[..., None] + steps  # [S, A, B-1]: where the drafted tokens stand
         rows = torch.arange(len(tokens))[:, None, None].expand_as(places)
         keep = counted[rows, places].flatten()
-        teacher = out.logits[rows, places - 1].flatten(0, 2)[keep]
+        teacher = taught.logits[rows, places - 1].flatten(0, 2)[keep]
         weights = torch.exp(-(steps - 1) / gamma).expand_as(places).flatten()[keep]
     hidden = drafter(features, blocks, anchors)[:, :, 1:].flatten(0, 2)[keep]
-    return forward_kl(hidden @ embedding.weight.T, teacher, weights)
+    return forward_kl(hidden @ embedding.weight.detach().T, teacher, weights)

@@ -50,10 +50,15 @@ class MixedWindows:
         )
 
 
-def draft_loss(draft, target, tokens: Tensor, counted: Tensor) -> Tensor:
-    """KL to the target at every counted position. tokens int64 [S, T]."""
+@torch.no_grad()
+def read(target, tokens: Tensor):
+    """The target's logits and hidden states of all layers: one forward that teaches every drafter."""
+    return target(input_ids=tokens, use_cache=False, output_hidden_states=True)
+
+
+def draft_loss(draft, taught, tokens: Tensor, counted: Tensor) -> Tensor:
+    """KL to the target at every counted position. tokens int64 [S, T]; taught: what `read` gave."""
     keep = counted[:, 1:].flatten()
-    with torch.no_grad():
-        teacher = target(input_ids=tokens, use_cache=False).logits[:, :-1].flatten(0, 1)[keep]
+    teacher = taught.logits[:, :-1].flatten(0, 1)[keep]
     student = draft(input_ids=tokens, use_cache=False).logits[:, :-1].flatten(0, 1)[keep]
     return forward_kl(student, teacher, torch.ones(len(student)))

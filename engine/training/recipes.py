@@ -4,8 +4,8 @@ so each can run alone, and all but the first and the last resume where they were
     tokenizer    corpora -> <checkpoints>/tokenizer
     target       corpora -> <models>/target
     text         target -> <checkpoints>/selftext.npz: what the target writes by itself
-    draft        corpora, then the target's distributions on its own text -> <models>/draft
-    diffusion    the target's hidden states and distributions -> <models>/diffusion
+    draft        corpora -> <models>/draft
+    align        the target's distributions and hidden states -> <models>/draft, <models>/diffusion
     evaluate     held-out figures of all three -> screen, <checkpoints>/figures.json, <models>/README.md
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
 """
@@ -17,7 +17,8 @@ import json
 from collections.abc import Callable
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaForCausalLM
+from torch import nn
+from transformers import AutoModelForCausalLM
 
 from ..dflash_model import DFlashModel
 from . import card, evaluate, figures, prompts, selftext
@@ -25,7 +26,7 @@ from .budget import Budget
 from .checkpoint import export_model
 from .corpus import available_mix, documents, make_vocabulary, read_corpora
 from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
-from .distill import MixedWindows, draft_loss
+from .distill import MixedWindows, draft_loss, read
 from .language import Plan, Stage, Trainer
 from .loop import fit
 from .models import draft_config, target_config
@@ -73,7 +74,7 @@ def _need_data(args) -> None:
 def _model(args, name: str):
     path = args.models / name
     if not (path / "model.safetensors").exists():
-        raise UserError(f"no model in {path}: run the recipe `{name}` first")
+        raise UserError(f"no model in {path}: run the recipe that makes it first")
     if name == "diffusion":
         return DFlashModel.from_pretrained(path)
     return AutoModelForCausalLM.from_pretrained(path).eval().requires_grad_(False)
@@ -132,23 +133,15 @@ def text(args) -> None:
     )
 
 
-def _windows(args, tok, length: int, count: int, seed: int) -> MixedWindows:
-    path = args.checkpoints / "selftext.npz"
-    if not path.exists():
-        raise UserError(f"no {path}: run the recipe `text` first")
-    return MixedWindows(path, tok, args.data, length, count, seed)
-
-
 def draft(args) -> None:
-    """A third of the time on plain text, the rest on the target's distributions."""
+    """The draft's start: plain text, as the target."""
     _need_data(args)
-    tok, teacher, minutes = _tokenizer(args), _model(args, "target"), args.minutes or 18
-    pairs = _windows(args, tok, 256, 6000, args.seed + 1)
-    start = Trainer(
+    tok = _tokenizer(args)
+    trainer = Trainer(
         lambda layers: draft_config(len(tok), tok.eos_token_id, layers),
         tok,
         DRAFT_PLAN,
-        Budget(minutes=minutes / 3),
+        Budget(minutes=args.minutes or 6),
         args.data,
         args.checkpoints,
         "draft-start",
@@ -156,49 +149,40 @@ def draft(args) -> None:
         None,
         say,
     )
-    model: LlamaForCausalLM = start.run()
-    fit(
-        model,
-        lambda i: _draft_batch(model, teacher, pairs, i),
-        Budget(minutes=minutes * 2 / 3),
-        args.checkpoints / "draft.pt",
-        muon_rate=0.01,
-        adam_rate=2e-3,
-        say=say,
-    )
-    export_model(model, args.models / "draft", tok)
+    export_model(trainer.run(), args.models / "draft", tok)
 
 
-def _draft_batch(model, teacher, pairs: MixedWindows, index: int) -> tuple[torch.Tensor, int]:
-    tokens, counted = pairs.batch(index, rows=12)
-    return draft_loss(model, teacher, tokens, counted), tokens.numel()
-
-
-def diffusion(args) -> None:
+def align(args) -> None:
+    """Draft and diffusion drafter learn the target's distributions side by side: its forward, the
+    dearest part of a step, is shared."""
     _need_data(args)
     tok, teacher = _tokenizer(args), _model(args, "target")
-    pairs = _windows(args, tok, 256, 6000, args.seed + 2)
+    path = args.checkpoints / "selftext.npz"
+    if not path.exists():
+        raise UserError(f"no {path}: run the recipe `text` first")
+    pairs = MixedWindows(path, tok, args.data, length=256, count=3000, seed=args.seed + 2)
     torch.manual_seed(args.seed)
-    model = DFlashModel(diffusion_config(teacher.config, tok.mask_token_id))
-    start_from(model, teacher)
+    block = DFlashModel(diffusion_config(teacher.config, tok.mask_token_id))
+    start_from(block, teacher)
+    both = nn.ModuleDict({"draft": _model(args, "draft").requires_grad_(True), "diffusion": block})
 
     def batch(index: int) -> tuple[torch.Tensor, int]:
-        tokens, counted = pairs.batch(index, rows=12)
-        anchors = random_anchors(
-            len(tokens), tokens.shape[1], 20, model.config.block_size, seed=index
+        tokens, counted = pairs.batch(index, rows=5)
+        anchors = random_anchors(*tokens.shape, 20, block.config.block_size, seed=index)
+        taught = read(teacher, tokens)
+        embedding = teacher.get_input_embeddings()
+        losses = (
+            draft_loss(both["draft"], taught, tokens, counted),
+            diffusion_loss(block, embedding, taught, tokens, counted, anchors),
         )
-        return diffusion_loss(model, teacher, tokens, counted, anchors), tokens.numel()
+        if index % 25 == 0:
+            say(f"batch {index}: draft {losses[0].item():.3f}, diffusion {losses[1].item():.3f}")
+        return sum(losses), tokens.numel()
 
-    fit(
-        model,
-        batch,
-        Budget(minutes=args.minutes or 20),
-        args.checkpoints / "diffusion.pt",
-        muon_rate=0.01,
-        adam_rate=2e-3,
-        say=say,
-    )
-    model.save_pretrained(args.models / "diffusion")
+    budget = Budget(minutes=args.minutes or 20)
+    fit(both, batch, budget, args.checkpoints / "align.pt", muon_rate=0.01, adam_rate=2e-3, say=say)
+    export_model(both["draft"], args.models / "draft", tok)
+    block.save_pretrained(args.models / "diffusion")
 
 
 def evaluate_all(args) -> None:
@@ -221,7 +205,7 @@ RECIPES: dict[str, Recipe] = {
     "target": target,
     "text": text,
     "draft": draft,
-    "diffusion": diffusion,
+    "align": align,
     "evaluate": evaluate_all,
     "prompts": write_prompts,
 }

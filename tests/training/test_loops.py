@@ -10,7 +10,7 @@ from engine.training import acceptance
 from engine.training.budget import Budget, rate_scale
 from engine.training.checkpoint import export_model
 from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors
-from engine.training.distill import forward_kl
+from engine.training.distill import forward_kl, read
 from engine.training.language import Plan, Stage, Trainer
 from engine.training.loop import fit
 from engine.training.models import draft_config, grow, parameter_count, target_config
@@ -115,7 +115,9 @@ def test_diffusion_loss_falls_and_acceptance_is_counted(tokenizer):
     optimizer = torch.optim.Adam(drafter.parameters(), 1e-2)
     losses = []
     for _ in range(15):
-        loss = diffusion_loss(drafter, target, tokens, counted, anchors)
+        loss = diffusion_loss(
+            drafter, target.get_input_embeddings(), read(target, tokens), tokens, counted, anchors
+        )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

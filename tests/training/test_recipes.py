@@ -20,9 +20,7 @@ def test_unknown_recipe(capsys):
     assert "soufflé" in error and all(name in error for name in RECIPES)
 
 
-@pytest.mark.parametrize(
-    "recipe", ["tokenizer", "target", "text", "draft", "diffusion", "evaluate"]
-)
+@pytest.mark.parametrize("recipe", ["tokenizer", "target", "text", "draft", "align", "evaluate"])
 def test_missing_corpora(recipe, tmp_path, capsys):
     places = [
         "--data",
