@@ -1,5 +1,9 @@
 """The page: python app.py, on port 7860 or GRADIO_SERVER_PORT."""
 
+import os
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported
+
 from app.page import build, launch
 
 demo = build()

@@ -29,7 +29,7 @@ class Compare:
     def __init__(self) -> None:
         self.presets, drafters = preset_menu(), drafter_menu()
         lead(words.COMPARE_LEAD)
-        self.said, self.view = canvas(TAB)
+        self.said, self.view = canvas(TAB, words.COMPARE_HINT)
         name, first = next(iter(self.presets.items()))
         lanes = [(entry["label"], key) for key, entry in drafters.items() if key != live.PLAIN]
         with gr.Row(elem_classes="pg-room", elem_id="compare-room"):
@@ -67,7 +67,8 @@ class Compare:
             self.said.ask_resume(_resume, None, canvas_out, **advance),
         ]
         for run in runs:
-            run.then(None, None, None, js=over(TAB))
+            run.then(None, js=over(TAB))
+            run.failure(None, js=over(TAB))
         for end in (*runs, self.stop.click(_stop, None, canvas_out, **QUICK)):
             self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)

@@ -45,6 +45,7 @@ def launch(page: gr.Blocks, **settings) -> None:
             "ssr_mode": False,
             "run_history": False,
             "footer_links": [],
+            "favicon_path": assets.WEB / "mark.svg",
             "max_file_size": LIMITS.trace_bytes,
             "theme": theme.theme(),
             "head": assets.head(),

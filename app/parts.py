@@ -58,12 +58,12 @@ def html(script: str, **settings) -> gr.HTML:
     )
 
 
-def canvas(tab: str, value: str = "") -> tuple[gr.HTML, gr.HTML]:
-    """The line that says what goes on, and the picture."""
+def canvas(tab: str, hint: str, value: str = "") -> tuple[gr.HTML, gr.HTML]:
+    """The line that says what goes on, at first a hint; and the picture."""
     handed = "{element: element.querySelector('.pg-mount'), props, trigger, watch}"
     said = html(
         f"DraftscopePage.status('{tab}', {handed}); /* events: 'ask_pause' 'ask_resume' */",
-        value="",
+        value=status("idle", hint),
         elem_id=f"{tab}-status",
         render=False,
     )

@@ -31,7 +31,7 @@ class Watch:
         self.presets, self.drafters = preset_menu(), drafter_menu()
         first_name, first = next(iter(self.presets.items()))
         lead(words.WATCH_LEAD)
-        self.said, self.view = canvas(TAB, opening())
+        self.said, self.view = canvas(TAB, words.WATCH_HINT, opening())
         with gr.Row(elem_classes="pg-room"):
             with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
                 self._example(first_name, first)
@@ -114,7 +114,8 @@ class Watch:
             self.said.ask_resume(_resume, None, canvas_out, **advance),
         ]
         for run in runs:
-            run.then(None, None, None, js=over(TAB))
+            run.then(None, js=over(TAB))
+            run.failure(None, js=over(TAB))
         ends = [
             *runs,
             self.stop.click(_stop, None, canvas_out, **QUICK),

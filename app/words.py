@@ -30,6 +30,9 @@ WATCH_LEAD = [
     ". Every run here is real: nothing is staged or slowed down.",
 ]
 
+WATCH_HINT = "You see a run made earlier. Run makes a new one."
+COMPARE_HINT = "Race makes them take turns, one step each."
+
 COMPARE_LEAD = [
     (
         "The same prompt and the same target, raced by different ways of drafting. Lanes take turns on "

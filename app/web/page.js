@@ -39,8 +39,9 @@
       setTimeout(() => buttons(kind));   // not within the click that caused it: it must still reach the button
     };
     r.show = show;
-    c.watch("value", () => { if (c.props.value) show(JSON.parse(c.props.value)); });
-    show(r.status);
+    const hear = () => show(JSON.parse(c.props.value));
+    c.watch("value", hear);
+    hear();
   };
 
   const LOST = "The server did not take this run: it is busy, or cannot be reached. Try again in a moment.";

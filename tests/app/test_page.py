@@ -5,6 +5,8 @@ import json
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from presets import trace_files
+
 PHONE = {"viewport": {"width": 390, "height": 844}}
 
 
@@ -18,6 +20,7 @@ def violations(page) -> list[str]:
 
 
 def test_it_opens_on_a_finished_trace_in_time(visit, server):
+    assert trace_files(), "python -m presets makes the finished traces"
     visit("/").leave()
     visitor = visit("/")
     opened = visitor.drawn - visitor.first_byte

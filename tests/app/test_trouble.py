@@ -26,9 +26,10 @@ def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
     assert visitor.run("Once upon a time") == "done"
 
 
-def test_a_server_that_takes_no_run_is_told(visit):
+def test_a_full_queue_is_told(visit):
     visitor = visit()
-    visitor.page.route("**/queue/join*", lambda route: route.abort())
+    full = {"status": 503, "json": {"detail": "Queue is full. Max size is 32."}}
+    visitor.page.route("**/queue/join*", lambda route: route.fulfill(**full))
     assert visitor.run() == "error"
     assert "server" in visitor.alarm
     visitor.page.unroute("**/queue/join*")
