@@ -1,0 +1,210 @@
+"""Every drafter with every verifier that calls itself lossless with it."""
+
+import copy
+import dataclasses
+from functools import cache
+
+import pytest
+import torch
+
+from engine.decode import decode
+from engine.drafters import drafters
+from engine.drafters.chain import ChainDrafter
+from engine.options import resolve
+from engine.sampling import Sampling
+from engine.verifiers import verifier, verifiers
+from tests.statistics import p_value
+from tests.verifiers.decoding import Reader, step_error
+from tests.verifiers.memo import remembering
+from tests.verifiers.tiny import tiny_models
+
+EXACT = 1e-5  # float32 laws; the planted biases are a thousand times larger
+PROMPT = (1, 2, 0, 1, 2)
+
+SMALL = {
+    "none": {},
+    "chain": {"length": 2},
+    "dyspec": {"budget": 3, "depth": 2, "width": 2},
+    "prompt_lookup": {"length": 2},
+    "dflash": {"length": 2},
+    "ddtree": {"length": 2, "budget": 4},
+}
+"""Options that keep the number of branches small. A new drafter needs an entry."""
+
+CASES = {  # vocabulary, sampling, steps before the one that is looked at
+    "t1": (4, Sampling(1.0), 0),
+    "t0.7": (4, Sampling(0.7), 1),
+    "top_p": (4, Sampling(1.0, top_p=0.8), 2),
+    "top_k": (4, Sampling(0.7, top_k=3, top_p=0.97), 1),
+}
+COUNT = 20  # tokens of the texts that are compared
+TEXT_SAMPLINGS = [Sampling(1.0, seed=1), Sampling(0.7, seed=2), Sampling(1.0, 8, 0.9, seed=3)]
+
+
+def lossless_pairs(sampling):
+    for cls in drafters().values():
+        for rule in verifiers().values():
+            fits = sampling.greedy or not rule.only_greedy
+            if fits and rule.lossless_with(cls.kinds(sampling)):
+                yield pytest.param(cls, rule, id=f"{cls.key}-{rule.key}")
+
+
+def maker(cls, models, **options):
+    settings = resolve(cls.key, cls.options, {**SMALL[cls.key], **options})
+    return lambda: cls.build(settings, models)
+
+
+def text(models, make, rule, sampling, prompt, count):
+    steps = decode(models.target, make(), verifier(rule), sampling, prompt, count)
+    return [token for step in steps for token in step.output]
+
+
+@cache
+def small(vocabulary, end_token=None):
+    return tiny_models(vocabulary, end_token=end_token)
+
+
+@cache
+def memo(vocabulary, end_token=None):
+    return remembering(small(vocabulary, end_token))
+
+
+# ---- Exact, branch by branch --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("cls, rule", lossless_pairs(Sampling(1.0)))
+def test_a_step_writes_the_target_law(cls, rule, case):
+    vocabulary, sampling, steps_before = CASES[case]
+    models = memo(vocabulary)
+    assert step_error(models, maker(cls, models), rule, sampling, PROMPT, steps_before) < EXACT
+
+
+@pytest.mark.parametrize("cls, rule", lossless_pairs(Sampling(1.0)))
+def test_with_the_real_sessions(cls, rule):
+    """The same through the KV caches and the tree attention, after two steps."""
+    models = small(4)
+    error = step_error(models, maker(cls, models), rule, Sampling(1.0, top_k=2), PROMPT, 2, dice=4)
+    assert error < EXACT
+
+
+@pytest.mark.parametrize("cls, rule", lossless_pairs(Sampling(1.0)))
+def test_an_end_of_text_among_the_drafted(cls, rule):
+    models = memo(4, end_token=0)
+    assert step_error(models, maker(cls, models), rule, Sampling(1.0), PROMPT) < EXACT
+
+
+class DropsUnlikely(ChainDrafter):
+    """A confidence stop that looks at the drawn token and throws it away."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        unlikely = [node for node, q in enumerate(tree.q) if q < 0.4]
+        return tree.truncated(unlikely[0]) if unlikely else tree
+
+
+class KeepsUnlikely(ChainDrafter):
+    """The same stop, but the drawn token stays: nothing comes after it."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        unlikely = [node for node, q in enumerate(tree.q) if q < 0.4]
+        return tree.truncated(unlikely[0] + 1) if unlikely else tree
+
+
+class HidesItsSampling(ChainDrafter):
+    """Drawn at one temperature, declared at another."""
+
+    def _pick(self, q):
+        return "iid", int(torch.multinomial(q.sqrt(), 1, generator=self.generator))
+
+
+@pytest.mark.parametrize("wrong", [DropsUnlikely, HidesItsSampling])
+def test_a_planted_bias_is_caught(wrong):
+    models, rule = memo(4), verifier("rejection")
+    assert step_error(models, maker(wrong, models), rule, Sampling(1.0), PROMPT) > 100 * EXACT
+    rule = verifier("sampler_match")  # for which all of this is no matter
+    assert step_error(models, maker(wrong, models), rule, Sampling(1.0), PROMPT) < EXACT
+
+
+def test_a_stop_that_keeps_the_drawn_token_is_exact():
+    models, rule = memo(4), verifier("rejection")
+    error = step_error(models, maker(KeepsUnlikely, models), rule, Sampling(1.0), PROMPT)
+    assert error < EXACT
+
+
+# ---- The same text ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", drafters())
+def test_sampler_match_writes_the_text_of_plain_decoding(key):
+    models, prompt = small(16), [3, 5, 7, 3, 5]
+    cls = drafters()[key]
+    for sampling in TEXT_SAMPLINGS:
+        plain = text(
+            models, maker(drafters()["none"], models), "rejection", sampling, prompt, COUNT
+        )
+        again = text(models, maker(cls, models), "sampler_match", sampling, prompt, COUNT)
+        assert len(plain) == COUNT and again == plain
+
+
+@pytest.mark.parametrize("key", drafters())
+@pytest.mark.parametrize("rule", verifiers())
+def test_temperature_zero_writes_what_generate_writes(key, rule):
+    models, prompt = small(16), [3, 5, 7, 3, 5]
+    written = text(models, maker(drafters()[key], models), rule, Sampling(), prompt, COUNT)
+    assert written == generated(tuple(prompt), COUNT)
+
+
+@cache
+def generated(prompt, count):
+    """Tokens of transformers' own generate on the same weights."""
+    model = copy.deepcopy(small(16).target.model)
+    model.set_attn_implementation("sdpa")
+    ids = torch.tensor([prompt])
+    out = model.generate(
+        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=count
+    )
+    return out[0, len(prompt) :].tolist()
+
+
+# ---- With the real streams of chance: a test with a stated error rate ---------------------------
+
+SAMPLES = 500
+FALSE_ALARM = 1e-5  # of all the comparisons below together
+ENDS = Sampling(0.7, top_k=6, top_p=0.95)
+
+
+def first_two(models, make, rule, samples):
+    """The first two tokens of runs whose seeds are 0, 1, 2 ..."""
+    for seed in range(samples):
+        sampling = dataclasses.replace(ENDS, seed=seed)
+        written = []
+        for step in decode(models.target, make(), rule, sampling, PROMPT, 6):
+            written += step.output
+            if len(written) >= 2:
+                break
+        yield tuple(written[:2])
+
+
+def two_token_law(models):
+    law = {}
+    for path, weight in Reader(models, ENDS).law(PROMPT, ()).items():
+        law[path[:2]] = law.get(path[:2], 0.0) + weight
+    return law
+
+
+@pytest.mark.parametrize("key", drafters())
+def test_the_first_tokens_of_many_runs(key):
+    """Sampler-match is left to the comparison of texts, which says more."""
+    models = memo(8)
+    law = two_token_law(models)
+    drawn = first_two(models, maker(drafters()[key], models), verifier("rejection"), SAMPLES)
+    assert p_value(drawn, law) > FALSE_ALARM / len(drafters())
+
+
+def test_many_runs_show_a_planted_bias():
+    models = memo(8)
+    law = two_token_law(models)
+    drawn = first_two(models, maker(DropsUnlikely, models), verifier("rejection"), SAMPLES)
+    assert p_value(drawn, law) < FALSE_ALARM / len(drafters())
