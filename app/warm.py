@@ -6,6 +6,7 @@ import threading
 import time
 
 from app.settings import model_paths
+from engine.errors import UserError
 from engine.run import RunRequest, open_run
 
 log = logging.getLogger("draftscope")
@@ -21,12 +22,20 @@ def warm(after: float) -> None:
 def _load(after: float) -> None:
     time.sleep(after)
     try:
-        for drafter in ("chain", "ddtree"):
-            run = open_run(RunRequest("Once", model_paths(), drafter=drafter, max_new_tokens=4))
-            for _ in run.steps():
-                pass
-    except Exception:
-        log.exception("the models could not be loaded ahead of time")
+        for drafter in ("none", "chain", "ddtree"):
+            _try(drafter)
     finally:
         ready.set()
     importlib.import_module("viz.figures")  # brings plotly
+
+
+def _try(drafter: str) -> None:
+    """A few tokens with this drafter; what is missing is noted, and told to whoever asks for it."""
+    try:
+        run = open_run(RunRequest("Once", model_paths(), drafter=drafter, max_new_tokens=4))
+        for _ in run.steps():
+            pass
+    except UserError as error:
+        log.warning("%s: %s", drafter, error)
+    except Exception:
+        log.exception("%s could not be tried ahead of time", drafter)
