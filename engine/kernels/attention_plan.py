@@ -24,11 +24,15 @@ def plan(
 ) -> Plan:
     """A plan from shapes alone. pairs: sequences times KV heads; element: bytes of one number."""
     packed, width = rows * groups, power_of_two(head, 16)
-    largest = 16 if element == 4 else (64 if width > 128 else 128)
+    largest = 128 if width <= 128 else (64 if gpu.major >= 9 else 32)
+    if element == 4:
+        largest = 16
     block_rows = min(power_of_two(packed, 16), largest)
     if block_rows == 128 and -(-packed // 64) % 2:
         block_rows = 64  # an odd number of 64s: the last 128 would be half empty
-    block_columns = 32 if element == 4 or width > 128 else 64
+    block_columns = 64 if width <= 128 else 32
+    if element == 4:
+        block_columns = 32 if width <= 64 else 16
     stage = 2 * block_columns * width * element
     room = gpu.shared - block_rows * width * element - 4096
     stages = max(1, min(3 if element == 2 else 2, room // stage))

@@ -21,7 +21,7 @@ def agree(inputs, mask, cut=None, kernel_mask=None, **special):
     torch.testing.assert_close(found, expected, atol=tolerance, rtol=tolerance)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     tree=trees(most_draws=9),
     prefix=st.integers(0, 70),
@@ -37,7 +37,7 @@ def test_random_trees(tree, prefix, heads, head, dtype, seed):
     agree(inputs, mask, Plan(16, 16, min(prefix, 2), 4, 2))
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(trees(most_draws=9), st.integers(0, 50), st.integers(1, 40), st.integers(0, 999))
 def test_window_cap_and_sinks(tree, prefix, window, seed):
     torch.manual_seed(seed)

@@ -21,7 +21,7 @@ def committed(run, buffers, rows, start=3, count=None):
     return copies
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.sets(st.integers(0, 24), min_size=1),
     st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
@@ -92,7 +92,7 @@ def test_race_keeps_equals_together_and_sees_a_planted_fault():
     assert not torch.equal(found.q, other.q)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.lists(st.integers(0, 2), min_size=1, max_size=40),
     st.integers(1, 3),

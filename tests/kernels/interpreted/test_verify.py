@@ -24,7 +24,7 @@ def kernel(*arguments):
     return verify_tree_triton(*arguments, block=16)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(trees(VOCABULARY, 10), st.integers(0, 2**31), st.sampled_from(RULES))
 def test_verdicts_are_the_engines(tree, seed, rule):
     torch.manual_seed(seed)
