@@ -18,24 +18,30 @@ SCHEDULES = [(kind, length) for kind in ("constant", "heuristic") for length in 
 LOOKUP_TOKENS = 10
 
 
-class Generate(Contestant):
-    """generate(**settings) of one module."""
+class Counted:
+    """A module and how often it was called; all contestants on it share one hook."""
 
-    def __init__(self, name: str, group: str, model: PreTrainedModel, **settings) -> None:
-        self.name, self.group = name, group
-        self._model, self._settings = model, settings
-        self._calls = 0
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model, self.calls = model, 0
         model.register_forward_pre_hook(self._count)
 
     def _count(self, *_) -> None:
-        self._calls += 1
+        self.calls += 1
+
+
+class Generate(Contestant):
+    """generate(**settings) of one module."""
+
+    def __init__(self, name: str, group: str, target: Counted, **settings) -> None:
+        self.name, self.group = name, group
+        self._target, self._settings = target, settings
 
     def write(self, prompt, count):
         given = torch.tensor([prompt])
         self.prepare()
-        self._calls = 0
+        self._target.calls = 0
         began = time.perf_counter()
-        out = self._model.generate(
+        out = self._target.model.generate(
             given,
             attention_mask=torch.ones_like(given),
             max_new_tokens=count,
@@ -44,7 +50,7 @@ class Generate(Contestant):
             **self._settings,
         )
         seconds = time.perf_counter() - began
-        return Writing(out[0, len(prompt) :].tolist(), seconds, self._calls)
+        return Writing(out[0, len(prompt) :].tolist(), seconds, self._target.calls)
 
     def prepare(self) -> None:
         """What must be set before each run."""
@@ -52,15 +58,17 @@ class Generate(Contestant):
     def logits(self, tokens: list[int]) -> Tensor:
         """[V], after these tokens."""
         with torch.no_grad():
-            return self._model(torch.tensor([tokens]), logits_to_keep=1).logits[0, -1]
+            return self._target.model(torch.tensor([tokens]), logits_to_keep=1).logits[0, -1]
 
 
 class Assisted(Generate):
     """generate(assistant_model=...) with one schedule of the number of drafted tokens."""
 
-    def __init__(self, model, draft: PreTrainedModel, kind: str, length: int | None) -> None:
+    def __init__(
+        self, target: Counted, draft: PreTrainedModel, kind: str, length: int | None
+    ) -> None:
         name = "assisted" if length is None else f"assisted {kind} {length}"
-        super().__init__(name, "assisted", model, assistant_model=draft)
+        super().__init__(name, "assisted", target, assistant_model=draft)
         config = draft.generation_config
         self._config = config
         self._schedule = {
@@ -77,7 +85,7 @@ class Assisted(Generate):
 
 def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> list[Generate]:
     """Plain generate first, for it is the measure of the others."""
-    target = _module(paths.target)
+    target = Counted(_module(paths.target))
     lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}
     peers = [
         Generate("transformers", "plain", target),
