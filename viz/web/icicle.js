@@ -3,22 +3,29 @@
   "use strict";
   const ROW = 62, SPACE = 4;
 
-  /** x and width of every node in [0, 1], by the product of `field` along the path; nodes without a value take p. */
-  D.placeIcicle = function (step, field) {
+  /**
+   * x and width of every node in [0, 1], by the product of `field` along the path; nodes without a value take p. Node `count` is the
+   * final token, in what its neighbours leave. Nobody is narrower than `least`, as far as the parent has room for that.
+   */
+  D.placeIcicle = function (step, field, least) {
     const { nodes, view } = step, x = [], w = [];
     const value = (i) => { const v = nodes[field][i]; return v === null || v === undefined ? nodes.p[i] || 0 : v; };
     const open = [[-1, 0, 1]];
     while (open.length) {
       const [node, left, width] = open.pop();
       if (node !== -1) { x[node] = left; w[node] = width; }
-      const kids = view.children.get(node) || [];
-      const total = kids.reduce((sum, i) => sum + value(i), 0), scale = total > 1 ? 1 / total : 1;
-      let at = left;
-      for (const i of kids) {
-        const share = value(i) * scale * width;
-        open.push([i, at, share]);
-        at += share;
+      const kids = view.children.get(node) || [], shares = kids.map((i) => Math.max(value(i) * width, least));
+      if (view.final && view.final.parent === node) {
+        const rest = width - shares.reduce((sum, share) => sum + share, 0);
+        shares.push(Math.max(rest, width * 0.12, least));
       }
+      const total = shares.reduce((sum, share) => sum + share, 0), scale = total > width ? width / total : 1;
+      let at = left;
+      shares.forEach((share, k) => {
+        if (k < kids.length) open.push([kids[k], at, share * scale]);
+        else { x[view.count] = at; w[view.count] = share * scale; }
+        at += share * scale;
+      });
     }
     return { x, w };
   };
@@ -30,7 +37,7 @@
       g: stage,
       /** size: {width, height} of the box in px. */
       draw(step, rootPiece, field, size) {
-        const { nodes, view } = step, { x, w } = D.placeIcicle(step, field);
+        const { nodes, view } = step, { x, w } = D.placeIcicle(step, field, 7 / Math.max(100, size.width));
         const pieces = D.mendTree(step, rootPiece);
         const wide = size.width - 24, deepest = Math.max(0, ...nodes.depth);
         const row = Math.min(ROW, (size.height - 24) / (deepest + 2));
@@ -53,12 +60,9 @@
         for (let i = 0; i < view.count; i++) {
           cell({ "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i) }, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]);
         }
-        if (view.final) {                            // it stands in what its parent's children left over, or below them if that is too little
-          const parent = view.final.parent, kids = view.children.get(parent) || [];
-          const left = parent < 0 ? 0 : x[parent], width = parent < 0 ? 1 : w[parent];
-          const taken = kids.reduce((sum, i) => sum + w[i], 0), free = Math.max(width - taken, Math.min(width, 70 / wide));
-          cell({ "data-final": view.final.kind, "data-token-text": view.final.piece, "aria-label": hooks.name(step, "final") },
-            Math.min(left + width - free, 1 - free), free, kids.length && width - taken < 70 / wide ? deepest + 1 : (parent < 0 ? 1 : nodes.depth[parent] + 1), pieces[view.count], view.final.kind);
+        if (view.final) {
+          const { kind, piece, parent } = view.final, i = view.count;
+          cell({ "data-final": kind, "data-token-text": piece, "aria-label": hooks.name(step, "final") }, x[i], w[i], parent < 0 ? 1 : nodes.depth[parent] + 1, pieces[i], kind);
         }
       },
       element(node) {

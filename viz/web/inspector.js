@@ -1,9 +1,9 @@
 // The chosen token: one sentence, the coin on its ruler, p and q as paired bars.
 (function (D) {
   "use strict";
-  const TOP = 8;
+  const TOP = 7;
 
-  /** Rows for the bars: union of the top tokens of p, q and the residual; the chosen token always among them. */
+  /** Rows for the bars: the chosen token, then the top tokens of p, q and the residual together, then a few that were cut. */
   D.barRows = function (distribution, token, piece, p, q) {
     const rows = new Map();
     const put = (list, field) => (list || []).forEach(([id, text, prob]) => {
@@ -14,10 +14,9 @@
     if (token !== null && !rows.has(token)) rows.set(token, { id: token, piece, p, q, residual: null });
     const weight = (row) => Math.max(row.p || 0, row.q || 0, row.residual || 0);
     const all = [...rows.values()].sort((a, b) => weight(b) - weight(a));
-    const top = all.slice(0, TOP);
-    const chosen = all.find((row) => row.id === token);
-    if (chosen && !top.includes(chosen)) top[top.length - 1] = chosen;
-    const zero = all.filter((row) => weight(row) === 0 && !top.includes(row)).slice(0, 3);
+    const chosen = all.filter((row) => row.id === token);
+    const top = chosen.concat(all.filter((row) => row.id !== token && weight(row) > 0).slice(0, TOP - chosen.length));
+    const zero = all.filter((row) => weight(row) === 0 && row.id !== token).slice(0, 2);
     return top.concat(zero).map((row) => ({ ...row, cut: weight(row) === 0 || row.p === 0 }));
   };
 
@@ -35,12 +34,12 @@
     return D.el("div", { class: "ds-ruler-box" }, track, words);
   }
 
-  function bars(rows, token, fields) {
+  function bars(rows, token, fields, glossary) {
     const most = Math.max(0.0001, ...rows.flatMap((row) => fields.map((f) => row[f] || 0)));
     const table = D.el("table", { class: "ds-bars" },
       D.el("caption", { text: "The likeliest next tokens in this place" }),
       D.el("thead", {}, D.el("tr", {}, D.el("th", { scope: "col", text: "token" }),
-        ...fields.map((f) => D.el("th", { scope: "col", "data-field": f, text: f })))));
+        ...fields.map((f) => D.el("th", { scope: "col", "data-field": f }, glossary.term(f, f))))));
     const body = D.el("tbody", {});
     for (const row of rows) {
       const line = D.el("tr", { "data-chosen": row.id === token, "data-cut": row.cut },
@@ -60,10 +59,10 @@
   D.inspector = function (box, glossary) {
     const chip = D.svg("svg", { class: "ds-inspector-chip", "aria-hidden": "true" });
     const status = D.el("span", { class: "ds-inspector-status" });
-    const facts = D.el("dl", { class: "ds-facts" });
+    const facts = D.el("dl", { class: "ds-facts" }), source = D.el("span", { class: "ds-quiet" });
     const sentence = D.el("p", { class: "ds-sentence" });
     const more = D.el("div", { class: "ds-inspector-more" });
-    box.append(D.el("div", { class: "ds-inspector-head" }, chip, status), sentence, more);
+    box.append(D.el("div", { class: "ds-inspector-head" }, chip, D.el("div", { class: "ds-inspector-what" }, status, source)), sentence, more);
     let key = "";
 
     function headChip(text, kind) {
@@ -76,7 +75,7 @@
     return {
       clear(text) {
         key = "";
-        chip.replaceChildren(); status.textContent = ""; more.replaceChildren();
+        chip.replaceChildren(); status.textContent = source.textContent = ""; more.replaceChildren();
         sentence.textContent = text || "";
       },
       draw(step, node, rootPiece) {
@@ -97,20 +96,20 @@
         for (const judgement of (typeof node === "number" && view.judged.get(node)) || []) {
           if (judgement.coin !== null && judgement.coin !== undefined) more.append(ruler(judgement));
         }
+        const from = typeof node === "number" && node >= 0 && nodes.source ? nodes.source[node] : null;
+        source.textContent = from ? `from ${D.shorten(D.running(from), 40)}` : "";
+        const distribution = view.distributions.get(node === -1 ? -1 : place);
         facts.replaceChildren();
-        if (typeof node === "number" && node >= 0) {
+        if (typeof node === "number" && node >= 0 && !distribution) {
           const fact = (word, value) => facts.append(D.el("div", {}, D.el("dt", {}, glossary.term(word, word)), D.el("dd", { text: value })));
           fact("p", D.prob(nodes.p[node]));
           if (nodes.q[node] !== null) fact("q", D.prob(nodes.q[node]));
-          const source = nodes.source && nodes.source[node];
-          if (source) facts.append(D.el("div", {}, D.el("dt", { text: "from" }), D.el("dd", { text: D.shorten(D.visible(source), 40) })));
           more.append(facts);
         }
-        const distribution = view.distributions.get(node === -1 ? -1 : place);
         if (distribution) {
           const fields = ["p", ...((distribution.q || []).length ? ["q"] : []), ...((distribution.residual || []).length ? ["residual"] : [])];
           const own = typeof node === "number" && node >= 0;
-          more.append(bars(D.barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null), token, fields));
+          more.append(bars(D.barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null), token, fields, glossary));
         } else if (node !== -1) {
           more.append(D.el("p", { class: "ds-quiet", text: "The walk never stood in front of this token, so its neighbours were not kept in the trace." }));
         }

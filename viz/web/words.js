@@ -74,7 +74,7 @@
     return value.toFixed(2);
   };
 
-  D.ms = (value) => (value >= 100 ? `${Math.round(value)} ms` : value >= 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(2)} ms`);
+  D.ms = (value) => (value >= 10000 ? `${(value / 1000).toFixed(1)} s` : value >= 100 ? `${Math.round(value)} ms` : value >= 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(2)} ms`);
   D.plural = (count, one, many) => `${count} ${count === 1 ? one : many || one + "s"}`;
 
   let ruler = null;
