@@ -31,7 +31,7 @@
   };
 
   D.icicleDrawing = function (stage, hooks) {
-    const cells = D.svg("g", {});
+    const cells = D.svg("g", {}), halo = D.svg("rect", { class: "ds-halo", rx: 5 });
     stage.append(cells);
     return {
       g: stage,
@@ -45,7 +45,6 @@
         const cell = (attributes, left, width, depth, text, status) => {
           const px = 12 + left * wide, pw = Math.max(2, width * wide - 1.5), py = 12 + depth * row, h = row - SPACE;
           const g = D.svg("g", { class: "ds-node ds-cell", role: "button", tabindex: -1, "data-status": status, ...attributes },
-            D.svg("rect", { class: "ds-halo", x: px - 3, y: py - 3, width: pw + 6, height: h + 6, rx: 5 }),
             D.svg("rect", { class: "ds-shape", x: px, y: py, width: pw, height: h, rx: 4 }));
           const room = Math.floor((pw - 10) / 7.9);
           if (room >= 1) {
@@ -64,6 +63,12 @@
           const { kind, piece, parent } = view.final, i = view.count;
           cell({ "data-final": kind, "data-token-text": piece, "aria-label": hooks.name(step, "final") }, x[i], w[i], parent < 0 ? 1 : nodes.depth[parent] + 1, pieces[i], kind);
         }
+      },
+      /** Put the ring around the chosen cell. */
+      mark(node) {
+        const cell = this.element(node), box = cell.querySelector(".ds-shape"), at = (name) => Number(box.getAttribute(name));
+        D.set(halo, { x: at("x") - 3, y: at("y") - 3, width: at("width") + 6, height: at("height") + 6 });
+        cell.prepend(halo);
       },
       element(node) {
         if (node === "final") return cells.querySelector("[data-final]");

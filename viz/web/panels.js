@@ -106,7 +106,10 @@
       let node = chosen;
       if (node === null || (node === "final" && !step.view.final) || (typeof node === "number" && node >= step.view.count)) node = D.tellingNode(step);
       selectedElement = element(node);
-      if (selectedElement) D.set(selectedElement, { "data-selected": "", tabindex: 0, "aria-pressed": "true" });
+      if (selectedElement) {
+        D.set(selectedElement, { "data-selected": "", tabindex: 0, "aria-pressed": "true" });
+        (mode === "tree" ? drawing : icicle).mark(node);
+      }
       if (stage !== "draft") inspect.draw(step, node, rootPiece);
     }
 
@@ -142,7 +145,7 @@
         shown = index; stage = nowStage;
         rootPiece = model.rootPiece(index);
         D.set(svg, { "data-stage": stage, "aria-label": `Draft tree of step ${index + 1}: ${D.stepSentence(step)}` });
-        if (mode === "tree") camera.frame(drawing.draw(step, rootPiece, size.width / size.height)); else icicle.draw(step, rootPiece, field, size);
+        if (mode === "tree") camera.frame(drawing.draw(step, rootPiece, size.width / size.height, stage !== null)); else icicle.draw(step, rootPiece, field, size);
         strip.draw(model, stage === "draft" || stage === "judge" ? index : index + 1, index);
         line.draw(model, index);
         mark();

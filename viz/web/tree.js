@@ -58,6 +58,7 @@
     const pool = [], lines = [];
     const root = D.chip({ "data-root": "", role: "button", tabindex: -1 });
     const last = D.chip({ "data-final": "bonus", role: "button", tabindex: -1 });
+    const halo = D.svg("path", { class: "ds-halo" });
     const lastLine = D.svg("path", { class: "ds-edge" });
     let reach = null, place = null, shown = null, used = 0;
     const box = () => ({ left: -reach.root / 2 - 12, right: reach.deepest * reach.column + reach.last / 2 + 12, top: reach.top - 12, bottom: reach.bottom + 12 });
@@ -76,8 +77,8 @@
       reset() { reach = null; shown = null; },
       /** Nothing on the canvas. */
       clear() { chips.replaceChildren(); edges.replaceChildren(); trail.removeAttribute("d"); used = 0; shown = null; },
-      /** Draws; aspect: width / height of the canvas. Returns the box that has been needed so far in this run, so that the camera does not jump. */
-      draw(step, rootPiece, aspect) {
+      /** Draws; aspect: width / height of the canvas; staged: the step will be played in stages. Returns the box that has been needed so far in this run, so that the camera does not jump. */
+      draw(step, rootPiece, aspect, staged) {
         if (step === shown) return box();
         shown = step;
         const { nodes, view } = step;
@@ -91,20 +92,22 @@
         const spread = ((reach.bottom - reach.top + 24) * (aspect || 1.5) - reach.pitch) / reach.deepest;
         reach.column = D.clamp(spread, reach.pitch, reach.pitch * 2);
         place.x = place.depth.map((d) => d * reach.column);
-        const order = turns(step);
+        const order = staged ? turns(step) : null;
+        const delay = (element, i) => {
+          element.style.setProperty("--turn", i < view.count ? order[i] : 0);
+          element.style.setProperty("--depth", place.depth[i]);
+        };
         const link = (line, i, status, q, p) => {
           const from = place.parent[i], x0 = from < 0 ? place.root.w / 2 : place.x[from] + place.sizes[from].w / 2;
           D.set(line, { d: edgePath(x0, from < 0 ? 0 : place.y[from], place.x[i] - place.sizes[i].w / 2, place.y[i]), "data-status": status, "data-q": q === null ? null : q });
-          line.style.strokeWidth = q === null ? "1.5" : (1 + 7 * q).toFixed(2);
-          line.style.setProperty("--turn", i < view.count ? order[i] : 0);
-          line.style.setProperty("--depth", place.depth[i]);
+          line.setAttribute("stroke-width", q === null ? "1.5" : (1 + 7 * q).toFixed(2));
+          if (staged) delay(line, i);
         };
         for (let i = 0; i < view.count; i++) {
           const chip = node(i), status = nodes.status[i];
           chip.draw(place.sizes[i], status);
           D.set(chip.g, { transform: `translate(${place.x[i]} ${place.y[i].toFixed(1)})`, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i) });
-          chip.g.style.setProperty("--turn", order[i]);
-          chip.g.style.setProperty("--depth", place.depth[i]);
+          if (staged) delay(chip.g, i);
           link(lines[i], i, status, nodes.q[i], nodes.p[i]);
           if (i >= used) { chips.append(chip.g); edges.append(lines[i]); }
         }
@@ -122,6 +125,12 @@
         } else { last.g.remove(); lastLine.remove(); }
         trail.setAttribute("d", view.path.map((i) => lines[i].getAttribute("d")).join(""));
         return box();
+      },
+      /** Put the ring around the chosen node. */
+      mark(node) {
+        const chip = node === "final" ? last : node === -1 ? root : pool[node];
+        halo.setAttribute("d", chip.halo);
+        chip.g.prepend(halo);
       },
       /** The <g> of a node ("final", -1 for the root). */
       element(node) { return node === "final" ? last.g : node === -1 ? root.g : pool[node] ? pool[node].g : null; },
