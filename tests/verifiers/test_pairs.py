@@ -13,7 +13,7 @@ from engine.drafters.chain import ChainDrafter
 from engine.options import resolve
 from engine.sampling import Sampling
 from engine.verifiers import verifier, verifiers
-from tests.statistics import p_value
+from tests.statistics import p_value, power
 from tests.verifiers.decoding import Reader, step_error
 from tests.verifiers.memo import remembering
 from tests.verifiers.tiny import tiny_models
@@ -171,7 +171,7 @@ def generated(prompt, count):
 # ---- With the real streams of chance: a test with a stated error rate ---------------------------
 
 SAMPLES = 500
-FALSE_ALARM = 1e-5  # of all the comparisons below together
+FALSE_ALARM = 1e-3  # of all the comparisons below together
 ENDS = Sampling(0.7, top_k=6, top_p=0.95)
 
 
@@ -204,7 +204,14 @@ def test_the_first_tokens_of_many_runs(key):
 
 
 def test_many_runs_show_a_planted_bias():
+    """And any that moves a quarter of the probability to the likeliest text.
+
+    Smaller ones are the business of the enumeration; this is here for the streams and the noise.
+    """
     models = memo(8)
     law = two_token_law(models)
+    likeliest = max(law, key=law.get)
+    biased = {path: 0.75 * weight + 0.25 * (path == likeliest) for path, weight in law.items()}
+    assert power(law, biased, SAMPLES, FALSE_ALARM / len(drafters())) > 0.9
     drawn = first_two(models, maker(DropsUnlikely, models), verifier("rejection"), SAMPLES)
     assert p_value(drawn, law) < FALSE_ALARM / len(drafters())
