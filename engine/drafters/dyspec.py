@@ -19,7 +19,7 @@ from engine.tree import ROOT, DraftTree
 
 @dataclass
 class _Place:
-    """A node that may get children. left: q without the children it has, not renormalised."""
+    """A node that may get children. left: the weights without its children, not renormalised."""
 
     q: Tensor
     left: Tensor
@@ -35,6 +35,15 @@ class DySpecDrafter(Drafter):
         Option("budget", "int", 12, "Nodes of the tree.", 1, 256),
         Option("depth", "int", 8, "Longest branch.", 1, 32),
         Option("width", "int", 4, "Nodes the draft model reads in one pass (1: DySpec).", 1, 64),
+        Option(
+            "sharpness",
+            "float",
+            2.0,
+            "Greedy only: slots are ranked by q to this power (1: DySpec), for a greedy target "
+            "takes its favourite more often than q says.",
+            1.0,
+            8.0,
+        ),
     )
 
     def __init__(self, settings, draft, vocabulary: int) -> None:
@@ -75,6 +84,10 @@ class DySpecDrafter(Drafter):
         for leaf, q in zip(leaves, rows, strict=True):
             growth.open(leaf.node, q, leaf.value, leaf.depth)
 
+    def ranked(self, q: Tensor) -> Tensor:
+        """The weights by which slots are valued; where tokens are drawn they must be q itself."""
+        return q ** self.settings["sharpness"] if self.sampling.greedy else q.clone()
+
     def pick(self, left: Tensor) -> int:
         """The next sibling: drawn from what is left, or the best of it in greedy decoding."""
         if self.sampling.greedy:
@@ -106,7 +119,7 @@ class _Growth:
 
     def open(self, node: int, q: Tensor, value: float, depth: int) -> None:
         """Let ``node`` have children, its first slot being worth ``value``."""
-        self._places[node] = _Place(q, q.clone(), depth)
+        self._places[node] = _Place(q, self._drafter.ranked(q), depth)
         self._push(value, node)
 
     def _push(self, value: float, parent: int) -> None:

@@ -163,7 +163,9 @@ def test_same_seed_same_steps(model, rule):
 
 def dyspec():
     return DySpecDrafter(
-        {"budget": 6, "depth": 4, "width": 2}, tiny_model("llama", seed=5), VOCABULARY
+        {"budget": 6, "depth": 4, "width": 2, "sharpness": 2.0},
+        tiny_model("llama", seed=5),
+        VOCABULARY,
     )
 
 
