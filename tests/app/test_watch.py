@@ -107,6 +107,7 @@ def test_looking_back_asks_nothing_of_the_server(visit):
     visitor.page.mouse.down()
     visitor.page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 20, steps=12)
     visitor.page.mouse.up()
+    timeline.press("Home")
     visitor.page.locator("#tree g[data-node]").first.dispatch_event("click")
     visitor.page.wait_for_timeout(300)
     assert visitor.requests[asked:] == []
