@@ -90,7 +90,7 @@ def _list(given: argparse.Namespace) -> int:
     for rule in found["verifiers"]:
         print(f"{rule['key']:14} {'verifier':10} {rule['kind']:6} {rule['summary']}")
     for card in found["presets"]:
-        print(f"{card['name']:14} {'preset':10} {card['drafter']:14} {card['title']}")
+        print(f"{card['name']:18} {'preset':10} {card['drafter']:14} {card['title']}")
     return 0
 
 
