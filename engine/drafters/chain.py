@@ -6,36 +6,20 @@ Chen et al., Accelerating Large Language Model Decoding with Speculative Samplin
 
 import torch
 
-from engine.drafters.base import Drafter
-from engine.drafters.draft_model import DraftReader
+from engine.drafters.draft_model import DraftModelDrafter
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
 
-class ChainDrafter(Drafter):
+class ChainDrafter(DraftModelDrafter):
     key = "chain"
     family = "chain"
     summary = "A small draft model writes a few tokens ahead, one after another."
-    needs = frozenset({"draft"})
     options = (Option("length", "int", 4, "Tokens drafted in each step.", 1, 32),)
-
-    def __init__(self, settings, draft, vocabulary: int) -> None:
-        super().__init__(settings)
-        self._draft = draft
-        self.max_context = draft.max_context
-        self._vocabulary = vocabulary
-
-    @classmethod
-    def build(cls, settings, models):
-        return cls(settings, models.draft, models.target.vocab_size)
 
     @classmethod
     def kinds(cls, sampling):
         return frozenset({"one_hot" if sampling.greedy else "iid"})
-
-    def begin(self, prompt, sampling, generator, features):
-        super().begin(prompt, sampling, generator, features)
-        self._reader = DraftReader(self._draft, self._vocabulary, sampling)
 
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT
@@ -51,6 +35,3 @@ class ChainDrafter(Drafter):
         if self.sampling.greedy:
             return "one_hot", int(q.argmax())
         return "iid", int(torch.multinomial(q, 1, generator=self.generator))
-
-    def observe(self, kept):
-        self._reader.keep(kept.path)

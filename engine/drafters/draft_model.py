@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from engine.drafters.base import Drafter
 from engine.language_model import LanguageModel
 from engine.sampling import Sampling, display_distribution
 from engine.tree import ROOT
@@ -50,3 +51,26 @@ class DraftReader:
             padding = (0, self._vocabulary - size)
             logits = torch.nn.functional.pad(logits, padding, value=float("-inf"))
         return display_distribution(logits, self._sampling).cpu()
+
+
+class DraftModelDrafter(Drafter):
+    """A drafter whose guesses come from a draft model of its own."""
+
+    needs = frozenset({"draft"})
+
+    def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
+        super().__init__(settings)
+        self._draft = draft
+        self._vocabulary = vocabulary
+        self.max_context = draft.max_context
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.draft, models.target.vocab_size)
+
+    def begin(self, prompt, sampling, generator, features):
+        super().begin(prompt, sampling, generator, features)
+        self._reader = DraftReader(self._draft, self._vocabulary, sampling)
+
+    def observe(self, kept):
+        self._reader.keep(kept.path)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.drafters.base import Drafter
-from engine.drafters.draft_model import DraftReader
+from engine.drafters.draft_model import DraftModelDrafter
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
@@ -26,11 +25,10 @@ class _Place:
     depth: int
 
 
-class DySpecDrafter(Drafter):
+class DySpecDrafter(DraftModelDrafter):
     key = "dyspec"
     family = "tree"
     summary = "A draft model grows a tree, always at the slot most likely to be accepted."
-    needs = frozenset({"draft"})
     options = (
         Option("budget", "int", 12, "Nodes of the tree.", 1, 256),
         Option("depth", "int", 8, "Longest branch.", 1, 32),
@@ -46,23 +44,9 @@ class DySpecDrafter(Drafter):
         ),
     )
 
-    def __init__(self, settings, draft, vocabulary: int) -> None:
-        super().__init__(settings)
-        self._draft = draft
-        self.max_context = draft.max_context
-        self._vocabulary = vocabulary
-
-    @classmethod
-    def build(cls, settings, models):
-        return cls(settings, models.draft, models.target.vocab_size)
-
     @classmethod
     def kinds(cls, sampling):
         return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
-
-    def begin(self, prompt, sampling, generator, features):
-        super().begin(prompt, sampling, generator, features)
-        self._reader = DraftReader(self._draft, self._vocabulary, sampling)
 
     def propose(self, context, max_depth):
         growth = _Growth(self, min(self.settings["depth"], max_depth))
@@ -93,9 +77,6 @@ class DySpecDrafter(Drafter):
         if self.sampling.greedy:
             return int(left.argmax())
         return int(torch.multinomial(left, 1, generator=self.generator))
-
-    def observe(self, kept):
-        self._reader.keep(kept.path)
 
 
 @dataclass(frozen=True)
