@@ -1,6 +1,7 @@
 """Loading models once a process, and checking that target and drafters fit one another."""
 
 import json
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from engine.dflash_model import DFlashModel
 from engine.errors import UserError
 from engine.language_model import LanguageModel
 
+_LOADING = threading.Lock()  # transformers opens one model at a time: meta tensors are global state
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -41,15 +43,16 @@ def load_models(
     Raises UserError for a missing model, an unknown dtype or device, or vocabularies that differ.
     """
     where, kind = _device(device), _dtype(dtype, device)
-    target = _language_model(paths.target, kind, where)
-    draft = diffusion = None
-    if "draft" in needs:
-        draft = _language_model(_given(paths.draft, "draft"), kind, where)
-        check_same_vocabulary(target, draft)
-    if "diffusion" in needs:
-        diffusion = _diffusion(_given(paths.diffusion, "diffusion"), kind, where)
-        _check_features(target, diffusion)
-    return Models(target, draft, diffusion)
+    with _LOADING:
+        target = _language_model(paths.target, kind, where)
+        draft = diffusion = None
+        if "draft" in needs:
+            draft = _language_model(_given(paths.draft, "draft"), kind, where)
+            check_same_vocabulary(target, draft)
+        if "diffusion" in needs:
+            diffusion = _diffusion(_given(paths.diffusion, "diffusion"), kind, where)
+            _check_features(target, diffusion)
+        return Models(target, draft, diffusion)
 
 
 def _given(path: str | None, what: str) -> str:
