@@ -5,6 +5,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SCRIPTS := app/web viz/web tests
 
 .PHONY: demo test lint screenshots clean
 
@@ -13,12 +14,14 @@ demo: $(VENV)/.draftscope-page
 
 test: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check .
+	$(BIN)/oxlint $(SCRIPTS)
 	bash tests/browser.sh $(BIN)/python
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/oxlint --fix $(SCRIPTS)
 
 screenshots: $(VENV)/.draftscope-dev
 	bash tests/browser.sh $(BIN)/python

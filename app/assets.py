@@ -7,18 +7,37 @@ from pathlib import Path
 from viz.bundle import bundle_css, bundle_js
 
 WEB = Path(__file__).parent / "web"
-SCRIPTS = ("page.js", "masthead.js", "terms.js", "options.js", "tools.js")
+SCRIPTS = (
+    "page.js",
+    "masthead.js",
+    "terms.js",
+    "options.js",
+    "lanes.js",
+    "tools.js",
+    "rows.js",
+    "tour-place.js",
+    "tour-stops.js",
+    "tour-card.js",
+    "tour.js",
+    "cards.js",
+    "figures.js",
+    "whatif.js",
+)
+STYLES = ("page.css", "tour.css", "watch.css")
 
 
 @cache
 def head() -> str:
     """What goes into the page's head. No request is made for any of it."""
-    scripts = [bundle_js(), *((WEB / name).read_text(encoding="utf-8") for name in SCRIPTS)]
-    styles = scoped(bundle_css() + (WEB / "page.css").read_text(encoding="utf-8"))
-    script = "\n".join(scripts)
+    script = "\n".join([bundle_js(), *map(_read, SCRIPTS)])
+    styles = scoped("\n".join([bundle_css(), *map(_read, STYLES)]))
     if "</script" in script.lower() or "</style" in styles.lower():
         raise ValueError("a script or style would close its own element")
     return f"<style>{styles}</style><script>{script}</script>"
+
+
+def _read(name: str) -> str:
+    return (WEB / name).read_text(encoding="utf-8")
 
 
 def scoped(css: str) -> str:

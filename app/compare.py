@@ -2,14 +2,16 @@
 
 import gradio as gr
 
-from app import figures, live, words
+from app import figures, link, live, traces, words
 from app.controls import RANGES
-from app.menu import drafter_menu, preset_menu
+from app.menu import drafter_menu, opening_race, race_menu, rule_menu
 from app.parts import (
     QUICK,
+    SLOW,
     canvas,
     emit,
     engine_event,
+    html,
     lead,
     over,
     prompt_box,
@@ -19,7 +21,6 @@ from app.parts import (
 from app.settings import LIMITS
 
 TAB = "compare"
-LANES = ["chain", "dyspec", "prompt_lookup", "ddtree"]
 FIELDS = ("prompt", "lanes", *RANGES)
 
 
@@ -27,39 +28,63 @@ class Compare:
     """The tab's components; ``wire`` gives them their events."""
 
     def __init__(self) -> None:
-        self.presets, drafters = preset_menu(), drafter_menu()
+        self.races, self.drafters, self.rules = race_menu(), drafter_menu(), rule_menu()
+        name, first = next(iter(self.races.items()))
         lead(words.COMPARE_LEAD)
         self.said, self.view = canvas(TAB, words.COMPARE_HINT)
-        name, first = next(iter(self.presets.items()))
-        lanes = [(entry["label"], key) for key, entry in drafters.items() if key != live.PLAIN]
         with gr.Row(elem_classes="pg-room", elem_id="compare-room"):
             with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
-                self.preset = gr.Dropdown(
-                    [(entry["title"], key) for key, entry in self.presets.items()],
-                    value=name,
-                    label="Example",
-                    elem_id="race-preset",
-                )
+                self._example(name, first)
                 self.prompt = prompt_box("race-prompt", first["prompt"])
-                with gr.Row(elem_classes="pg-buttons"):
-                    self.run = gr.Button("Race", variant="primary", elem_id="race", min_width=60)
-                    self.pause = gr.Button("Pause", elem_id="race-pause", min_width=60)
-                    self.stop = gr.Button("Stop", elem_id="race-stop", min_width=60)
+                self._buttons()
                 self.said.render()
-                self.lanes = gr.CheckboxGroup(
-                    lanes,
-                    value=[key for _, key in lanes if key in LANES][: LIMITS.lanes],
-                    label="Lanes",
-                    info=f"Two to {LIMITS.lanes}; plain decoding always runs beside them.",
+                self.lanes = html(
+                    "DraftscopePage.lanes({element: element.querySelector('.pg-mount'), props, "
+                    "watch});",
+                    value=first["lanes"],
+                    menu=self.drafters,
+                    rules=self.rules,
+                    most=LIMITS.lanes,
                     elem_id="race-lanes",
                 )
                 with gr.Accordion("Sampling", open=False, elem_id="race-more"):
                     self.numbers = sampling_controls("race-")
+                self._set_numbers(first)
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
+                self.tools = html(
+                    "DraftscopePage.raceTools({element: element.querySelector('.pg-mount'), props, "
+                    "trigger, server}); /* events: 'seen' 'opened' 'link' */",
+                    server_functions=[traces.export_race],
+                    limit=LIMITS.trace_bytes,
+                    examples={key: entry["prompt"] for key, entry in self.races.items()},
+                    elem_id="race-tools",
+                )
                 self.figures = figures.RacePanel("compare-figures")
 
-    def wire(self) -> None:
+    def _example(self, name: str, first: dict) -> None:
+        self.preset = gr.Dropdown(
+            [(entry["title"], key) for key, entry in self.races.items()],
+            value=name,
+            label="Example",
+            elem_id="race-preset",
+        )
+        self.look_for = html(
+            "DraftscopePage.note({element, props, watch});", value=first["look_for"]
+        )
+
+    def _buttons(self) -> None:
+        with gr.Row(elem_classes="pg-buttons"):
+            self.run = gr.Button("Race", variant="primary", elem_id="race", min_width=60)
+            self.pause = gr.Button("Pause", elem_id="race-pause", min_width=60)
+            self.stop = gr.Button("Stop", elem_id="race-stop", min_width=60)
+
+    def _set_numbers(self, first: dict) -> None:
+        for name, component in zip(RANGES, self.numbers, strict=True):
+            component.value = first.get(name, RANGES[name].default)
+
+    def wire(self, page: gr.Blocks, rooms: gr.Tabs) -> None:
+        """rooms: the page's tabs; an address may ask for this one."""
         fields, canvas_out = [self.prompt, self.lanes, *self.numbers], [self.view, self.said]
         advance = engine_event()
         runs = [
@@ -69,16 +94,53 @@ class Compare:
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
-        for end in (*runs, self.stop.click(_stop, None, canvas_out, **QUICK)):
+        ends = [
+            *runs,
+            self.stop.click(_stop, None, canvas_out, **QUICK),
+            self.tools.seen(_show_earlier, None, canvas_out, **SLOW),
+            self.tools.opened(_open, None, canvas_out, **SLOW),
+        ]
+        for end in ends:
             self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
-        self.preset.input(self._choose_preset, self.preset, [self.prompt, *self.numbers], **QUICK)
+        controls = [self.prompt, self.lanes, self.look_for, *self.numbers]
+        self.preset.input(self._choose_preset, self.preset, controls, **QUICK)
+        self.tools.link(
+            None, [self.preset, *fields], None, js="(...v) => DraftscopePage.raceLink(v)"
+        )
+        page.load(self._read_address, None, [rooms, self.preset, *controls], **QUICK)
 
     def _choose_preset(self, name: str) -> list:
-        chosen = self.presets.get(name)
+        chosen = self.races.get(name)
         if chosen is None:
-            return [gr.skip()] * (1 + len(RANGES))
-        return [chosen["prompt"], *(chosen.get(n, r.default) for n, r in RANGES.items())]
+            return [gr.skip()] * (3 + len(RANGES))
+        return self._shown(chosen)
+
+    def _read_address(self, request: gr.Request) -> list:
+        """No control is skipped: gradio forgets the props of a skipped gr.HTML in a hidden tab."""
+        query = request.query_params
+        name, first = next(iter(self.races.items()))
+        wish = link.read_race(query, self.races, self.drafters, self.rules)
+        values = {"preset": name, **first, **wish}
+        rooms = gr.Tabs(selected=TAB) if link.names_compare(query) else gr.skip()
+        return [rooms, values["preset"], *self._shown(values)]
+
+    def _shown(self, values: dict) -> list:
+        """Values for prompt, lanes, look_for and the numbers."""
+        numbers = (values.get(name, RANGES[name].default) for name in RANGES)
+        return [values["prompt"], values["lanes"], values["look_for"], *numbers]
+
+
+def _show_earlier(request: gr.Request):
+    """The race made earlier, in the place of a visitor's own, as long as there is none."""
+    session, text = request.session_hash, opening_race()
+    if not text or live.seats.get(session, TAB):
+        return shown(None)
+    return shown(traces.show(session, TAB, text, words.COMPARE_HINT))
+
+
+def _open(request: gr.Request, event: gr.EventData):
+    return shown(traces.open_file(request.session_hash, TAB, event._data, traces.check_race))
 
 
 def _start(request: gr.Request, *values):

@@ -100,6 +100,33 @@ def options(given: object, drafter: str) -> dict:
     return {str(name): value for name, value in values.items()}
 
 
+def lanes(given: object, limits: Limits = LIMITS) -> list[dict]:
+    """The lanes of a comparison, each {"drafter", "values": {name: value}, "verifier"}.
+
+    given: a JSON list of such lanes; a verifier left out or "" is the drafter's own choice.
+    What drafters, options and verifiers there are, the engine knows.
+    """
+    try:
+        chosen = [
+            (lane["drafter"], lane["values"], lane.get("verifier", ""))
+            for lane in json.loads(text(given, "The lanes"))
+        ]
+        if not all(isinstance(values, dict) for _, values, _ in chosen):
+            raise TypeError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise UserError("The lanes could not be read; pick the example again.") from None
+    if not 2 <= len(chosen) <= limits.lanes:
+        raise UserError(f"A comparison has two to {limits.lanes} lanes, not {len(chosen)}.")
+    return [
+        {
+            "drafter": text(key, "The drafter"),
+            "values": values,
+            "verifier": text(rule, "The verifier"),
+        }
+        for key, values, rule in chosen
+    ]
+
+
 def text(given: object, name: str) -> str:
     if not isinstance(given, str):
         raise UserError(f"{name} must be text.")

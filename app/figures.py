@@ -4,10 +4,12 @@ import logging
 
 import gradio as gr
 
-from app import live
-from app.parts import SLOW
-from app.race import split
+from app import live, words
+from app.again import PLAIN, measure_plain, worth_measuring
+from app.parts import QUICK, SLOW, engine_event, html, lead, status
+from app.traces import export_graphml
 from engine.trace import read_trace
+from viz.race import split
 
 log = logging.getLogger("draftscope")
 
@@ -16,18 +18,23 @@ class Panel:
     """The figures of a run; hidden until there is one."""
 
     count = 5
+    terms = words.RUN_FIGURES
 
     def __init__(self, elem_id: str) -> None:
         with gr.Column(visible=False, elem_id=elem_id, elem_classes="pg-figures") as self.group:
-            self.plots = [gr.Plot(show_label=False, container=False) for _ in range(self.count)]
+            lead(self.terms)
+            self.plots = self._lay_out()
 
-    def follow(self, event, tab: str) -> None:
+    def _lay_out(self) -> list[gr.Plot]:
+        return [_plot() for _ in range(self.count)]
+
+    def follow(self, event, tab: str) -> gr.events.Dependency:
         """Draw once this event has brought a run to its end."""
 
         def draw(request: gr.Request):
             return self._update(live.finished(request.session_hash, tab))
 
-        event.then(draw, None, [self.group, *self.plots], **SLOW)
+        return event.then(draw, None, [self.group, *self.plots], **SLOW)
 
     def _update(self, text: str | None) -> list:
         if text is None:
@@ -47,12 +54,83 @@ class Panel:
         return figures.run_figures(read_trace(text))
 
 
+class RunPanel(Panel):
+    """The figures of one run: first its speed beside plain decoding, last its mean tree."""
+
+    def _lay_out(self) -> list[gr.Plot]:
+        with gr.Column(
+            visible=False, elem_classes="pg-figure", elem_id="speed-figure"
+        ) as self.speed:
+            self.said = html(
+                "DraftscopePage.plain({element: element.querySelector('.pg-mount'), props, trigger, "
+                "watch}); /* events: 'asked' 'halt' */",
+                value=status("done"),
+            )
+            self.bars = _plot()
+        plots = [_plot() for _ in range(self.count - 1)]
+        with gr.Column(visible=False, elem_classes="pg-figure", elem_id="tree-figure") as self.tree:
+            plots.append(_plot())
+            html(
+                "DraftscopePage.graphml({element: element.querySelector('.pg-mount'), server});",
+                server_functions=[export_graphml],
+            )
+        return plots
+
+    def follow(self, event, tab: str) -> gr.events.Dependency:
+        drawn = super().follow(event, tab)
+        speed = [self.speed, self.said, self.bars]
+
+        def frame(request: gr.Request):
+            """Room for what belongs to this run, and nothing of the last one's."""
+            text = live.finished(request.session_hash, tab)
+            if text is None:
+                return [gr.skip()] * 4
+            own = worth_measuring(live.seats.get(request.session_hash, tab))
+            tree = bool(read_trace(text).summary["acceptance_by_depth"])
+            return [
+                gr.Column(visible=tree),
+                gr.Column(visible=own),
+                status("done"),
+                gr.Plot(visible=False),
+            ]
+
+        framed = drawn.then(frame, None, [self.tree, *speed], **SLOW)
+        return framed.then(_measure, None, speed[1:], **engine_event())
+
+    def wire(self) -> None:
+        speed = [self.said, self.bars]
+        self.said.asked(_measure_now, None, speed, **engine_event())
+        self.said.halt(_halt, None, None, **QUICK)
+
+
 class RacePanel(Panel):
     """The figures of a race; its table belongs to the picture."""
 
     count = 2
+    terms = words.RACE_FIGURES
 
     def _figures(self, text: str) -> list:
         from viz import figures
 
         return figures.race_figures({lane: read_trace(own) for lane, own in split(text).items()})
+
+
+def _plot() -> gr.Plot:
+    return gr.Plot(show_label=False, container=False)
+
+
+def _measure(request: gr.Request, asked: bool = False):
+    """Plain decoding measured beside the visitor's run: what is said of it, then its figure."""
+    from viz import figures
+
+    for state, message, pair in measure_plain(request.session_hash, asked):
+        figure = gr.Plot(figures.speed_beside(*pair), visible=True) if pair else gr.skip()
+        yield status(state, message), figure
+
+
+def _measure_now(request: gr.Request):
+    yield from _measure(request, asked=True)
+
+
+def _halt(request: gr.Request) -> None:
+    live.ask(request.session_hash, PLAIN, "stop")

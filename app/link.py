@@ -1,4 +1,4 @@
-"""The state of the Watch tab in the page's address.
+"""The state of a tab in the page's address: Watch's, or with tab=compare that of Compare.
 
 A visitor's address is a wish, not an order: every value is checked and brought into range, and
 what makes no sense is left out.
@@ -28,34 +28,79 @@ def read(
     menu: Mapping[str, Mapping],
     verifiers: Mapping[str, Mapping],
 ) -> dict[str, object]:
-    """Control values from an address; {} if it holds none.
+    """Watch's control values from an address; {} if it holds none.
 
     presets, menu, verifiers: what the page offers, by name. menu[drafter]["options"] are that
     drafter's option declarations.
     """
-    values: dict[str, object] = {}
-    if query.get("preset") in presets:
-        values = {**presets[query["preset"]], "preset": query["preset"]}
-    if query.get("prompt"):
-        values["prompt"] = query["prompt"][: LIMITS.prompt_characters]
+    if names_compare(query):
+        return {}
+    values = _example(query, presets)
     if query.get("drafter") in menu:
         values["drafter"] = query["drafter"]
         values["options"] = no_options(query["drafter"])
     if query.get("verifier") in verifiers:
         values["verifier"] = query["verifier"]
-    for short, name in SHORT.items():
-        if short in query:
-            values[name] = RANGES[name].clamp(query[short])
     if "drafter" in values:
-        declared = menu[str(values["drafter"])]["options"]
-        given = {
-            o["name"]: query[OPTION + o["name"]] for o in declared if OPTION + o["name"] in query
-        }
-        chosen = {o["name"]: _fit(o, given[o["name"]]) for o in declared if o["name"] in given}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
+        chosen = _options(query, OPTION, menu[str(values["drafter"])]["options"])
         if chosen:
             values["options"] = json.dumps({"drafter": values["drafter"], "values": chosen})
     return values
+
+
+def names_compare(query: Mapping[str, str]) -> bool:
+    """Whether the address leads to Compare."""
+    return query.get("tab") == "compare"
+
+
+def read_race(
+    query: Mapping[str, str],
+    races: Mapping[str, Mapping],
+    menu: Mapping[str, Mapping],
+    rules: Mapping[str, Mapping],
+) -> dict[str, object]:
+    """Compare's control values from an address; {} if it holds none.
+
+    A lane is lane1=chain with its options as lane1.length=4 and its rule as rule1=sampler_match,
+    and so on up to the limit. rules[drafter]: the rules that may judge this drafter, by key.
+    """
+    if not names_compare(query):
+        return {}
+    values = _example(query, races)
+    lanes = []
+    for number in range(1, LIMITS.lanes + 1):
+        key = query.get(f"lane{number}")
+        if key in menu:
+            chosen = _options(query, f"lane{number}.", menu[key]["options"])
+            rule = query.get(f"rule{number}", "")
+            rule = rule if rule in rules[key] else ""
+            lanes.append({"drafter": key, "values": chosen, "verifier": rule})
+    if len(lanes) >= 2:
+        values["lanes"] = json.dumps(lanes)
+    return values
+
+
+def _example(query: Mapping[str, str], presets: Mapping[str, Mapping]) -> dict[str, object]:
+    """What both tabs read alike: the example, the prompt, the numbers."""
+    values: dict[str, object] = {}
+    if query.get("preset") in presets:
+        values = {**presets[query["preset"]], "preset": query["preset"]}
+    if query.get("prompt"):
+        values["prompt"] = query["prompt"][: LIMITS.prompt_characters]
+    for short, name in SHORT.items():
+        if short in query:
+            values[name] = RANGES[name].clamp(query[short])
+    return values
+
+
+def _options(query: Mapping[str, str], prefix: str, declared: list[Mapping]) -> dict[str, object]:
+    """The values of the declared options that the address names, each brought into range."""
+    given = {
+        o["name"]: _fit(o, query[prefix + o["name"]])
+        for o in declared
+        if prefix + o["name"] in query
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _fit(option: Mapping, given: str) -> object:

@@ -1,15 +1,15 @@
 """The events of both tabs, without a word of gradio: values in, (trace, state, message) out."""
 
+import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from app import warm
-from app.controls import request
-from app.race import Race
+from app.controls import lanes, request
+from app.race import Race, lane_names
 from app.seats import FAILED, Job, Seat, Seats
-from app.settings import LIMITS
 from engine.errors import UserError
-from engine.run import open_run
+from engine.run import open_run, open_runs
 
 log = logging.getLogger("draftscope")
 
@@ -18,8 +18,8 @@ Update = tuple[str | None, str, str]
 
 LOADING = "Loading the models; only the first run waits for this."
 EXPIRED = "That run waited too long and was let go; press Run to begin again."
-PLAIN = "none"
-"""The lane that every comparison is measured against."""
+HANGING = {"watch": ("whatif", "plain")}
+"""What hangs on the run of a tab, and goes with it: seats of their own, so that it stays as it is."""
 
 seats = Seats()
 
@@ -29,15 +29,19 @@ def watch_job(values: Mapping[str, object]) -> Job:
 
 
 def compare_job(values: Mapping[str, object]) -> Job:
-    """Plain decoding and the chosen drafters, each with its own options at their defaults."""
-    lanes = values.get("lanes")
-    if not isinstance(lanes, Sequence) or isinstance(lanes, str):
-        raise UserError("Choose the drafters to compare.")
-    lanes = [lane for lane in dict.fromkeys(lanes) if lane != PLAIN]
-    if not 2 <= len(lanes) <= LIMITS.lanes:
-        raise UserError(f"Choose two to {LIMITS.lanes} drafters to compare, not {len(lanes)}.")
-    wanted = [request({**values, "drafter": lane, "options": ""}) for lane in (PLAIN, *lanes)]
-    return Race({one.drafter: open_run(one) for one in wanted})
+    """The chosen drafters, each with its options and rule, on one seed and one prompt, read once."""
+    wanted = [
+        request({**values, **lane, "options": json.dumps(lane)})
+        for lane in lanes(values.get("lanes"))
+    ]
+    names = lane_names([one.drafter for one in wanted])
+    return Race(dict(zip(names, open_runs(wanted), strict=True)))
+
+
+def leave(session: str, tab: str) -> None:
+    """Let the visitor's run on this tab go, and what hangs on it."""
+    for name in (tab, *HANGING.get(tab, ())):
+        seats.leave(session, name)
 
 
 def start(
@@ -48,7 +52,7 @@ def start(
     single: bool = False,
 ) -> Iterator[Update]:
     """Begin a run in place of the visitor's last one; single: and pause after its first step."""
-    seats.leave(session, tab)
+    leave(session, tab)
     try:
         if not warm.ready.is_set():
             yield None, "running", LOADING

@@ -1,12 +1,14 @@
 """What the page offers: drafters, verifiers and examples, as plain data."""
 
 import json
+from functools import cache
 
 from app.settings import LIMITS
 from engine.drafters import drafters
 from engine.sampling import Sampling
 from engine.verifiers import verifiers
-from presets import opening_trace, presets, trace_files
+from presets import opening_trace, presets, race_files, races, trace_files
+from viz.race import joined
 
 FAMILIES = {
     "none": "plain decoding",
@@ -20,11 +22,12 @@ FAMILIES = {
 
 
 def drafter_menu() -> dict[str, dict]:
-    """By key: label, summary, and the options as declared."""
+    """By key: label, summary, its own rule above temperature 0, and the options as declared."""
     return {
         key: {
             "label": f"{key} · {FAMILIES[cls.family]}",
             "summary": cls.summary,
+            "verifier": cls.default_verifier,
             "options": [option.to_dict() for option in cls.options],
         }
         for key, cls in drafters().items()
@@ -47,8 +50,26 @@ def verifier_menu(drafter: str) -> dict[str, dict]:
         else:
             word = "lossy: may change the text"
         menu[key] = {"label": f"{key} · {word}", "exact": cold, "summary": rule.summary}
-    own = f"drafter's own choice ({cls.default_verifier})"
+    warm_rule = cls.default_verifier
+    cold_first = "" if warm_rule == "greedy" else "greedy at temperature 0, else "
+    own = f"drafter's own choice ({cold_first}{warm_rule})"
     return {"": {"label": own, "exact": menu[cls.default_verifier]["exact"]}, **menu}
+
+
+def rule_menu() -> dict[str, dict[str, str]]:
+    """For every drafter the rules that may judge it, by key, each with its label."""
+    return {
+        drafter: {key: entry["label"] for key, entry in verifier_menu(drafter).items()}
+        for drafter in drafters()
+    }
+
+
+def rules_in_words() -> list:
+    """The rules by name, each with its explanation: the parts of a sentence for ``parts.lead``."""
+    parts: list = ["What they do: "]
+    for key, rule in verifiers().items():
+        parts += [[key, f"{rule.summary[0].upper()}{rule.summary[1:]}."], ", "]
+    return [*parts[:-1], "."]
 
 
 def preset_menu() -> dict[str, dict]:
@@ -62,6 +83,7 @@ def preset_menu() -> dict[str, dict]:
         menu[preset.name] = {
             "title": preset.title,
             "look_for": preset.look_for,
+            "family": FAMILIES[known[preset.drafter].family],
             "prompt": preset.prompt,
             "drafter": preset.drafter,
             "options": json.dumps(options),
@@ -72,6 +94,32 @@ def preset_menu() -> dict[str, dict]:
     return menu
 
 
+def race_menu() -> dict[str, dict]:
+    """Compare's examples by name: title, what to look for, and the control values it sets."""
+    known = drafters()
+    return {
+        race.name: {
+            "title": race.title,
+            "look_for": race.look_for,
+            "prompt": race.prompt,
+            "lanes": json.dumps([{"drafter": k, "values": {}} for k in race.lanes if k in known]),
+            "max_new_tokens": min(race.max_new_tokens, LIMITS.new_tokens),
+        }
+        for race in races()
+    }
+
+
 def opening() -> str:
     """The trace on the screen when the page opens; "" where the project has none yet."""
     return opening_trace().read_text(encoding="utf-8") if trace_files() else ""
+
+
+def with_other_traces() -> list[str]:
+    """The examples that have a trace of their own, the opening one apart."""
+    return [name for name, path in trace_files().items() if path != opening_trace()]
+
+
+@cache
+def opening_race() -> str:
+    """The race on the screen when Compare opens; "" where the project has none yet."""
+    return joined({lane: path.read_text("utf-8") for lane, path in race_files().items()})

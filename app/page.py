@@ -13,15 +13,20 @@ from app.watch import Watch
 def build() -> gr.Blocks:
     """The page: what is here is sent to the browser when it opens."""
     with gr.Blocks(title=words.TITLE, analytics_enabled=False, fill_width=True) as page:
-        html("DraftscopePage.masthead(element, props);", name=words.TITLE, line=words.HEADLINE)
-        with gr.Tabs(elem_id="rooms"):
+        html(
+            "DraftscopePage.masthead(element, props);",
+            name=words.TITLE,
+            line=words.HEADLINE,
+            tour=words.TOUR,
+        )
+        with gr.Tabs(elem_id="rooms") as rooms:
             with gr.Tab("Watch", id="watch"):
                 watch = Watch()
             with gr.Tab("Compare", id="compare"):
                 compare = Compare()
         html("DraftscopePage.foot(element, props.line);", line=words.FOOT)
         watch.wire(page)
-        compare.wire()
+        compare.wire(page, rooms)
         page.unload(_leave)
     page.queue(max_size=LIMITS.waiting, default_concurrency_limit=LIMITS.running)
     return page

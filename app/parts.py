@@ -58,8 +58,13 @@ def html(script: str, **settings) -> gr.HTML:
     )
 
 
-def canvas(tab: str, hint: str, value: str = "") -> tuple[gr.HTML, gr.HTML]:
-    """The line that says what goes on, at first a hint; and the picture."""
+def canvas(
+    tab: str, hint: str, value: str = "", late: Iterable[str] = ()
+) -> tuple[gr.HTML, gr.HTML]:
+    """The line that says what goes on, at first a hint; and the picture.
+
+    late: examples which, named in the address, bring a trace of their own in place of the value.
+    """
     handed = "{element: element.querySelector('.pg-mount'), props, trigger, watch}"
     said = html(
         f"DraftscopePage.status('{tab}', {handed}); /* events: 'ask_pause' 'ask_resume' */",
@@ -70,6 +75,7 @@ def canvas(tab: str, hint: str, value: str = "") -> tuple[gr.HTML, gr.HTML]:
     picture = html(
         f"DraftscopePage.canvas('{tab}', {handed});",
         value=value,
+        late=list(late),
         elem_id=f"{tab}-view",
         render=False,
     )

@@ -3,14 +3,21 @@
 No lane's clock contains another's work, because only one lane advances at a time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from app.seats import Job
+from viz.race import tagged
 
 
-def tagged(lane: str, line: str) -> str:
-    """A trace line that says which lane it belongs to. Lane names are our own keys."""
-    return f'{{"lane":"{lane}",{line[1:]}'
+def lane_names(drafters: Sequence[str]) -> list[str]:
+    """A name for each lane: its drafter's key; a second lane of that drafter is called key-2."""
+    counts: Counter[str] = Counter()
+    names = []
+    for key in drafters:
+        counts[key] += 1
+        names.append(key if counts[key] == 1 else f"{key}-{counts[key]}")
+    return names
 
 
 class Race:
@@ -43,13 +50,3 @@ class Race:
         lines = [tagged(name, job.summary()) for name, job in self._open.items()]
         self._open.clear()
         return "".join(lines)
-
-
-def split(text: str) -> dict[str, str]:
-    """The lanes' own traces again, from a race's tagged lines."""
-    traces: dict[str, str] = {}
-    for line in text.splitlines():
-        head, _, rest = line.partition(",")
-        lane = head.removeprefix('{"lane":"').removesuffix('"')
-        traces[lane] = traces.get(lane, "") + "{" + rest + "\n"
-    return traces

@@ -175,6 +175,11 @@ class Seats:
         for seat in gone:
             seat.free()
 
+    def running(self) -> int:
+        """How many runs are being advanced now."""
+        with self._lock:
+            return sum(seat.state == "running" for seat in self._seats.values())
+
     def _make_room(self) -> bool:
         """Drop the oldest run that is over; paused and running ones stay."""
         over = [k for k, s in self._seats.items() if s.state not in ("running", "paused")]

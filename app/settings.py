@@ -31,8 +31,10 @@ class Limits:
     """A paused run is let go after this long."""
     trace_bytes: int = 8_000_000
     """Largest trace that a visitor may open."""
-    lanes: int = 4
-    """Drafters in one comparison, plain decoding not counted."""
+    plain_milliseconds: float = 4000.0
+    """Engine time after which plain decoding, measured beside a run, is cut short."""
+    lanes: int = 5
+    """Most lanes of one comparison."""
 
 
 LIMITS = Limits()

@@ -1,11 +1,19 @@
-"""Traces that visitors bring and take away."""
+"""Traces and races that visitors bring and take away."""
+
+from collections.abc import Callable
 
 from app import live
 from app.seats import Seat
 from app.settings import LIMITS
 from engine.errors import UserError
+from engine.run import Run
 from engine.trace import read_trace
+from presets import trace_files
 from viz.export import page
+from viz.race import is_race, joined, read_race
+
+EXAMPLE = "You see a run of this example made earlier. Run makes a new one."
+PUT_AWAY = "Your own run was put away; the button under the picture brings it back."
 
 
 class Opened:
@@ -29,27 +37,84 @@ class Opened:
 
 def check(text: object) -> str:
     """The trace if it is one, whole, and not too large. Raises UserError."""
-    if not isinstance(text, str) or "\n" not in text:
-        raise UserError("That file is no trace of a run.")
-    if len(text.encode("utf-8", "replace")) > LIMITS.trace_bytes:
-        raise UserError(f"That trace is larger than {LIMITS.trace_bytes // 1_000_000} MB.")
+    text = _bounded(text)
+    if is_race(text):
+        raise UserError("That file holds a race of several runs; open it under Compare.")
     return read_trace(text).to_ndjson()
 
 
-def open_trace(session: str, tab: str, data: dict) -> live.Update:
-    """Put a visitor's trace where their run was."""
+def check_race(text: object) -> str:
+    """The race if it is one, every lane whole, and not too large. Raises UserError."""
+    text = _bounded(text)
+    if not is_race(text):
+        raise UserError("That file is no race; a single run opens under Watch.")
+    lanes = read_race(text, LIMITS.lanes)
+    return joined({lane: trace.to_ndjson() for lane, trace in lanes.items()})
+
+
+def _bounded(text: object) -> str:
+    if not isinstance(text, str) or "\n" not in text:
+        raise UserError("That file is no trace of a run.")
+    if len(text.encode("utf-8", "replace")) > LIMITS.trace_bytes:
+        raise UserError(f"That file is larger than {LIMITS.trace_bytes // 1_000_000} MB.")
+    return text
+
+
+def open_file(session: str, tab: str, data: object, check: Callable[[object], str]) -> live.Update:
+    """Put what a visitor brings, if it passes the check, where their run was."""
     try:
-        seat = Seat(Opened(check(data.get("text"))))
-        seat.stop()
-        live.seats.put(session, tab, seat)
+        text = check(data.get("text") if isinstance(data, dict) else None)
     except UserError as error:
         return None, "error", str(error)
-    return seat.text, "done", "Opened. The trace plays in your browser; nothing runs here."
+    return show(session, tab, text, "Opened. It plays in your browser; nothing runs here.")
+
+
+def show(session: str, tab: str, text: str, message: str) -> live.Update:
+    """Put a finished trace, known to be one, where the visitor's run was.
+
+    What is drawn from it here, its figures, waits until there is a seat for it.
+    """
+    seat = Seat(Opened(text))
+    seat.stop()
+    live.leave(session, tab)
+    try:
+        live.seats.put(session, tab, seat)
+    except UserError:
+        message += " Its figures are left out: too many people are running things here now."
+    return text, "done", message
+
+
+def show_example(session: str, tab: str, name: str) -> live.Update | None:
+    """The finished trace of an example; None where there is none or a run has not ended."""
+    seat = live.seats.get(session, tab)
+    if name not in trace_files() or (seat and seat.state in ("running", "paused")):
+        return None
+    own = seat is not None and seat.state == "done" and isinstance(seat.job, Run)
+    text = trace_files()[name].read_text(encoding="utf-8")
+    return show(session, tab, text, f"{EXAMPLE} {PUT_AWAY}" if own else EXAMPLE)
+
+
+def export_graphml(text: str) -> dict[str, str]:
+    """The mean tree of this trace for other programs: {"graphml"} or {"error"}."""
+    from viz.mean_tree import graphml, mean_tree
+
+    try:
+        return {"graphml": graphml(mean_tree(read_trace(check(text))))}
+    except UserError as error:
+        return {"error": str(error)}
 
 
 def export_page(text: str) -> dict[str, str]:
     """The self-contained page that replays this trace: {"page"} or {"error"}."""
     try:
         return {"page": page(check(text), "Draftscope")}
+    except UserError as error:
+        return {"error": str(error)}
+
+
+def export_race(text: str) -> dict[str, str]:
+    """The self-contained page that replays this race: {"page"} or {"error"}."""
+    try:
+        return {"page": page(check_race(text), "Draftscope", race=True)}
     except UserError as error:
         return {"error": str(error)}

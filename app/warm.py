@@ -6,6 +6,7 @@ import threading
 import time
 
 from app.settings import model_paths
+from engine.drafters import drafters
 from engine.errors import UserError
 from engine.run import RunRequest, open_run
 
@@ -22,15 +23,18 @@ def warm(after: float) -> None:
 def _load(after: float) -> None:
     time.sleep(after)
     try:
-        for drafter in ("none", "chain", "ddtree"):
-            _try(drafter)
+        for key in drafters():
+            _try(key)
     finally:
         ready.set()
     importlib.import_module("viz.figures")  # brings plotly
 
 
 def _try(drafter: str) -> None:
-    """A few tokens with this drafter; what is missing is noted, and told to whoever asks for it."""
+    """A few tokens with this drafter, which also measures what its drafts cost on this machine.
+
+    What is missing is noted, and told to whoever asks for it.
+    """
     try:
         run = open_run(RunRequest("Once", model_paths(), drafter=drafter, max_new_tokens=4))
         for _ in run.steps():

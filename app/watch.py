@@ -4,7 +4,14 @@ import gradio as gr
 
 from app import figures, link, live, traces, words
 from app.controls import FIELDS, RANGES
-from app.menu import drafter_menu, opening, preset_menu, verifier_menu
+from app.menu import (
+    drafter_menu,
+    opening,
+    preset_menu,
+    rules_in_words,
+    verifier_menu,
+    with_other_traces,
+)
 from app.parts import (
     QUICK,
     SLOW,
@@ -20,6 +27,7 @@ from app.parts import (
     state_of,
 )
 from app.settings import LIMITS
+from app.whatif import WhatIf
 
 TAB = "watch"
 
@@ -31,7 +39,17 @@ class Watch:
         self.presets, self.drafters = preset_menu(), drafter_menu()
         first_name, first = next(iter(self.presets.items()))
         lead(words.WATCH_LEAD)
-        self.said, self.view = canvas(TAB, words.WATCH_HINT, opening())
+        self.cards = html(
+            "DraftscopePage.cards({element: element.querySelector('.pg-mount'), props, trigger, "
+            "watch}); /* events: 'chosen' */",
+            value=first_name,
+            cards=[
+                {"name": name, **{part: entry[part] for part in ("title", "family", "look_for")}}
+                for name, entry in self.presets.items()
+            ],
+            elem_id="cards",
+        )
+        self.said, self.view = canvas(TAB, words.WATCH_HINT, opening(), with_other_traces())
         with gr.Row(elem_classes="pg-room"):
             with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
                 self._example(first_name, first)
@@ -53,7 +71,8 @@ class Watch:
                     examples={key: entry["prompt"] for key, entry in self.presets.items()},
                     elem_id="tools",
                 )
-                self.figures = figures.Panel("watch-figures")
+                self.what_if = WhatIf(self.drafters)
+                self.figures = figures.RunPanel("watch-figures")
 
     def _example(self, name: str, first: dict) -> None:
         self.preset = gr.Dropdown(
@@ -95,6 +114,7 @@ class Watch:
             info="The rule that keeps or refuses drafted tokens.",
             elem_id="verifier",
         )
+        lead(rules_in_words())
 
     def _set_numbers(self, first: dict) -> None:
         for name, component in zip(RANGES, self.numbers, strict=True):
@@ -116,35 +136,43 @@ class Watch:
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
+        choose = [self.drafter, self.options, self.verifier, self.look_for, *self.numbers]
+        example = [self.preset, self.cards, self.prompt, *choose]
         ends = [
             *runs,
             self.stop.click(_stop, None, canvas_out, **QUICK),
             self.tools.opened(_open, None, canvas_out, **SLOW),
+            self.preset.input(self._example_of, self.preset, [*canvas_out, *example], **QUICK),
+            self.cards.chosen(self._example_of, self.cards, [*canvas_out, *example], **QUICK),
+            page.load(self._read_address, None, [*canvas_out, *example], **QUICK),
         ]
         for end in ends:
             self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
-        choose = [self.drafter, self.options, self.verifier, self.look_for, *self.numbers]
-        self.preset.input(self._choose_preset, self.preset, [self.prompt, *choose], **QUICK)
         self.drafter.input(_choose_drafter, self.drafter, [self.options, self.verifier], **QUICK)
         self.tools.link(
             None, [self.preset, *self.fields], None, js="(...v) => DraftscopePage.link(v)"
         )
-        page.load(self._read_address, None, [self.preset, self.prompt, *choose], **QUICK)
+        self.what_if.wire()
+        self.figures.wire()
 
-    def _choose_preset(self, name: str) -> list:
+    def _example_of(self, name: str, request: gr.Request) -> list:
+        """The run of this example that was made earlier, and its settings."""
         chosen = self.presets.get(name)
         if chosen is None:
-            return [gr.skip()] * (5 + len(RANGES))
-        return [chosen["prompt"], *self._shown(chosen)]
+            return [gr.skip()] * (9 + len(RANGES))
+        earlier = shown(traces.show_example(request.session_hash, TAB, name))
+        return [*earlier, name, name, chosen["prompt"], *self._shown(chosen)]
 
     def _read_address(self, request: gr.Request) -> list:
         first = next(iter(self.presets.values()))
         wish = link.read(request.query_params, self.presets, self.drafters, verifier_menu("none"))
         if not wish:
-            return [gr.skip()] * (6 + len(RANGES))
+            return [gr.skip()] * (9 + len(RANGES))
         values = {**first, **wish}
-        return [wish.get("preset", gr.skip()), values["prompt"], *self._shown(values)]
+        name = wish.get("preset", gr.skip())
+        earlier = shown(traces.show_example(request.session_hash, TAB, wish.get("preset", "")))
+        return [*earlier, name, name, values["prompt"], *self._shown(values)]
 
     def _shown(self, values: dict) -> list:
         """Values for drafter, options, verifier, look_for and the numbers."""
@@ -193,7 +221,7 @@ def _stop(request: gr.Request):
 
 
 def _open(request: gr.Request, event: gr.EventData):
-    return shown(traces.open_trace(request.session_hash, TAB, event._data))
+    return shown(traces.open_file(request.session_hash, TAB, event._data, traces.check))
 
 
 def _named(values: tuple) -> dict[str, object]:

@@ -31,7 +31,7 @@ WATCH_LEAD = [
 ]
 
 WATCH_HINT = "You see a run made earlier. Run makes a new one."
-COMPARE_HINT = "Race makes them take turns, one step each."
+COMPARE_HINT = "You see a race made earlier. Race makes a new one."
 
 COMPARE_LEAD = [
     (
@@ -48,7 +48,136 @@ COMPARE_LEAD = [
     ".",
 ]
 
+_ACCEPTED = [
+    "accepted in a step",
+    "Drafted tokens that were kept in one step. The target's own token comes on top of them.",
+]
+
+RUN_FIGURES = [
+    "The run in figures. Their words: ",
+    _ACCEPTED,
+    ", ",
+    [
+        "depth in the draft",
+        "How many tokens after the certain text a guess stands: 1 is the very next token.",
+    ],
+    ", ",
+    [
+        "where it was reached",
+        "Counts only the steps whose kept path had come as far as the place before.",
+    ],
+    ", ",
+    [
+        "expected at a constant rate",
+        "What would be kept if every depth kept the same share of what reaches it.",
+    ],
+    ", ",
+    ["q (draft)", "The probability that the draft gave to the token it guessed."],
+    ", ",
+    ["p (target)", "The probability that the target gives to the same token."],
+    ", ",
+    [
+        "prefill",
+        (
+            "Reading the prompt, once, before the first step. Lanes of a comparison share one "
+            "reading; each is charged its time."
+        ),
+    ],
+    ", ",
+    ["verify", "The one pass of the target that reads the whole draft."],
+    ", ",
+    [
+        "mean tree",
+        (
+            "All draft trees of the run laid over one another: the larger a dot, the more often it "
+            "was drafted; the bluer, the more often kept."
+        ),
+    ],
+    ".",
+]
+
+RACE_FIGURES = [
+    "The race in figures. Their words: ",
+    ["tokens per second", "New tokens in a second of this lane's own compute time."],
+    ", ",
+    _ACCEPTED,
+    ", ",
+    ["share of steps", "Of all steps of a lane, so that long and short runs can be compared."],
+    ".",
+]
+
 FOOT = (
     "Runs on this server and asks no other. The embedded models are small and were trained for "
     "this page: watch how they guess, not what they say."
 )
+
+TOUR = {
+    "take": "Take the tour",
+    "invitation": "New here? It takes two minutes.",
+    "decline": "No, thanks",
+    "done": "Yes, that is it.",
+    "stops": [
+        {
+            "name": "text",
+            "title": "What was written",
+            "text": (
+                "After the prompt, this is the target's text. A blue line marks tokens that the draft "
+                "guessed first; the others the target wrote itself."
+            ),
+            "ask": "Click a marked token: it takes you to the step that wrote it.",
+        },
+        {
+            "name": "tree",
+            "title": "One step, one tree",
+            "text": (
+                "The draft guesses ahead, often several ways at once. The target reads all of them in "
+                "one pass: blue guesses are kept, crossed-out ones refused."
+            ),
+            "ask": "Click a refused token, one with a cross.",
+        },
+        {
+            "name": "why",
+            "title": "Why it was refused",
+            "text": (
+                "p is the target's probability for a token, q the draft's. At temperature 0 only the "
+                "target's favourite is kept; above it, a coin decides, and where p is at least q the "
+                "guess is always kept."
+            ),
+            "ask": "Point at a dotted word here: it explains itself.",
+        },
+        {
+            "name": "timeline",
+            "title": "All steps of the run",
+            "text": (
+                "One bar a step: above the tokens it gained, below the milliseconds it took. Tall bars "
+                "are where guessing ahead paid."
+            ),
+            "ask": "Drag along the bars, or use the arrow keys.",
+        },
+        {
+            "name": "drafter",
+            "title": "Other ways to guess",
+            "text": (
+                "A chain, a tree, copying from the text, a whole block at once: each is good at "
+                "something else. Under an exact rule none of them changes what the target would write."
+            ),
+            "ask": "Pick another drafter.",
+        },
+        {
+            "name": "run",
+            "title": "Now a run of your own",
+            "text": (
+                "Run writes the prompt on with your drafter, live, while you watch. Compare lets several "
+                "drafters race on one prompt."
+            ),
+            "ask": "Press Run, or open Compare.",
+        },
+    ],
+    "farewell": {
+        "title": "That was the tour",
+        "text": (
+            "Pause, step back, change one thing and run it again. Dotted words explain themselves, "
+            "and the tour can always be taken again from the top of the page."
+        ),
+    },
+}

@@ -120,14 +120,19 @@ def _bench(given: argparse.Namespace) -> int:
 
 
 def _bench_on_gpu(given: argparse.Namespace) -> int:
-    from engine.bench_gpu import run_gpu, run_kernels
-    from presets import prompts
+    from engine.bench.command import check_writable
+    from engine.bench_gpu import require_gpu, run_gpu, run_kernels
+    from presets import KINDS, prompts
 
+    require_gpu()
+    if given.json is not None:
+        check_writable(Path(given.json))
     if given.suite == "kernels":
         run_kernels(given.json, tune=not given.quick)
         return 0
-    cards = [card for kind in ("story", "code", "arithmetic") for card in prompts(kind)]
-    run_gpu(_models(given), [card["prompt"] for card in cards][:50], given.json)
+    kinds = [prompts(kind) for kind in KINDS]
+    mixed = [card["prompt"] for cards in zip(*kinds, strict=False) for card in cards]
+    run_gpu(_models(given), mixed, given.json)
     return 0
 
 

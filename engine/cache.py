@@ -4,6 +4,9 @@ The buffers keep their place. A step writes its rows behind the committed column
 moves the kept ones down and lets the rest be overwritten. Nothing of the prefix is copied.
 """
 
+import contextlib
+from collections.abc import Iterator, Sequence
+
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
@@ -12,28 +15,45 @@ from engine import gpu
 
 
 class KVLayer(CacheLayerMixin):
-    """One layer's keys and values, [1, Hkv, capacity, D] each.
+    """One layer's keys and values, [B, Hkv, capacity, D] each.
 
-    ``length`` columns are in use; the owner (KVCache) sets it.
+    ``length`` columns are in use; the owner (KVCache) sets it. columns: int64 [B, R], where the
+    next rows go; None is behind those in use.
     """
 
     is_sliding = False  # windows are applied by the mask, for a tree may reach back past them
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, sequences: int = 1) -> None:
         super().__init__()
         self.capacity = capacity
+        self._sequences = sequences
         self.length = 0
+        self.columns: Tensor | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        batch, heads, _, width = key_states.shape
-        self.keys = key_states.new_empty(batch, heads, self.capacity, width)
-        self.values = value_states.new_empty(batch, heads, self.capacity, value_states.shape[-1])
+        shape = (self._sequences, key_states.shape[1], self.capacity)
+        # zeros: a pass on static buffers multiplies columns that nobody has written by a weight of 0
+        self.keys = key_states.new_zeros(*shape, key_states.shape[-1])
+        self.values = value_states.new_zeros(*shape, value_states.shape[-1])
         self.is_initialized = True
 
+    @property
+    def ready(self) -> bool:
+        """Whether the buffers exist."""
+        return self.is_initialized
+
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
-        """Append rows [1, Hkv, R, D]; returns views of all columns in use."""
+        """Append rows [B, Hkv, R, D]; returns views of all columns in use.
+
+        With ``columns`` the rows go there, and what returns are the whole buffers.
+        """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+        if self.columns is not None:
+            at = self.columns[:, None, :, None]
+            self.keys.scatter_(2, at.expand_as(key_states), key_states)
+            self.values.scatter_(2, at.expand_as(value_states), value_states)
+            return self.keys, self.values
         end = self.length + key_states.shape[-2]
         self.keys[:, :, self.length : end] = key_states
         self.values[:, :, self.length : end] = value_states
@@ -48,6 +68,15 @@ class KVLayer(CacheLayerMixin):
 
     def get_max_length(self) -> int:
         return self.capacity
+
+    def take_over(self, source: "KVLayer", count: int) -> None:
+        """Begin with copies of the source's first ``count`` columns."""
+        if source.is_initialized:
+            if not self.is_initialized:
+                self.lazy_initialization(source.keys, source.values)
+            self.keys[:, :, :count] = source.keys[:, :, :count]
+            self.values[:, :, :count] = source.values[:, :, :count]
+        self.length = count
 
     def reserve(self, capacity: int) -> None:
         """Grow the buffers; the owner doubles, so the copies stay linear in the length."""
@@ -64,37 +93,106 @@ class KVLayer(CacheLayerMixin):
         self.length = start + count
 
 
+class RowLayer(KVLayer):
+    """One sequence's part of a layer that holds several: the same memory, which cannot grow."""
+
+    def __init__(self, whole: KVLayer, row: int) -> None:
+        super().__init__(whole.capacity)
+        self._whole, self._row = whole, slice(row, row + 1)
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        if not self._whole.is_initialized:
+            self._whole.lazy_initialization(key_states, value_states)
+        self.keys, self.values = self._whole.keys[self._row], self._whole.values[self._row]
+        self.is_initialized = True
+
+    @property
+    def ready(self) -> bool:
+        if self._whole.is_initialized and not self.is_initialized:
+            self.lazy_initialization(self._whole.keys, self._whole.values)
+        return self.is_initialized
+
+    def reserve(self, capacity: int) -> None:
+        raise ValueError(f"{capacity} columns do not fit where several sequences lie side by side")
+
+
 def _grown(buffer: Tensor, capacity: int, used: int) -> Tensor:
-    larger = buffer.new_empty(*buffer.shape[:2], capacity, buffer.shape[-1])
+    larger = buffer.new_zeros(*buffer.shape[:2], capacity, buffer.shape[-1])
     larger[:, :, :used] = buffer[:, :, :used]
     return larger
 
 
 class KVCache(Cache):
-    """All layers of one sequence."""
+    """All layers of one sequence, or of several side by side, each a ``row``."""
 
-    def __init__(self, layers: int, capacity: int) -> None:
-        super().__init__(layers=[KVLayer(capacity) for _ in range(layers)])
-        self.capacity = capacity
+    def __init__(self, layers: Sequence[KVLayer]) -> None:
+        super().__init__(layers=list(layers))
+        self.capacity = self.layers[0].capacity
+        self._addresses: Tensor | None = None
+
+    @classmethod
+    def empty(cls, layers: int, capacity: int, sequences: int = 1) -> "KVCache":
+        return cls([KVLayer(capacity, sequences) for _ in range(layers)])
+
+    def row(self, index: int) -> "KVCache":
+        """One of the sequences: a cache of its own on the same memory."""
+        return KVCache([RowLayer(layer, index) for layer in self.layers])
+
+    @property
+    def ready(self) -> bool:
+        """Whether the buffers exist, which the first rows to be written bring about."""
+        return all(layer.ready for layer in self.layers)
+
+    @property
+    def length(self) -> int:
+        """Columns in use."""
+        return self.layers[0].length
+
+    @length.setter
+    def length(self, columns: int) -> None:
+        for layer in self.layers:
+            layer.length = columns
+
+    @contextlib.contextmanager
+    def written_at(self, columns: Tensor) -> Iterator[None]:
+        """Within it rows go to these columns of the buffers, and ``length`` stays as it is."""
+        try:
+            for layer in self.layers:
+                layer.columns = columns
+            yield
+        finally:
+            for layer in self.layers:
+                layer.columns = None
 
     def reserve(self, columns: int) -> None:
         """Make sure that this many columns fit."""
         if columns <= self.capacity:
             return
         self.capacity = max(columns, 2 * self.capacity)
+        self._addresses = None
         for layer in self.layers:
             layer.reserve(self.capacity)
 
+    def take_over(self, source: "KVCache", count: int) -> None:
+        """Begin with copies of the source's first ``count`` columns."""
+        self.reserve(count)
+        for layer, other in zip(self.layers, source.layers, strict=True):
+            layer.take_over(other, count)
+
     def keep(self, start: int, rows: list[int]) -> None:
         """Keep columns [0, start) and, behind them, those at start + rows (ascending)."""
-        in_place = rows == list(range(len(rows)))
         columns = None
-        if not in_place:
-            ready = [layer for layer in self.layers if layer.is_initialized]
-            device = ready[0].keys.device
-            buffers = [buffer for layer in ready for buffer in (layer.keys, layer.values)]
-            in_place = gpu.takes(buffers[0]) and gpu.commit(buffers, start, rows)
-        if not in_place:
+        if rows != list(range(len(rows))) and not self._moved_by_kernel(start, rows):
+            device = next(layer for layer in self.layers if layer.is_initialized).keys.device
             columns = torch.tensor(rows, device=device) + start
         for layer in self.layers:
             layer.keep(start, columns, len(rows))
+
+    def _moved_by_kernel(self, start: int, rows: list[int]) -> bool:
+        ready = [layer for layer in self.layers if layer.is_initialized]
+        if not gpu.takes(ready[0].keys):
+            return False
+        buffers = [buffer for layer in ready for buffer in (layer.keys, layer.values)]
+        if self._addresses is None:
+            self._addresses = gpu.addresses(buffers)
+        return self._addresses is not None and gpu.commit(buffers, self._addresses, start, rows)

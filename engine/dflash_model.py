@@ -110,6 +110,10 @@ class DFlashAttention(nn.Module):
         """[..., rows, heads * D] -> [..., heads, rows, D]"""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
 
+    def queries(self, rows: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """rows [..., R, H] -> [..., Hq, R, D]"""
+        return rotate(self.q_norm(self._heads(self.q_proj(rows))), cos, sin)
+
     def keys_values(self, rows: Tensor, cos: Tensor, sin: Tensor) -> KeyValue:
         """rows [..., R, H] -> k, v [..., Hkv, R, D]"""
         keys = rotate(self.k_norm(self._heads(self.k_proj(rows))), cos, sin)
@@ -119,7 +123,7 @@ class DFlashAttention(nn.Module):
         self, rows: Tensor, cos: Tensor, sin: Tensor, context: KeyValue, mask: Tensor | None = None
     ) -> Tensor:
         """rows [..., R, H] see the context and all rows, or what the bool mask [..., 1, R, T + R] leaves."""
-        queries = rotate(self.q_norm(self._heads(self.q_proj(rows))), cos, sin)
+        queries = self.queries(rows, cos, sin)
         keys, values = (
             torch.cat(pair, dim=-2)
             for pair in zip(context, self.keys_values(rows, cos, sin), strict=True)
@@ -190,7 +194,8 @@ class DFlashModel(nn.Module):
         weights.chmod(0o644)  # safetensors makes it private
         (folder / "config.json").write_text(self.config.to_json())
 
-    def _rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin at these positions of the text."""
         return rotary(
             positions, self.config.head_dim, self.config.rope_theta, self.norm.weight.dtype
         )
@@ -201,14 +206,14 @@ class DFlashModel(nn.Module):
 
     def context_kv(self, projected: Tensor, positions: Tensor) -> list[KeyValue]:
         """Context rows [T, H] at positions [T] -> for each layer (k, v), each [Hkv, T, D], ready to be cached."""
-        cos, sin = self._rotary(positions)
+        cos, sin = self.turn(positions)
         return [layer.self_attn.keys_values(projected, cos, sin) for layer in self.layers]
 
     def forward_block(
         self, block_embeddings: Tensor, positions: Tensor, context: list[KeyValue]
     ) -> Tensor:
         """Block rows [B, H] at positions [B], over cached context -> hidden [B, H] after the final norm."""
-        cos, sin = self._rotary(positions)
+        cos, sin = self.turn(positions)
         rows = block_embeddings
         for layer, keys_values in zip(self.layers, context, strict=True):
             rows = layer(rows, cos, sin, keys_values)
@@ -230,7 +235,7 @@ class DFlashModel(nn.Module):
         same = (own[:, None] == own[None, :]).expand(sequences, -1, -1)  # [S, A*B, A*B]
         mask = torch.cat([before, same], dim=-1)[:, None]
         positions = (anchors[..., None] + torch.arange(width, device=anchors.device)).flatten(1)
-        cos, sin = self._rotary(positions)
+        cos, sin = self.turn(positions)
         rows = block_embeddings.flatten(1, 2)
         for layer, keys_values in zip(self.layers, context, strict=True):
             rows = layer(rows, cos, sin, keys_values, mask)

@@ -11,6 +11,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from engine.kernels.transfer import to_device
 from engine.row_mask import RowMask
 
 MOST_ROWS = 256  # more are a prefill, which SDPA does as well
@@ -64,18 +65,26 @@ def _why_not(query: Tensor, key: Tensor, value: Tensor) -> str | None:
     return None
 
 
-def commit(buffers: list[Tensor], start: int, rows: list[int]) -> bool:
-    """Move columns start + rows of all buffers [1, Hkv, C, D] to start, start + 1, ...
+def addresses(buffers: list[Tensor]) -> Tensor | None:
+    """Where the buffers [1, Hkv, C, D] begin, as ``commit`` needs it; good while they stay there.
 
-    False, and nothing moved, where the layers' buffers differ or Triton is missing.
+    None where it cannot move them: the layers' buffers differ or Triton is missing.
     """
     if not _triton_is_there() or not _alike(buffers):
         _say_once("Kept rows are moved layer by layer, for the layers' caches differ.")
-        return False
+        return None
+    from engine.kernels.kv_commit import addresses_of
+
+    return addresses_of(buffers)
+
+
+def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]) -> bool:
+    """Move columns start + rows of all buffers to start, start + 1, ..."""
     from engine.kernels.kv_commit import kv_commit
 
-    moved = torch.tensor([start, len(rows), *rows], dtype=torch.int32).to(buffers[0].device)
-    kv_commit(buffers, moved[:1], moved[2:][None], moved[1:2])
+    numbers = torch.tensor([start, len(rows), *rows], dtype=torch.int32)
+    moved = to_device(numbers, buffers[0].device)
+    kv_commit(buffers, moved[:1], moved[2:][None], moved[1:2], addresses)
     return True
 
 

@@ -2,7 +2,8 @@
 
 import json
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,11 +28,15 @@ class ModelPaths:
 
 @dataclass(frozen=True)
 class Models:
-    """What a run works with; draft and diffusion only where its drafter needs them."""
+    """What a run works with; draft and diffusion only where its drafter needs them.
+
+    folders: where those two were opened, by name.
+    """
 
     target: LanguageModel
     draft: LanguageModel | None = None
     diffusion: DFlashModel | None = None
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_models(
@@ -50,9 +55,11 @@ def load_models(
             draft = _language_model(_given(paths.draft, "draft"), kind, where)
             check_same_vocabulary(target, draft)
         if "diffusion" in needs:
-            diffusion = _diffusion(_given(paths.diffusion, "diffusion"), kind, where)
+            path = _given(paths.diffusion, "diffusion")
+            diffusion = _diffusion(path, target.dtype, where)  # it computes on the target's states
             _check_features(target, diffusion)
-        return Models(target, draft, diffusion)
+        folders = {name: getattr(paths, name) for name in ("draft", "diffusion") if name in needs}
+        return Models(target, draft, diffusion, folders)
 
 
 def _given(path: str | None, what: str) -> str:
@@ -85,9 +92,9 @@ def _language_model(path: str, dtype: str | None, device: str) -> LanguageModel:
 
 
 @lru_cache(maxsize=4)
-def _diffusion(path: str, dtype: str | None, device: str) -> DFlashModel:
+def _diffusion(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
     try:
-        return DFlashModel.from_pretrained(path, DTYPES.get(dtype, torch.float32), device)
+        return DFlashModel.from_pretrained(path, dtype, device)
     except (OSError, KeyError, ValueError, TypeError, json.JSONDecodeError) as error:
         raise UserError(f"There is no diffusion drafter to open at {Path(path).name}.") from error
 

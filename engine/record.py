@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.decode import STAGES, Step
 from engine.language_model import LanguageModel
 from engine.pieces import Pieces
 from engine.sampling import Sampling
+from engine.step import STAGES, Step
 from engine.tree import ROOT
 
 SCHEMA_VERSION = 1

@@ -1,14 +1,16 @@
 """A run as the page and the command line know it: a request in, the lines of a trace out."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from engine.decode import decode
+from engine.draft_size import settle_size
 from engine.drafters import drafter as drafter_class
 from engine.errors import UserError
 from engine.models import ModelPaths, Models, load_models
 from engine.options import resolve
+from engine.prompt import PromptReading
 from engine.record import Recorder, Setting
 from engine.sampling import Sampling
 from engine.trace import to_line
@@ -42,6 +44,17 @@ def open_run(request: RunRequest) -> "Run":
 
     Raises UserError, one sentence, for anything that does not fit.
     """
+    return open_runs([request])[0]
+
+
+def open_runs(requests: Sequence[RunRequest]) -> list["Run"]:
+    """The same for several that will take turns. Those that feed one target the same tokens read
+    them once; each is charged for it (``engine.prompt``)."""
+    readings: dict[tuple, PromptReading] = {}
+    return [_open(request, readings) for request in requests]
+
+
+def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
     sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
     cls = drafter_class(request.drafter)
     options = resolve(f"drafter {cls.key}", cls.options, request.options)
@@ -55,6 +68,8 @@ def open_run(request: RunRequest) -> "Run":
         raise UserError("The prompt is empty.")
     models = load_models(request.models, cls.needs, request.dtype, request.device)
     tokens = tokenize(models, request.prompt)
+    with ENGINE_LOCK:  # it may have to be measured
+        options = settle_size(cls, options, models, sampling)
     setting = Setting(
         {"key": cls.key, "family": cls.family, "options": options},
         {
@@ -66,7 +81,12 @@ def open_run(request: RunRequest) -> "Run":
     )
     recorder = Recorder(models.target, setting, request.prompt, tokens)
     drafter = cls.build(options, models)
-    steps = decode(models.target, drafter, rule, sampling, tokens, request.max_new_tokens)
+    key = (id(models.target), *tokens)
+    reading = readings.setdefault(key, PromptReading(tokens[:-1]))
+    reading.expect(drafter.feature_layers)
+    steps = decode(
+        models.target, drafter, rule, sampling, tokens, request.max_new_tokens, reading=reading
+    )
     return Run(recorder, steps)
 
 

@@ -81,10 +81,13 @@ def _truncated(scaled: Tensor, sampling: Sampling) -> Tensor:
 
 def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:
     """Keep the smallest set of largest probabilities whose sum reaches top_p (at least one)."""
-    vocabulary = probabilities.shape[-1]
-    values, indices = probabilities.topk(min(_NUCLEUS_GUESS, vocabulary), dim=-1)
-    if bool((values.sum(-1) < top_p).any()):
-        values, indices = probabilities.sort(dim=-1, descending=True)
+    if probabilities.device.type == "cpu":
+        values, indices = probabilities.topk(min(_NUCLEUS_GUESS, probabilities.shape[-1]), dim=-1)
+        enough = bool((values.sum(-1) >= top_p).all())
+    else:  # asking would make the host wait for the device
+        enough = False
+    if not enough:
+        values, indices = probabilities.sort(dim=-1, descending=True, stable=True)
     before = values.cumsum(-1) - values
     kept = torch.where(before < top_p, values, 0.0)
     kept = torch.zeros_like(probabilities).scatter_(-1, indices, kept)
@@ -105,6 +108,24 @@ def position_noise(seed: int, position: int, vocabulary: int) -> Tensor:
     """Exponential(1) noise [V] that belongs to one position of the text."""
     generator = torch.Generator().manual_seed(_key(seed, "target", position))
     return torch.empty(vocabulary).exponential_(generator=generator)
+
+
+def uniforms(generator: torch.Generator, count: int) -> Tensor:
+    """[count] float64, on [0, 1): what ``pick`` draws with, on whichever device it does so."""
+    return torch.rand(count, generator=generator, dtype=torch.float64)
+
+
+def pick(weights: Tensor, drawn: Tensor) -> Tensor:
+    """Indices [...] drawn from weights [..., V], of any sum above 0, with uniforms [...].
+
+    By inversion, in float64: where the running sum first exceeds the uniform's share of the whole.
+    One number a draw makes the drafts of every device the same; a weight of 0 is never drawn, and
+    the host waits for nothing.
+    """
+    rising = weights.double().cumsum(-1)
+    whole = rising[..., -1:]
+    share = torch.minimum(drawn[..., None] * whole, whole.nextafter(torch.zeros_like(whole)))
+    return torch.searchsorted(rising, share, right=True)[..., 0]
 
 
 def draw(probabilities: Tensor, noise: Tensor) -> int:

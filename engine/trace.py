@@ -45,10 +45,11 @@ def read_trace(source: str | Path) -> Trace:
     """
     if isinstance(source, str) and "\n" in source:
         return _parse(source)
-    return _parse(_read_text(Path(source)))
+    return _parse(read_text(Path(source)))
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a trace file, not looked into. Raises UserError if missing, large or not UTF-8."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"{path.name} is larger than a trace may be ({MAX_BYTES >> 20} MB).")
@@ -57,6 +58,14 @@ def _read_text(path: Path) -> str:
         raise UserError(f"{path.name} is no trace: it is not UTF-8 text.") from None
     except OSError as error:
         raise UserError(f"{path.name} cannot be read: {error.strerror}.") from None
+
+
+def read_run_line(line: str) -> dict:
+    """The first line of a trace, alone. Raises UserError, one sentence, if it is no run line."""
+    entry = _entry(1, line)
+    if entry["kind"] != "run":
+        raise UserError("This is no trace: its first line is not a run line.")
+    return entry
 
 
 def _parse(text: str) -> Trace:
@@ -79,6 +88,7 @@ def _parse(text: str) -> Trace:
 def _entry(number: int, line: str) -> dict:
     try:
         entry = json.loads(line, parse_constant=_no_constant)
+        to_line(entry).encode("utf-8")  # 1e999 and half a surrogate pair can be read, not written
     except (ValueError, RecursionError):
         raise UserError(f"Line {number} of the trace is not valid JSON; is it cut off?") from None
     error = next(iter(_validator(_kind(entry)).iter_errors(entry)), None)

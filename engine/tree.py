@@ -41,6 +41,8 @@ class DraftTree:
     sources: what made the node (a drafter's key, "draft model", "context 17:20" ...).
     proposals: by parent.
     note: what this drafter wants to show of this step.
+    ids: [N] int32, the tokens where they have not left the device yet (``tokens`` is -1 there), as
+        happens only where nobody records; None elsewhere.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -49,6 +51,7 @@ class DraftTree:
     sources: list[str] = field(default_factory=list)
     proposals: dict[int, Proposal] = field(default_factory=dict)
     note: dict = field(default_factory=dict)
+    ids: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -62,13 +65,16 @@ class DraftTree:
         return len(self.tokens) - 1
 
     def child(self, parent: int, kind: Kind, token: int, source: str, q: Tensor | None) -> int:
-        """One more draw under ``parent``: a new node, or the one that already holds the token."""
+        """One more draw under ``parent``: a new node, or the one that already holds the token.
+
+        token: -1 where it is on the device only (``ids``).
+        """
         proposal = self.proposals.setdefault(parent, Proposal(kind, q))
         for node in proposal.draws:
             if self.tokens[node] == int(token):
                 proposal.draws.append(node)
                 return node
-        shown = None if q is None else float(q[token])
+        shown = None if q is None or token < 0 else float(q[token])
         node = self.add(parent, token, source, shown)
         proposal.draws.append(node)
         return node
@@ -106,6 +112,7 @@ class DraftTree:
         if not depths or max(depths) <= max_depth:
             return self
         kept = [node for node, depth in enumerate(depths) if depth <= max_depth]
+        ids = None if self.ids is None else self.ids[kept]
         index = {node: position for position, node in enumerate(kept)} | {ROOT: ROOT}
         return DraftTree(
             tokens=[self.tokens[node] for node in kept],
@@ -118,6 +125,7 @@ class DraftTree:
                 if parent in index and (0 if parent == ROOT else depths[parent]) < max_depth
             },
             note=self.note,
+            ids=ids,
         )
 
     def check(self) -> None:

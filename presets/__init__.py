@@ -39,6 +39,22 @@ def family() -> ModelPaths:
     return ModelPaths(*(str(models / part) for part in ("target", "draft", "diffusion")))
 
 
+@dataclass(frozen=True)
+class RacePreset:
+    """A card of Compare: a prompt, the drafters that race on it, and what to look for.
+
+    lanes: keys of drafters, plain decoding first.
+    """
+
+    name: str
+    title: str
+    kind: str
+    prompt: str
+    look_for: str
+    lanes: tuple[str, ...] = ("none", "chain", "dyspec", "prompt_lookup", "ddtree")
+    max_new_tokens: int = 128
+
+
 @cache
 def prompts(kind: str) -> list[dict]:
     """The prompts of a workload: {"id", "prompt", "note", ...}. Raises UserError if unknown."""
@@ -51,8 +67,19 @@ def prompts(kind: str) -> list[dict]:
 @cache
 def presets() -> tuple[Preset, ...]:
     """The page's cards, in order."""
-    cards = json.loads((HERE / "presets.json").read_text(encoding="utf-8"))
-    return tuple(Preset(prompt=_prompt(card.pop("prompt_id"), card), **card) for card in cards)
+    return tuple(Preset(**card) for card in _cards("presets.json"))
+
+
+@cache
+def races() -> tuple[RacePreset, ...]:
+    """The cards of Compare, in order; the first is on the screen when it opens."""
+    return tuple(RacePreset(**card) for card in _cards("races.json"))
+
+
+def _cards(file: str) -> list[dict]:
+    """The cards in this file, each with its prompt's text in place of the prompt's id."""
+    cards = json.loads((HERE / file).read_text(encoding="utf-8"))
+    return [{"prompt": _prompt(card.pop("prompt_id"), card), **card} for card in cards]
 
 
 def _prompt(identifier: str, card: dict) -> str:
@@ -76,3 +103,14 @@ def opening_trace() -> Path:
     """The trace that is on the screen when the page opens."""
     files = trace_files()
     return files.get(presets()[0].name) or next(iter(files.values()))
+
+
+def race_file(lane: str) -> Path:
+    """Where the finished trace of a lane of the first race lies."""
+    return HERE / "traces" / "race" / f"{lane}.ndjson"
+
+
+def race_files() -> dict[str, Path]:
+    """Finished traces of the first race by lane, in the order of its lanes."""
+    files = {lane: race_file(lane) for lane in races()[0].lanes}
+    return {lane: path for lane, path in files.items() if path.exists()}

@@ -1,4 +1,4 @@
-"""python -m viz TRACE.ndjson -o OUT.html: a file that replays the trace offline."""
+"""python -m viz TRACE.ndjson -o OUT.html: a file that replays a trace, or a race, offline."""
 
 import argparse
 import os
@@ -7,13 +7,16 @@ import tempfile
 from pathlib import Path
 
 from engine.errors import UserError
-from engine.trace import read_trace
+from engine.trace import read_text, read_trace
 from viz.export import page
+from viz.race import is_race, read_race
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m viz", description=__doc__)
-    parser.add_argument("trace", type=Path, help="a trace, as the engine writes it (NDJSON)")
+    parser.add_argument(
+        "trace", type=Path, help="a trace, as the engine writes it, or a saved race (NDJSON)"
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
     parser.add_argument("--title", default=None, help="heading (default: the drafter and the file)")
     given = parser.parse_args(arguments)
@@ -27,10 +30,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def export(source: Path, target: Path, title: str | None = None) -> None:
     """Write the page; raises UserError, and then leaves no file behind."""
-    trace = read_trace(source)
-    text = source.read_text("utf-8")
-    drafter = trace.run["drafter"]["key"]
-    write_whole(target, page(text, title or f"Draftscope: {drafter}, {source.stem}"))
+    text = read_text(source)
+    race = is_race(text)
+    if race:
+        name = ", ".join(read_race(text))
+    else:
+        name = read_trace(text + "\n").run["drafter"]["key"]
+    write_whole(target, page(text, title or f"Draftscope: {name}, {source.stem}", race))
 
 
 def write_whole(target: Path, text: str) -> None:

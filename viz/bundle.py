@@ -27,9 +27,21 @@ SCRIPTS = (
     "watch.js",
     "race.js",
     "outcome.js",
+    "lane.js",
     "compare.js",
+    "difference.js",
+    "span.js",
+    "beside.js",
 )
-STYLES = ("base.css", "tree.css", "inspector.css", "text.css", "timeline.css", "compare.css")
+STYLES = (
+    "base.css",
+    "tree.css",
+    "inspector.css",
+    "text.css",
+    "timeline.css",
+    "compare.css",
+    "beside.css",
+)
 
 
 @cache

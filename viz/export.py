@@ -16,14 +16,19 @@ h1 { font: 650 1.25rem/1.3 system-ui, sans-serif; margin: 0 4px 14px;
 _START_JS = """
 (function () {
   const text = JSON.parse(document.getElementById("trace").textContent);
-  globalThis.view = Draftscope.mountWatch(document.getElementById("view"), {});
+  const view = document.getElementById("view");
+  globalThis.view = view.dataset.race ? Draftscope.mountCompare(view, {}) : Draftscope.mountWatch(view, {});
   globalThis.view.feed(text);
 })();
 """
 
 
-def page(text: str, title: str = "Draftscope") -> str:
-    """The HTML of a page that replays the NDJSON ``text``. The trace must have been checked before."""
+def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
+    """The HTML of a page that replays the NDJSON ``text``: a trace, or the tagged lines of a race.
+
+    The text must have been checked before.
+    """
+    kind = ' data-race="1"' if race else ""
     css, js = bundle_css() + _PAGE_CSS, bundle_js() + _START_JS
     policy = (
         f"default-src 'none'; script-src {_hash(js)}; style-src {_hash(css)}; "
@@ -41,7 +46,7 @@ def page(text: str, title: str = "Draftscope") -> str:
 <body>
 <main>
 <h1>{html.escape(title)}</h1>
-<div id="view"></div>
+<div id="view"{kind}></div>
 </main>
 <script id="trace" type="application/json">{embedded(text)}</script>
 <script>{js}</script>

@@ -55,7 +55,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
     rate = trace.summary["acceptance_rate"]
     depths = [row["depth"] for row in rows]
     begun = max((row["reached"] for row in rows), default=0)
-    drawn = figure("How deep drafts are kept", "depth in the draft", "share of steps")
+    drawn = figure("How deep drafts are kept", "depth in the draft", "share of steps", key=True)
     drawn.add_bar(
         name="kept to this depth",
         x=depths,
@@ -89,7 +89,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
 
 def p_against_q(trace: Trace) -> go.Figure:
     """Every judged token: what the draft gave it against what the target gives it."""
-    drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)")
+    drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)", key=True)
     points = {"accepted": [], "rejected": [], "ignored": []}
     for step in trace.steps:
         nodes = step["nodes"]
@@ -129,7 +129,7 @@ def where_time_went(trace: Trace) -> go.Figure:
     """Milliseconds of each part of the engine's work."""
     spent = trace.summary["milliseconds"]
     total = spent["total"]
-    drawn = figure("Where the time went", "milliseconds", "", barmode="stack", height=220)
+    drawn = figure("Where the time went", "milliseconds", "", key=True, barmode="stack", height=220)
     for stage in STAGES:
         drawn.add_bar(
             name=stage,
@@ -163,10 +163,20 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
     return drawn
 
 
+def speed_beside(trace: Trace, plain: Trace) -> go.Figure:
+    """A run's speed and that of plain decoding on the same prompt, measured on the same machine."""
+    drawn = speed({"plain decoding": plain, trace.run["drafter"]["key"]: trace})
+    return drawn.update_layout(title_text="Speed against plain decoding", height=300)
+
+
 def overlaid_histograms(traces: Mapping[str, Trace]) -> go.Figure:
     """Accepted tokens per step of several runs, as shares of each run's steps."""
     drawn = figure(
-        "Drafted tokens accepted in a step", "accepted", "share of steps", barmode="overlay"
+        "Drafted tokens accepted in a step",
+        "accepted",
+        "share of steps",
+        key=True,
+        barmode="overlay",
     )
     for number, (name, trace) in enumerate(traces.items()):
         counts = trace.summary["accepted_histogram"]

@@ -38,8 +38,15 @@ def written(piece: str, length: int = 24) -> str:
     return html.escape(text).replace("$", "&#36;").replace("%{", "%&#123;")
 
 
-def figure(title: str, x: str, y: str, **layout) -> go.Figure:
-    """An empty figure in the house's look. Titles are ours, never a trace's."""
+KEY = 48  # pixels for the rows of names under a figure
+
+
+def figure(title: str, x: str, y: str, key: bool = False, **layout) -> go.Figure:
+    """An empty figure in the house's look; key: with the names of its parts below.
+
+    Titles are ours, never a trace's.
+    """
+    below = KEY if key else 0
     axis = {"gridcolor": GRID, "zerolinecolor": GRID, "linecolor": GRID, "fixedrange": True}
     return go.Figure(
         layout={
@@ -49,9 +56,15 @@ def figure(title: str, x: str, y: str, **layout) -> go.Figure:
             "plot_bgcolor": "rgba(0,0,0,0)",
             "xaxis": {"title": {"text": x}, **axis},
             "yaxis": {"title": {"text": y}, **axis},
-            "margin": {"l": 60, "r": 20, "t": 56, "b": 52},
-            "height": 340,
-            "legend": {"orientation": "h", "y": 1.12, "x": 1, "xanchor": "right"},
+            "margin": {"l": 60, "r": 20, "t": 56, "b": 52 + below},
+            "height": layout.pop("height", 340) + below,
+            "legend": {
+                "orientation": "h",
+                "yref": "container",
+                "y": 0,
+                "yanchor": "bottom",
+                "x": 0,
+            },
             "hoverlabel": {"font": {"family": "ui-monospace, monospace"}},
             "bargap": 0.25,
             **layout,

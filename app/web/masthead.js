@@ -18,7 +18,7 @@
   P.masthead = function (element, props) {
     const { el } = Draftscope;
     element.append(el("header", { class: "pg-masthead" }, mark(),
-      el("div", {}, el("p", { text: props.name }), el("h1", { text: props.line }))));
+      el("div", {}, el("p", { text: props.name }), el("h1", { text: props.line })), P.tourStart(props.tour)));
   };
 
   P.foot = (element, line) => element.append(Draftscope.el("p", { class: "pg-foot-line", text: line }));

@@ -3,25 +3,51 @@
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const rooms = {};   // by tab: {view, status, tell, trace}
+  const rooms = {};   // by name: {view, status, trace, ran, mine, heard, show}
+  const PATIENCE = 2500;   // ms: the trace that an address asks for comes from the server; if it does not, the page's own is drawn
 
-  const room = (name) => (rooms[name] = rooms[name] || { view: null, status: { state: "idle", message: "" } });
+  const room = (name) => (rooms[name] = rooms[name] || { view: null, status: { state: "idle", message: "" }, heard: [] });
   P.trace = (name) => (rooms[name] && rooms[name].trace) || "";
+  P.view = (name) => room(name).view;
   P.stateOf = (name) => room(name).status.state;
+  /** Whether the trace of a room was written by a run of this visit, not brought or made earlier. */
+  P.ranHere = (name) => Boolean(room(name).ran);
+  /** The last finished run of this visit, once another trace has taken its place; "" while there is none. */
+  P.putAway = (name) => (!room(name).ran && room(name).mine) || "";
+  P.show = (name, status) => { if (room(name).show) room(name).show(status); };
+  /** Call `hear` when the trace or the state of a room has changed, and once now. */
+  P.follow = (name, hear) => { room(name).heard.push(hear); hear(); };
+  const tell = (r) => r.heard.forEach((hear) => hear());
+  /** The example of Watch that the address names. */
+  const wished = () => {
+    const asked = new URLSearchParams(location.search);
+    return asked.get("tab") === "compare" ? null : asked.get("preset");
+  };
+  /** What draws a room's trace, by kind: an element in, a view with feed and setState out. */
+  P.mounts = { watch: (element) => Draftscope.mountWatch(element, {}), compare: (element) => Draftscope.mountCompare(element, {}) };
 
-  /** Mount a canvas: kind "watch" or "compare". c: what gr.HTML hands to js_on_load. */
+  /** Mount a canvas. c: what gr.HTML hands to js_on_load. */
   P.canvas = function (kind, c) {
     const r = room(kind);
-    const mount = kind === "watch" ? Draftscope.mountWatch : Draftscope.mountCompare;
-    r.view = mount(c.element, {});
+    r.view = P.mounts[kind](c.element);
     const draw = () => {
-      r.trace = c.props.value || "";
+      const next = c.props.value || "";
+      if (!r.trace || !next.startsWith(r.trace)) another(r, next);
+      r.trace = next;
       r.view.feed(r.trace);
+      tell(r);
     };
     c.watch("value", draw);
-    if (c.props.value) draw();
+    if (c.props.late.includes(wished())) setTimeout(() => { if (!r.trace) draw(); }, PATIENCE);
+    else if (c.props.value) draw();
     r.view.setState(r.status.state, "");
   };
+
+  /** Another trace takes the place of the one on the screen. A finished run of this visit is kept until the next one. */
+  function another(r, next) {
+    if (r.ran && P.finished(r.trace)) r.mine = r.trace;
+    r.ran = next === r.mine || ["running", "paused"].includes(r.status.state);
+  }
 
   /** The line under the buttons: says what goes on, and passes the state on to picture and buttons. */
   P.status = function (kind, c) {
@@ -36,6 +62,7 @@
       line.textContent = bad ? "" : status.message;
       alarm.textContent = bad ? status.message : "";
       if (r.view) r.view.setState(status.state, "");
+      tell(r);
       setTimeout(() => buttons(kind));   // not within the click that caused it: it must still reach the button
     };
     r.show = show;
@@ -60,7 +87,7 @@
   }
 
   const IDS = { watch: { run: "run", pause: "pause", step: "step", stop: "stop" },
-    compare: { run: "race", pause: "race-pause", stop: "race-stop" } };
+    compare: { run: "race", pause: "race-pause", stop: "race-stop" }, whatif: { run: "whatif-run", stop: "whatif-stop" } };
 
   function buttons(kind) {
     const state = room(kind).status.state, busy = state === "running", paused = state === "paused";

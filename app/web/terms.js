@@ -23,9 +23,11 @@
       };
       holder.addEventListener("pointerenter", place);
       word.addEventListener("focus", place);
-      holder.addEventListener("keydown", (e) => { if (e.key === "Escape") holder.classList.add("pg-quiet"); });
       line.append(holder);
     }
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") for (const holder of line.children) holder.classList.add("pg-quiet");
+    });
     element.append(line);
   };
 })();

@@ -1,91 +1,82 @@
-// Saving and opening traces, and the link to this page. Files are read and written by the browser.
+// Saving and opening traces and races. Files are read and written by the browser.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
 
-  function save(text, name, type) {
+  P.save = function (text, name, type) {
     const url = URL.createObjectURL(new Blob([text], { type }));
     const link = Draftscope.el("a", { href: url, download: name });
     document.body.append(link);
     link.click();
     link.remove();
     setTimeout(() => URL.revokeObjectURL(url), 10000);
-  }
+  };
+
+  const parsed = (line) => { try { return JSON.parse(line) || {}; } catch { return {}; } };
 
   /** A name for a file, from what ran. */
-  function fileName(trace, ending) {
-    let drafter = "trace";
-    try { drafter = JSON.parse(trace.slice(0, trace.indexOf("\n"))).drafter.key; } catch { /* not a run */ }
-    return `draftscope-${drafter.replace(/[^a-z0-9_-]/gi, "")}.${ending}`;
-  }
+  P.fileName = function (trace, ending) {
+    const { lane, drafter } = parsed(trace.slice(0, trace.indexOf("\n")));
+    const name = lane !== undefined ? "race" : String((drafter && drafter.key) || "trace");
+    return `draftscope-${name.replace(/[^a-z0-9_-]/gi, "")}.${ending}`;
+  };
 
-  const finished = (trace) => trace.trimEnd().split("\n").pop().startsWith('{"kind":"summary"')
-    || /"kind": ?"summary"/.test(trace.slice(-20000));
+  /** Whether a trace, or every lane of a race, has come to its summary. */
+  P.finished = function (trace) {
+    const lines = trace.trimEnd().split("\n"), last = parsed(lines.at(-1));
+    if (last.kind !== "summary" || last.lane === undefined) return last.kind === "summary";
+    const kinds = lines.map((line) => parsed(line).kind), count = (kind) => kinds.filter((one) => one === kind).length;
+    return count("run") === count("summary");
+  };
 
-  P.tools = function (c) {
-    P.examples = c.props.examples;
-    const { el } = Draftscope;
-    const say = el("span", { class: "pg-said", role: "status" });
-    const file = el("input", { type: "file", accept: ".ndjson,.jsonl,application/x-ndjson", class: "pg-file",
-      "aria-label": "A trace file to open", id: "open-trace", tabindex: "-1" });
-    const button = (id, text, onclick) => el("button", { type: "button", class: "pg-tool", id, text, onclick });
+  const WORDS = {
+    watch: { thing: "trace", wait: "The run must come to its end, or be stopped, before it can be saved.", back: "Back to my run" },
+    compare: { thing: "race", wait: "The race must come to its end, or be stopped, before it can be saved.", back: "Back to my race" },
+  };
+  P.toolButton = (id, text, onclick) => Draftscope.el("button", { type: "button", class: "pg-tool", id, text, onclick });
 
-    const current = (done) => {
-      const trace = P.trace("watch");
-      if (trace && finished(trace)) done(trace);
-      else say.textContent = "The run must come to its end, or be stopped, before it can be saved.";
+  /**
+   * Buttons that save and open what a room shows, for the elements of its row of tools. c: what gr.HTML hands over, with
+   * an event "opened"; say(words): tells what came of it; exported(text): the server's {page} or {error}.
+   */
+  P.fileTools = function (c, room, say, exported) {
+    const { thing, wait, back } = WORDS[room], before = room === "watch" ? "" : "race-";
+    const file = Draftscope.el("input", { type: "file", accept: ".ndjson,.jsonl,application/x-ndjson", class: "pg-file",
+      "aria-label": `A ${thing} file to open`, id: `open-${thing}`, tabindex: "-1" });
+
+    const current = (done) => () => {
+      const text = P.trace(room);
+      if (text && P.finished(text)) done(text);
+      else say(wait);
     };
-
-    c.element.append(
-      button("save-trace", "Save trace", () => current((trace) => {
-        save(trace, fileName(trace, "ndjson"), "application/x-ndjson");
-        say.textContent = "Saved.";
-      })),
-      button("save-page", "Save as a page", () => current(async (trace) => {
-        say.textContent = "Making the page…";
-        try {
-          const answer = await c.server.export_page(trace);
-          if (answer.page) save(answer.page, fileName(trace, "html"), "text/html");
-          say.textContent = answer.page ? "Saved: one file, it replays without this server." : answer.error;
-        } catch { say.textContent = "The page could not be made; try again."; }
-      })),
-      button("open", "Open a trace", () => file.click()),
-      file,
-      button("copy-link", "Copy link", () => { P.linked = (words) => { say.textContent = words; }; c.trigger("link"); }),
-      say,
-    );
+    const save = current((text) => {
+      P.save(text, P.fileName(text, "ndjson"), "application/x-ndjson");
+      say("Saved.");
+    });
+    const savePage = current(async (text) => {
+      say("Making the page…");
+      try {
+        const answer = await exported(text);
+        if (answer.page) P.save(answer.page, P.fileName(text, "html"), "text/html");
+        say(answer.page ? "Saved: one file, it replays without this server." : answer.error);
+      } catch { say("The page could not be made; try again."); }
+    });
 
     file.addEventListener("change", async () => {
       const chosen = file.files[0];
       file.value = "";
       if (!chosen) return;
       if (chosen.size > c.props.limit) {
-        say.textContent = `That file is larger than ${Math.round(c.props.limit / 1e6)} MB.`;
+        say(`That file is larger than ${Math.round(c.props.limit / 1e6)} MB.`);
         return;
       }
-      say.textContent = "";
+      say("");
       c.trigger("opened", { text: await chosen.text() });
     });
-  };
 
-  const SHORT = ["t", "k", "p", "seed", "n"];
-
-  /** The address that brings another visitor to these controls, put on the clipboard. */
-  P.link = async function (values) {
-    const [preset, prompt, drafter, options, verifier, ...numbers] = values;
-    const query = new URLSearchParams();
-    if (preset) query.set("preset", preset);
-    if (prompt !== (P.examples || {})[preset]) query.set("prompt", prompt);
-    query.set("drafter", drafter);
-    if (verifier) query.set("verifier", verifier);
-    SHORT.forEach((name, i) => { if (numbers[i] !== null && numbers[i] !== undefined) query.set(name, numbers[i]); });
-    const chosen = JSON.parse(options);
-    if (chosen.drafter === drafter) for (const [name, value] of Object.entries(chosen.values)) query.set("o." + name, value);
-    const link = `${location.origin}${location.pathname}?${query}`;
-    try {
-      history.replaceState(null, "", link);
-      await navigator.clipboard.writeText(link);
-      P.linked("Link copied.");
-    } catch { P.linked("The link stands in the address bar."); }
+    const mine = P.toolButton(`${before}back`, back, () => c.trigger("opened", { text: P.putAway(room) }));
+    P.follow(room, () => { mine.hidden = !P.putAway(room); });
+    return [P.toolButton(`save-${thing}`, `Save ${thing}`, save), P.toolButton(`${before}save-page`, "Save as a page", savePage),
+      P.toolButton(`${before}open`, `Open a ${thing}`, () => file.click()), file, mine];
   };
 })();

@@ -11,10 +11,11 @@ import torch
 import transformers
 
 from engine.bench.agreement import differences
-from engine.bench.contestants import Contestant, our_contestants
+from engine.bench.contestants import Contestant, Ours, our_contestants
 from engine.bench.figures import rows
 from engine.bench.goals import goals
 from engine.bench.peers import SCHEDULES, peer_contestants
+from engine.bench.profile import profiles
 from engine.bench.progress import Progress
 from engine.bench.race import Prompt, race
 from engine.bench.report import as_json, text
@@ -45,13 +46,14 @@ def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: st
     prompts: {"id", "prompt"} by workload; each gives ``plan.prompts`` of them, spread evenly.
     """
     if out is not None:
-        _check_writable(Path(out))
+        check_writable(Path(out))
     needs = frozenset(name for name in ("draft", "diffusion") if getattr(paths, name) is not None)
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     models = load_models(paths, needs, "float32", "cpu")
     peers = peer_contestants(paths, list(plan.schedules))
-    contestants: list[Contestant] = [*peers, *our_contestants(models)]
+    ours = our_contestants(models)
+    contestants: list[Contestant] = [*peers, *ours]
     chosen = choose(models, prompts, plan)
     progress = Progress(len(contestants) * len(chosen) * plan.rounds)
     try:
@@ -62,14 +64,15 @@ def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: st
     costs = verify_costs(models.target)
     aims = goals(table, costs[8] / costs[0])
     different = differences(results, peers[0].name, peers[0].logits)
-    print(text(table, aims, different, costs, compared=len(contestants) * len(chosen)))
+    spent = profiles(results)
+    print(text(table, aims, different, costs, spent, compared=len(contestants) * len(chosen)))
     if out is not None:
-        data = as_json(table, aims, different, costs, setting(models, plan))
+        data = as_json(table, aims, different, costs, spent, setting(models, plan, ours))
         write_lines(out, [json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"])
         print(f"written to {out}", file=sys.stderr)
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Better known before minutes of measuring than after. Raises UserError."""
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise UserError(f"{path.name} cannot be written there.")
@@ -90,7 +93,7 @@ def choose(models: Models, prompts: dict[str, list[dict]], plan: Plan) -> list[P
     return chosen
 
 
-def setting(models: Models, plan: Plan) -> dict:
+def setting(models: Models, plan: Plan, ours: list[Ours]) -> dict:
     return {
         "target": models.target.name,
         "parameters": models.target.parameters,
@@ -101,6 +104,7 @@ def setting(models: Models, plan: Plan) -> dict:
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         "plan": asdict(plan),
+        "options": {contestant.name: contestant.options for contestant in ours},
     }
 
 

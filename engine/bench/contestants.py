@@ -2,10 +2,12 @@
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.decode import decode
+from engine.draft_size import settle_size
 from engine.drafters import drafters
 from engine.models import Models
 from engine.options import resolve
@@ -16,11 +18,13 @@ from engine.verifiers import verifier
 @dataclass(frozen=True)
 class Writing:
     """One continuation. seconds: wall time, prefill included. calls: passes of the target after
-    the prompt was read (a peer reads the prompt within its first one)."""
+    the prompt was read (a peer reads the prompt within its first one). stages: milliseconds in
+    all of ``prefill`` and of each of ``engine.decode.STAGES``; {} where they cannot be seen."""
 
     tokens: list[int]
     seconds: float
     calls: int
+    stages: dict[str, float] = field(default_factory=dict)
 
 
 class Contestant(ABC):
@@ -42,17 +46,18 @@ class Ours(Contestant):
     def __init__(self, cls, models: Models) -> None:
         self.name = cls.key
         self._class, self._models = cls, models
-        self._options = resolve(cls.key, cls.options, {})
+        self.options = settle_size(cls, resolve(cls.key, cls.options, {}), models, Sampling())
 
     def write(self, prompt, count):
-        tokens, calls = [], 0
+        tokens, calls, stages = [], 0, Counter()
         began = time.perf_counter()
-        drafter = self._class.build(self._options, self._models)
+        drafter = self._class.build(self.options, self._models)
         rule = verifier("greedy")
         for step in decode(self._models.target, drafter, rule, Sampling(), prompt, count):
             tokens += step.output
             calls += 1
-        return Writing(tokens, time.perf_counter() - began, calls)
+            stages.update(step.milliseconds, prefill=step.prefill_milliseconds)
+        return Writing(tokens, time.perf_counter() - began, calls, dict(stages))
 
 
 def our_contestants(models: Models) -> list[Ours]:

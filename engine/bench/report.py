@@ -6,6 +6,8 @@ from dataclasses import asdict
 from engine.bench.agreement import Difference
 from engine.bench.figures import Row, geometric_mean
 from engine.bench.goals import Goal
+from engine.bench.profile import Profile
+from engine.step import STAGES
 
 
 def text(
@@ -13,11 +15,13 @@ def text(
     aims: Sequence[Goal],
     different: Sequence[Difference],
     costs: dict[int, float],
+    spent: Sequence[Profile],
     compared: int,
 ) -> str:
     """Everything that was measured, for a terminal of 80 columns."""
     parts = [_workload(table, name) for name in dict.fromkeys(row.workload for row in table)]
-    parts += [_means(table), _costs(costs), _agreement(different, compared), _goals(aims)]
+    parts += [_means(table), _spent(spent), _costs(costs)]
+    parts += [_agreement(different, compared), goal_lines(aims)]
     return "\n\n".join(parts)
 
 
@@ -53,6 +57,17 @@ def _mean_or_none(rows: Sequence[Row], field: str) -> float | None:
     return None if None in values else geometric_mean(values)
 
 
+def _spent(spent: Sequence[Profile]) -> str:
+    columns = " ".join(f"{name:>7}" for name in (*STAGES, "rest", "prefill"))
+    head = f"{'ms of a step':24} {'all':>7} {columns}"
+    lines = [head, "-" * len(head)]
+    for each in spent:
+        parts = [*each.stages.values(), each.rest]
+        shown = " ".join(f"{ms:7.2f}" for ms in (sum(parts), *parts, each.prefill))
+        lines.append(f"{each.contestant:24} {shown}")
+    return "\n".join(lines)
+
+
 def _costs(costs: dict[int, float]) -> str:
     pairs = ", ".join(f"{nodes} nodes {ms:.2f} ms" for nodes, ms in costs.items())
     return f"one pass of the target over root and nodes: {pairs}"
@@ -70,7 +85,7 @@ def _agreement(different: Sequence[Difference], compared: int) -> str:
     return "\n".join(lines)
 
 
-def _goals(aims: Sequence[Goal]) -> str:
+def goal_lines(aims: Sequence[Goal]) -> str:
     head = f"{'what it must show':44} {'at least':>9} {'aim':>6} {'here':>7}"
     lines = [head, "-" * len(head)]
     for goal in aims:
@@ -86,6 +101,7 @@ def as_json(
     aims: Sequence[Goal],
     different: Sequence[Difference],
     costs: dict[int, float],
+    spent: Sequence[Profile],
     setting: dict,
 ) -> dict:
     """The same as data. setting: what was run, on what."""
@@ -95,6 +111,7 @@ def as_json(
         "setting": setting,
         "rows": [asdict(row) for row in table],
         "verify_milliseconds": {str(nodes): ms for nodes, ms in costs.items()},
+        "profiles": [asdict(each) for each in spent],
         "differences": [asdict(d) | {"numerics": d.numerics} for d in different],
         "goals": [asdict(goal) | {"met": goal.met} for goal in aims],
     }

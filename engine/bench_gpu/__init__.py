@@ -2,5 +2,6 @@
 
 from engine.bench_gpu.gpu import run_gpu
 from engine.bench_gpu.kernels import run_kernels
+from engine.bench_gpu.timing import require_gpu
 
-__all__ = ["run_gpu", "run_kernels"]
+__all__ = ["require_gpu", "run_gpu", "run_kernels"]

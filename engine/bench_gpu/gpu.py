@@ -1,30 +1,42 @@
 """The suite ``gpu``: what a step costs, what the host costs, tokens a second end to end."""
 
-import torch
+from collections.abc import Iterator
+from functools import partial
 
-from engine.bench_gpu.costs import SHAPES
-from engine.bench_gpu.end_to_end import end_to_end
-from engine.bench_gpu.report import measure_all, opening, write
+import torch
+import transformers
+
+from engine.bench_gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings
+from engine.bench_gpu.end_to_end import end_to_end, greedy_equality
+from engine.bench_gpu.goals import step_goals
+from engine.bench_gpu.report import Part, measure_all, opening, write
 from engine.bench_gpu.steps import step_times
-from engine.bench_gpu.timing import Deadline, ceilings, require_gpu
+from engine.bench_gpu.timing import Deadline, ceilings
 
 SECONDS = 220
+EQUAL_PROMPTS, RACED_PROMPTS = 50, 10
 
 
 def run_gpu(paths, prompts: list[str], json_path: str | None = None) -> dict:
     """Measure, print a line a row, write JSON.
 
     paths: engine.models.ModelPaths of a trained pair, for random weights accept nothing.
-    Raises UserError where there is no GPU.
     """
-    require_gpu()
     torch.manual_seed(0)
+    transformers.utils.logging.set_verbosity_error()
     deadline, found = Deadline(SECONDS), ceilings()
     content = opening("gpu", found)
-    parts = [(shape.name, lambda shape=shape: step_times(shape, found), 40) for shape in SHAPES]
-    for dtype in ("float32", "bfloat16"):
-        part = lambda dtype=dtype: end_to_end(paths, prompts, deadline, dtype)
-        parts.append((f"end to end, {dtype}", part, 30))
-    measure_all(parts, deadline, content)
-    write(json_path, content)
+    measure_all(parts(paths, prompts, found, deadline), deadline, content)
+    write(json_path, content, step_goals(content["rows"]))
     return content
+
+
+def parts(paths, prompts: list[str], found: Ceilings, deadline: Deadline) -> Iterator[Part]:
+    """What the project promises first; the second large model if time is left."""
+    yield LLAMA_8B.name, partial(step_times, LLAMA_8B, found), 60
+    equality = partial(greedy_equality, paths, prompts[:EQUAL_PROMPTS], deadline)
+    yield "greedy equality", equality, 30
+    for dtype in ("bfloat16", "float32"):
+        race = partial(end_to_end, paths, prompts[:RACED_PROMPTS], deadline, dtype)
+        yield f"end to end, {dtype}", race, 30
+    yield QWEN3_4B.name, partial(step_times, QWEN3_4B, found), 40

@@ -18,8 +18,16 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Calla
     )
 
 
+def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits):
+    """The same with a copy of the KV heads for each query head, also made outside the clock: what
+    the fused kernels of SDPA ask for when there is a mask."""
+    groups, dense = query.shape[1] // key.shape[1], visible(mask)[None, None]
+    key, value = (tensor.repeat_interleave(groups, 1) for tensor in (key, value))
+    return lambda: F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
+
+
 def flex(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
-    """Compiled, with the block mask made once outside the clock."""
+    """Compiled (on a GPU), with the block mask made once outside the clock."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     prefix = int(mask.prefix[0])
@@ -30,6 +38,6 @@ def flex(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Calla
         return (column < prefix) | dense[row, own]
 
     rows, columns = query.shape[2], key.shape[2]
-    blocks = create_block_mask(seen, None, None, rows, columns, device="cuda")
-    compiled = torch.compile(flex_attention, dynamic=False)
-    return lambda: compiled(query, key, value, block_mask=blocks, enable_gqa=True)
+    blocks = create_block_mask(seen, None, None, rows, columns, device=query.device)
+    attend = torch.compile(flex_attention, dynamic=False) if query.is_cuda else flex_attention
+    return lambda: attend(query, key, value, block_mask=blocks, enable_gqa=True)

@@ -3,12 +3,15 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import torch
 
+from engine.bench.goals import Goal
+from engine.bench.report import goal_lines
 from engine.bench_gpu.costs import Ceilings, Cost
+from engine.bench_gpu.goals import as_json
 from engine.bench_gpu.timing import Deadline
 
 Part = tuple[str, Callable[[], list[dict]], float]
@@ -16,7 +19,7 @@ Part = tuple[str, Callable[[], list[dict]], float]
 
 
 def opening(suite: str, ceilings: Ceilings) -> dict:
-    """The head of a suite's JSON; needs a GPU."""
+    """The head of a suite's JSON."""
     content = {
         "suite": suite,
         "machine": machine(),
@@ -30,15 +33,19 @@ def opening(suite: str, ceilings: Ceilings) -> dict:
 
 
 def machine() -> dict:
-    """Names and versions; needs a GPU."""
+    """Names and versions."""
     import transformers
     import triton
 
-    gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
-    return {
-        "gpu": gpu.name,
-        "processors": gpu.multi_processor_count,
-        "memory_gib": round(gpu.total_memory / 2**30, 1),
+    about = {"gpu": None}
+    if torch.cuda.is_available():
+        gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
+        about = {
+            "gpu": gpu.name,
+            "processors": gpu.multi_processor_count,
+            "memory_gib": round(gpu.total_memory / 2**30, 1),
+        }
+    return about | {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "triton": triton.__version__,
@@ -85,8 +92,10 @@ def measure_all(parts: Iterable[Part], deadline: Deadline, content: dict) -> Non
         content["rows"] += rows
 
 
-def write(path: str | None, content: dict) -> None:
-    """JSON without NaN, written beside its name and renamed when complete."""
+def write(path: str | None, content: dict, goals: Sequence[Goal]) -> None:
+    """Print the goals; write JSON without NaN beside its name, renamed when complete."""
+    content["goals"] = as_json(goals)
+    print(goal_lines(goals), flush=True)
     if path is None:
         return
     unfinished = Path(path).with_name(Path(path).name + ".part")

@@ -1,33 +1,54 @@
 """What a step of a large model costs: random bf16 weights, a long prefix, trees of many sizes."""
 
 import gc
+import statistics
+import time
+from itertools import islice
 
 import torch
 
 from engine.bench_gpu import costs
 from engine.bench_gpu.costs import Ceilings, Shape
 from engine.bench_gpu.report import against_floor
-from engine.bench_gpu.timing import host_milliseconds, milliseconds
+from engine.bench_gpu.timing import here, milliseconds, timed
 from engine.bench_gpu.trees import binary_tree
+from engine.decode import decode
+from engine.drafters.base import Drafter
+from engine.joint import Joint
+from engine.sampling import Sampling
+from engine.static.judge import DeviceJudge
+from engine.verifiers import verifier
 
 NODES = (8, 16, 32, 64, 128)
+TEXTS = 4  # that share a pass
 PREFIX = 2048
+WARM_UP, STEPS = 5, 30  # of the loop whose host time is measured
 
 
-def step_times(shape: Shape, found: Ceilings) -> list[dict]:
-    """One row for the 1-token step, then one a tree size; each with its ratio to the first."""
+def step_times(
+    shape: Shape, found: Ceilings, nodes: tuple[int, ...] = NODES, prefix: int = PREFIX
+) -> list[dict]:
+    """One row for the 1-token step, one a tree size with its ratio to the first, one for what the
+    host does in a whole step of the loop, and one for a pass over several texts."""
     model = random_model(shape)
-    session = model.session(PREFIX + 2 * max(NODES) + 2)
-    session.prefill(torch.randint(0, shape.vocabulary, (PREFIX,)).tolist())
+    prompt = torch.randint(0, shape.vocabulary, (prefix,)).tolist()
+    session = model.session(prefix + 2 * max(nodes) + 2)
+    session.prefill(prompt)
     rows: list[dict] = []
-    for nodes in (0, *NODES):
-        row = _step(shape, session, nodes, found)
+    for size in (0, *nodes):
+        row = _step(shape, session, size, found)
         row["times_one_token"] = row["ms"] / (rows[0]["ms"] if rows else row["ms"])
         rows.append(row)
     rows[0]["times_weights"] = rows[0]["ms"] / weights_milliseconds(shape, found)
+    captures = model.slots is not None and model.slots.captures and model.slots.usable
+    rows[0]["captured"] = captures
+    rows.append(host_share(shape, model, prompt, nodes[0]))
+    rows.append(_texts_at_once(shape, session, nodes[0]))
+    rows[-1]["times_one_token"] = rows[-1]["ms"] / rows[0]["ms"]
     del session, model
     gc.collect()
-    torch.cuda.empty_cache()
+    if here().type == "cuda":
+        torch.cuda.empty_cache()
     return rows
 
 
@@ -37,7 +58,7 @@ def weights_milliseconds(shape: Shape, found: Ceilings) -> float:
 
 
 def random_model(shape: Shape):
-    """A module of these sizes on the GPU behind the engine's own session."""
+    """A module of these sizes behind the engine's own session, on static buffers."""
     from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
 
     from engine.language_model import LanguageModel
@@ -52,19 +73,18 @@ def random_model(shape: Shape):
         head_dim=shape.head,
         max_position_embeddings=131072,
         tie_word_embeddings=shape.tied,
+        bos_token_id=None,
         eos_token_id=None,
     )
-    with torch.device("cuda"):
+    with here():
         module = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    return LanguageModel(module, None, shape.name)
+    return LanguageModel(module, None, shape.name, lean=False, static=True)
 
 
 def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
-    """Feed the root and a tree, and keep a path of it that is put back afterwards.
+    """Feed the root and a tree, and drop them again.
 
-    ms: GPU time of many steps enqueued one behind the other (launch gaps included, where the
-    host is slower than the GPU). host_ms: until the call returns; alone_ms: one step from an
-    idle GPU until its logits are there.
+    ms: GPU time from the inputs' copy to the logits.
     """
     tree = binary_tree(nodes)
     tokens = [1, *tree.tokens]
@@ -75,12 +95,73 @@ def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
         session.feed(tokens, parents)
         session.commit([])
 
-    for _ in range(3):
-        step()
-    measured = milliseconds(step, 12)
-    host, alone = host_milliseconds(step, 8)
+    measured = milliseconds(step, 20)
     if session.length != begin:
         raise RuntimeError("the session moved")
     cost = costs.step(shape, nodes + 1, begin)
     name = f"{shape.name}, 1 token" if nodes == 0 else f"{shape.name}, {nodes} nodes"
-    return against_floor(name, measured, cost, found, host_ms=host, alone_ms=alone)
+    return against_floor(name, measured, cost, found)
+
+
+def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
+    """TEXTS copies of the session, a root and a tree each, in one pass; as ``_step`` otherwise."""
+    tree = binary_tree(nodes)
+    joint = Joint(session.model, session.length + 2 * nodes, [()] * TEXTS)
+    for one in joint.sessions:
+        one.take_over(session, session.length)
+
+    def step():
+        joint.look_at(dict.fromkeys(range(TEXTS), (1, tree)))
+        for one in joint.sessions:
+            one.commit([])
+
+    return {"name": f"{shape.name}, {TEXTS} texts, {nodes} nodes", "ms": milliseconds(step, 20)}
+
+
+class FixedTree(Drafter):
+    """The same tree in every step; random weights keep next to nothing of it."""
+
+    key, family, summary = "fixed", "tree", ""
+
+    def __init__(self, nodes: int) -> None:
+        super().__init__({})
+        self._tree = binary_tree(nodes)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def propose(self, context, max_depth):
+        return self._tree
+
+
+def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
+    """Of whole steps of the loop (draft, pass, verdict, commit) the share of time in which the
+    host neither launches a graph nor waits for the verdict. Medians a step."""
+    # a bonus or recovered token a step at least: this length is not reached
+    wanted = (WARM_UP + STEPS + 1) * (nodes + 1)
+    steps = decode(
+        model, FixedTree(nodes), verifier("greedy"), Sampling(), prompt, wanted, watched=False
+    )
+    for _ in islice(steps, WARM_UP):
+        pass
+    whole, host = [], []
+    with (
+        timed(torch.cuda.CUDAGraph, "replay") as launching,
+        timed(DeviceJudge, "arrived") as waiting,
+    ):
+        for _ in range(STEPS):
+            launching.clear()
+            waiting.clear()
+            began = time.perf_counter()
+            next(steps)
+            whole.append(time.perf_counter() - began)
+            host.append(whole[-1] - sum(launching) - sum(waiting))
+    steps.close()
+    step, of_host = statistics.median(whole), statistics.median(host)
+    return {
+        "name": f"{shape.name}, host, {nodes} nodes",
+        "step_ms": 1000 * step,
+        "host_ms": 1000 * of_host,
+        "host_share": of_host / step,
+    }

@@ -1,8 +1,12 @@
-"""Milliseconds on a GPU: CUDA events, the L2 cache flushed, medians."""
+"""Milliseconds on a GPU: CUDA events, the L2 cache flushed, medians.
 
+Without a GPU the same functions time on the CPU, so that tests can run the suites at toy size.
+"""
+
+import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -10,9 +14,10 @@ from engine.bench_gpu.costs import Ceilings
 from engine.errors import UserError
 
 FLUSH_BYTES = 512 * 2**20  # several times any L2 cache
+CPU_REPEATS = 2  # there the figures mean nothing
 
 
-def require_gpu() -> torch.device:
+def require_gpu() -> None:
     """Raises UserError where there is none, or no Triton for it."""
     from engine.kernels.lang import AVAILABLE
 
@@ -20,7 +25,19 @@ def require_gpu() -> torch.device:
         raise UserError("This suite measures on a CUDA GPU and there is none here.")
     if not AVAILABLE:
         raise UserError("This suite measures Triton kernels and Triton is not installed.")
-    return torch.device("cuda", torch.cuda.current_device())
+
+
+def here() -> torch.device:
+    """Where the suites run."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def wait() -> None:
+    """Until the device is done."""
+    if here().type == "cuda":
+        torch.cuda.synchronize()
 
 
 class Deadline:
@@ -35,7 +52,9 @@ class Deadline:
 
 
 def captured(call: Callable[[], object]) -> Callable[[], object]:
-    """The call as a CUDA graph, so that its time holds no launch gaps; itself if it cannot be."""
+    """The call as a CUDA graph, so that its time holds no launch gaps. Raises what CUDA raises."""
+    if here().type != "cuda":
+        return call
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -44,23 +63,29 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph):
-            call()
-    except RuntimeError:
-        torch.cuda.synchronize()
-        return call
-    return graph.replay
+    with torch.cuda.graph(graph):
+        kept = call()
+
+    def replay(kept=kept) -> None:  # what the graph writes to stays allocated
+        graph.replay()
+
+    return replay
 
 
 def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = True) -> float:
-    """Median of ``repeats`` runs, each between two events behind a flush of the L2 cache."""
+    """Median of ``repeats`` runs, each between two events.
+
+    flush: empty the L2 cache before each, by reading: what is written would still have to leave
+    the cache while the call runs. The reading also keeps the GPU busy until the call is enqueued.
+    """
+    if here().type != "cuda":
+        return _on_cpu(call)
     for _ in range(3):
         call()
-    waste = torch.empty(FLUSH_BYTES if flush else 0, dtype=torch.int8, device="cuda")
+    waste = torch.zeros(FLUSH_BYTES // 4 if flush else 1, device="cuda")
     pairs = []
     for _ in range(repeats):
-        waste.zero_()
+        waste.amax()
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         call()
@@ -70,32 +95,48 @@ def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = Tr
     return statistics.median(begin.elapsed_time(end) for begin, end in pairs)
 
 
-def host_milliseconds(call: Callable[[], object], repeats: int = 20) -> tuple[float, float]:
-    """Medians of (time until the call returns, time until the GPU is done) from an idle GPU."""
-    returned, done = [], []
-    for _ in range(repeats):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
+def _on_cpu(call: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(CPU_REPEATS):
+        began = time.perf_counter()
         call()
-        returned.append(time.perf_counter() - begin)
-        torch.cuda.synchronize()
-        done.append(time.perf_counter() - begin)
-    return 1000 * statistics.median(returned), 1000 * statistics.median(done)
+        taken.append(1000 * (time.perf_counter() - began))
+    return statistics.median(taken)
 
 
-def ceilings() -> Ceilings:
-    """A large copy and a large bf16 product, on random data."""
-    return Ceilings(_bandwidth(2**31), _rate(8192))
+@contextlib.contextmanager
+def timed(owner: type, name: str) -> Iterator[list[float]]:
+    """Seconds of every call of a method while within."""
+    plain, seconds = owner.__dict__[name], []
+    function = plain.__func__ if isinstance(plain, staticmethod) else plain
+
+    def measured(*arguments, **named):
+        began = time.perf_counter()
+        try:
+            return function(*arguments, **named)
+        finally:
+            seconds.append(time.perf_counter() - began)
+
+    setattr(owner, name, staticmethod(measured) if isinstance(plain, staticmethod) else measured)
+    try:
+        yield seconds
+    finally:
+        setattr(owner, name, plain)
+
+
+def ceilings(copied: int = 2**31, side: int = 8192) -> Ceilings:
+    """A copy of this many bytes and a bf16 product of matrices of this side, on random data."""
+    return Ceilings(_bandwidth(copied), _rate(side))
 
 
 def _bandwidth(size: int) -> float:
-    """Bytes a second, read plus written, of a copy of ``size`` bytes."""
-    source = torch.randn(size // 4, device="cuda")
+    """Bytes a second, read plus written."""
+    source = torch.randn(size // 4, device=here())
     target = torch.empty_like(source)
     return 2 * size * 1000 / milliseconds(lambda: target.copy_(source), 10, flush=False)
 
 
 def _rate(size: int) -> float:
-    """Operations a second of a bf16 product of two size x size matrices."""
-    a, b = (torch.randn(size, size, device="cuda").bfloat16() for _ in range(2))
+    """Operations a second."""
+    a, b = (torch.randn(size, size, device=here()).bfloat16() for _ in range(2))
     return 2 * size**3 * 1000 / milliseconds(lambda: a @ b, 10, flush=False)

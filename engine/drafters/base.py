@@ -48,6 +48,12 @@ class Drafter(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()
     """Which models beside the target it takes: "draft", "diffusion"."""
 
+    size_option: ClassVar[str | None] = None
+    """The option that says how many nodes are drafted; its 0 means what pays on this machine."""
+
+    usual_size: ClassVar[int] = 0
+    """What a 0 becomes where nobody has measured."""
+
     feature_layers: tuple[int, ...] = ()
     """Indices into the target's hidden_states that it wants handed in."""
 
@@ -55,7 +61,9 @@ class Drafter(ABC):
     """Tokens it can follow; beyond them the target decodes plainly."""
 
     def __init__(self, settings: dict[str, Value]) -> None:
-        self.settings = settings
+        self.settings = dict(settings)
+        if self.size_option is not None and not settings[self.size_option]:
+            self.settings[self.size_option] = self.usual_size
 
     @classmethod
     def build(cls, settings: dict[str, Value], models) -> "Drafter":

@@ -17,8 +17,9 @@ class DDTreeDrafter(DiffusionDrafter):
     summary = "A diffusion drafter fills a block in one step; its likeliest paths form a tree."
     options = (
         Option("length", "int", 7, "Longest branch.", 1, 31),
-        Option("budget", "int", 16, "Nodes of the tree.", 1, 256),
+        Option("budget", "int", 0, "Nodes of the tree (0: what pays here).", 0, 256),
     )
+    size_option, usual_size = "budget", 16
 
     @classmethod
     def kinds(cls, sampling):

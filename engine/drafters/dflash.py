@@ -5,11 +5,10 @@ block of masks in a single pass. The positions are independent given the text, s
 is the true law of its token whatever stands before it.
 """
 
-import torch
-
 from engine.drafters.base import Drafter
 from engine.drafters.marginals import BlockReader, feature_layers, usable_length
 from engine.options import Option
+from engine.sampling import pick, uniforms
 from engine.tree import ROOT, DraftTree
 
 
@@ -46,7 +45,10 @@ class DiffusionDrafter(Drafter):
 class DFlashDrafter(DiffusionDrafter):
     key = "dflash"
     summary = "A diffusion drafter fills a whole block in one step, as one chain."
-    options = (Option("length", "int", 7, "Tokens drafted in each step.", 1, 31),)
+    options = (
+        Option("length", "int", 0, "Tokens drafted in each step (0: what pays here).", 0, 31),
+    )
+    size_option, usual_size = "length", 7
 
     @classmethod
     def kinds(cls, sampling):
@@ -59,7 +61,7 @@ class DFlashDrafter(DiffusionDrafter):
             kind, tokens = "one_hot", marginals.argmax(-1)
         else:
             kind = "iid"
-            tokens = torch.multinomial(marginals, 1, generator=self.generator)[:, 0]
+            tokens = pick(marginals, uniforms(self.generator, len(marginals)))
         for offset, token in enumerate(tokens.tolist()):
             parent = tree.child(parent, kind, token, f"block {offset + 1}", marginals[offset])
         return tree

@@ -7,10 +7,17 @@ from torch import Tensor
 
 from engine.drafters.base import Drafter
 from engine.language_model import LanguageModel
+from engine.options import Option
 from engine.sampling import Sampling, display_distribution
 from engine.tree import ROOT
 
 CAPACITY = 512  # first size of the KV buffers; they double when they must
+
+
+def stop_option(usual: float, what: str) -> Option:
+    """When to draft no further. Greedy only: there q says how likely the target's favourite is,
+    while a drawn token is often kept however small its q."""
+    return Option("stop_below", "float", usual, f"Greedy only: {what} (0: never).", 0.0, 1.0)
 
 
 class DraftReader:
@@ -60,8 +67,8 @@ class DraftModelDrafter(Drafter):
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
         super().__init__(settings)
-        self._draft = draft
-        self._vocabulary = vocabulary
+        self.draft = draft
+        self.vocabulary = vocabulary
         self.max_context = draft.max_context
 
     @classmethod
@@ -70,7 +77,7 @@ class DraftModelDrafter(Drafter):
 
     def begin(self, prompt, sampling, generator, features):
         super().begin(prompt, sampling, generator, features)
-        self._reader = DraftReader(self._draft, self._vocabulary, sampling)
+        self._reader = DraftReader(self.draft, self.vocabulary, sampling)
 
     def observe(self, kept):
         self._reader.keep(kept.path)

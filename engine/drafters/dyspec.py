@@ -8,12 +8,18 @@ slot is chosen first and its token drawn afterwards, so that no drawn value is e
 import heapq
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from engine.drafters.draft_model import DraftModelDrafter
+from engine.drafters.draft_model import DraftModelDrafter, stop_option
 from engine.options import Option
+from engine.sampling import pick, uniforms
 from engine.tree import ROOT, DraftTree
+
+WORTH_READING_WITH = 0.3
+"""Slots worth less than this share of the best one wait: what the best brings may be worth more."""
+
+WORTH_CHECKING = 0.1
+"""What a slot must be worth to be filled where nothing is read any more: the target checks it."""
 
 
 @dataclass
@@ -30,8 +36,8 @@ class DySpecDrafter(DraftModelDrafter):
     family = "tree"
     summary = "A draft model grows a tree, always at the slot most likely to be accepted."
     options = (
-        Option("budget", "int", 12, "Nodes of the tree.", 1, 256),
-        Option("depth", "int", 8, "Longest branch.", 1, 32),
+        Option("budget", "int", 0, "Most nodes of the tree (0: what pays here).", 0, 256),
+        Option("depth", "int", 12, "Longest branch.", 1, 32),
         Option("width", "int", 4, "Nodes the draft model reads in one pass (1: DySpec).", 1, 64),
         Option(
             "sharpness",
@@ -42,20 +48,33 @@ class DySpecDrafter(DraftModelDrafter):
             1.0,
             8.0,
         ),
+        stop_option(
+            0.6,
+            "no further pass of the draft model when the nodes it would read are reached with less "
+            "chance than this, all together",
+        ),
     )
+
+    size_option, usual_size = "budget", 12
 
     @classmethod
     def kinds(cls, sampling):
         return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
+    def begin(self, prompt, sampling, generator, features):
+        super().begin(prompt, sampling, generator, features)
+        self._stop_below = self.settings["stop_below"] if sampling.greedy else 0.0
+
     def propose(self, context, max_depth):
-        growth = _Growth(self, min(self.settings["depth"], max_depth))
+        growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))
         growth.open(ROOT, self._reader.read(context), 1.0, depth=0)
-        while len(growth.tree) < self.settings["budget"] and growth.slots:
-            room = self.settings["budget"] - len(growth.tree)
-            fresh = growth.fill(min(self.settings["width"], room))
+        while growth.room and growth.slots:
+            fresh = growth.fill(min(self.settings["width"], growth.room))
             readable = [leaf for leaf in fresh if leaf.depth < growth.max_depth]
-            if readable and len(growth.tree) < self.settings["budget"]:
+            if sum(leaf.value for leaf in readable) < self._stop_below:
+                growth.fill_rest()
+                break
+            if readable and growth.room:
                 self._read(growth, readable)
         return growth.tree
 
@@ -76,7 +95,7 @@ class DySpecDrafter(DraftModelDrafter):
         """The next sibling: drawn from what is left, or the best of it in greedy decoding."""
         if self.sampling.greedy:
             return int(left.argmax())
-        return int(torch.multinomial(left, 1, generator=self.generator))
+        return int(pick(left, uniforms(self.generator, 1)))
 
 
 @dataclass(frozen=True)
@@ -89,14 +108,19 @@ class _Leaf:
 class _Growth:
     """One tree under construction: its open places and their slots, best first."""
 
-    def __init__(self, drafter: DySpecDrafter, max_depth: int) -> None:
+    def __init__(self, drafter: DySpecDrafter, budget: int, max_depth: int) -> None:
         self.tree = DraftTree()
         self.max_depth = max_depth
+        self._budget = budget
         self.slots: list[tuple[float, int, int]] = []  # (-value, order, parent)
         self._places: dict[int, _Place] = {}
         self._drafter = drafter
         self._kind = "one_hot" if drafter.sampling.greedy else "without_replacement"
         self._order = 0
+
+    @property
+    def room(self) -> int:
+        return self._budget - len(self.tree)
 
     def open(self, node: int, q: Tensor, value: float, depth: int) -> None:
         """Let ``node`` have children, its first slot being worth ``value``."""
@@ -110,12 +134,18 @@ class _Growth:
     def fill(self, most: int) -> list[_Leaf]:
         """Fill the best ``most`` slots; each that is filled opens its sibling's slot."""
         fresh = []
-        while self.slots and len(fresh) < most:
+        least = -self.slots[0][0] * WORTH_READING_WITH
+        while self.slots and len(fresh) < most and -self.slots[0][0] >= least:
             negative, _, parent = heapq.heappop(self.slots)
             leaf = self._fill_one(-negative, parent)
             if leaf is not None:
                 fresh.append(leaf)
         return fresh
+
+    def fill_rest(self) -> None:
+        """Fill what is worth it though no more is read."""
+        while self.room and self.slots and -self.slots[0][0] >= WORTH_CHECKING:
+            self.fill(1)
 
     def _fill_one(self, value: float, parent: int) -> _Leaf | None:
         place = self._places[parent]

@@ -10,13 +10,17 @@ MOST_PARTS = 64
 
 @dataclass(frozen=True)
 class Plan:
-    """How the work is cut: tile sizes, parts of the prefix, and what a program may use."""
+    """How the work is cut: tile sizes, parts of the prefix, and what a program may use.
+
+    chunk: dimensions of a head that are multiplied at a time; None is all.
+    """
 
     block_rows: int
     block_columns: int
     splits: int
     warps: int
     stages: int
+    chunk: int | None = None
 
 
 def plan(
@@ -30,9 +34,9 @@ def plan(
     block_rows = min(power_of_two(packed, 16), largest)
     if block_rows == 128 and -(-packed // 64) % 2:
         block_rows = 64  # an odd number of 64s: the last 128 would be half empty
-    block_columns = 64 if width <= 128 else 32
-    if element == 4:
-        block_columns = 32 if width <= 64 else 16
+    block_columns, chunk = 64 if width <= 128 else 32, None
+    if element == 4:  # all of q at once, in two parts for tf32x3, would not fit the registers
+        block_columns, chunk = 32 if width <= 128 else 16, 32
     stage = 2 * block_columns * width * element
     room = gpu.shared - block_rows * width * element - 4096
     stages = max(1, min(3 if element == 2 else 2, room // stage))
@@ -42,4 +46,4 @@ def plan(
     splits = min(splits, -(-longest // (2 * block_columns)), MOST_PARTS - 1)
     many = 16384 if gpu.major >= 9 and element == 2 else 4096
     warps = 8 if block_rows >= 128 or block_rows * width >= many else 4
-    return Plan(block_rows, block_columns, splits, warps, stages)
+    return Plan(block_rows, block_columns, splits, warps, stages, chunk)

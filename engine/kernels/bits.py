@@ -9,23 +9,27 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.kernels.transfer import to_device
+
 WORD = 32
 
 
 @dataclass(frozen=True)
 class AncestorBits:
-    """The mask of R query rows, the last R of S scratch rows, for B sequences.
+    """The mask of R query rows before S scratch rows, for B sequences.
 
     words: int32 [B, R, ceil(S / 32)]; bit j of word w: the row sees scratch row 32 w + j.
     depths: int32 [B, S], scratch row s stands at position prefix + depths[s] of the text.
     prefix: int32 [B], committed columns of each sequence. longest: their largest, or an upper
     bound of it (for a captured graph: the capacity); it only decides how the work is split.
+    own: int32 [B, R], the depths of the query rows; None where these are the last R scratch rows.
     """
 
     words: Tensor
     depths: Tensor
     prefix: Tensor
     longest: int
+    own: Tensor | None = None
 
     @classmethod
     def of(cls, seen: Tensor, depths: Tensor, prefix: int, device=None) -> "AncestorBits":
@@ -50,7 +54,7 @@ class AncestorBits:
         octets = b"".join(entry.to_bytes(4 * words, "little") for entry in ancestors)
         packed = torch.frombuffer(bytearray(octets), dtype=torch.int32)
         rest = torch.tensor([*depths, prefix], dtype=torch.int32)
-        moved = torch.cat([packed, rest]).to(device)
+        moved = to_device(torch.cat([packed, rest]), device)
         return cls(
             words=moved[: rows * words].view(1, rows, words),
             depths=moved[rows * words : -1].view(1, scratch),
@@ -65,6 +69,11 @@ class AncestorBits:
     @property
     def scratch(self) -> int:
         return self.depths.shape[1]
+
+    @property
+    def row_depths(self) -> Tensor:
+        """int32 [B, R], of the query rows."""
+        return self.depths[:, self.scratch - self.rows :] if self.own is None else self.own
 
 
 def pack(seen: Tensor) -> Tensor:

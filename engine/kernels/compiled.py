@@ -95,6 +95,8 @@ def build(launch: Launch, architecture: int):
         signature[parameter.name] = kind
         if kind == "constexpr":
             constants[(index,)] = value
+        elif parameter.do_not_specialize_on_alignment:
+            continue
         elif kind.startswith("*") or (kind == "i32" and special and value % 16 == 0):
             attributes[(index,)] = [["tt.divisibility", 16]]
     source = ASTSource(launch.kernel, signature, constants, attributes)

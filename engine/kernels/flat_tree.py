@@ -1,10 +1,11 @@
 """A draft tree as the arrays a kernel walks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from engine.kernels.transfer import to_device
 from engine.tree import ROOT, DraftTree
 
 KINDS = ("one_hot", "iid", "without_replacement")
@@ -34,9 +35,16 @@ class FlatTree:
     def size(self) -> int:
         return self.tokens.shape[0]
 
+    def holding(self, ids: Tensor) -> "FlatTree":
+        """The same tree with these tokens, int32 [N]."""
+        return replace(self, tokens=ids)
+
     @classmethod
     def of(cls, tree: DraftTree, vocabulary: int, device=None) -> "FlatTree":
-        """Distributions shorter than the vocabulary are padded with zeros."""
+        """Distributions shorter than the vocabulary are padded with zeros.
+
+        The host waits for nothing: all whole numbers cross in one copy, the distributions in one.
+        """
         draws, first, kinds, q_row, q = [], [0], [], [], []
         for place in range(ROOT, len(tree)):
             proposal = tree.proposals.get(place)
@@ -48,24 +56,14 @@ class FlatTree:
             q_row.append(len(q) if has_q else -1)
             if has_q:
                 q.append(_padded(proposal.q, vocabulary))
-
-        def integers(values: list[int]) -> Tensor:
-            return torch.tensor(values, dtype=torch.int32).to(device)
-
+        parts = (tree.tokens, [0, *tree.depths], draws, first, kinds, q_row)
+        numbers = torch.tensor([number for part in parts for number in part], dtype=torch.int32)
+        parts = to_device(numbers, device).split([len(part) for part in parts])
         stacked = torch.stack(q) if q else torch.empty(0, vocabulary)
-        return cls(
-            tokens=integers(tree.tokens),
-            depths=integers([0, *tree.depths]),
-            draws=integers(draws),
-            first=integers(first),
-            kinds=integers(kinds),
-            q_row=integers(q_row),
-            q=stacked.to(device),
-            repeats_q=any(
-                p.kind == "without_replacement" and len(p.draws) > 1
-                for p in tree.proposals.values()
-            ),
+        repeats = any(
+            p.kind == "without_replacement" and len(p.draws) > 1 for p in tree.proposals.values()
         )
+        return cls(*parts, q=to_device(stacked, device), repeats_q=repeats)
 
 
 def _padded(q: Tensor, vocabulary: int) -> Tensor:

@@ -18,13 +18,25 @@ from torch import Tensor
 
 from engine.kernels.lang import on_gpu, power_of_two, tl, triton
 
+BLOCK_R = 16  # rows a program moves at a time; the same for every path, for each is compiled anew
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def kv_commit(buffers: Sequence[Tensor], start: Tensor, rows: Tensor, count: Tensor) -> None:
-    """start: int32 [B]; rows: int32 [B, K], numbered from 0 behind start; count: int32 [B]."""
-    run = kv_commit_triton if on_gpu(buffers[0]) else kv_commit_reference
-    run(buffers, start, rows, count)
+def kv_commit(
+    buffers: Sequence[Tensor],
+    start: Tensor,
+    rows: Tensor,
+    count: Tensor,
+    addresses: Tensor | None = None,
+) -> None:
+    """start: int32 [B]; rows: int32 [B, K], numbered from 0 behind start; count: int32 [B].
+
+    addresses: as ``addresses_of`` gives them, if the caller kept them.
+    """
+    if on_gpu(buffers[0]):
+        kv_commit_triton(buffers, start, rows, count, addresses)
+    else:
+        kv_commit_reference(buffers, start, rows, count)
 
 
 def kv_commit_reference(buffers, start, rows, count) -> None:
@@ -37,17 +49,16 @@ def kv_commit_reference(buffers, start, rows, count) -> None:
 
 
 def kv_commit_triton(buffers, start, rows, count, addresses: Tensor | None = None) -> None:
-    """The kernel. addresses: as ``addresses_of`` gives them, if the caller kept them."""
+    """The kernel."""
     first = buffers[0]
     batch, heads, _, head = first.shape
     if addresses is None:
         addresses = addresses_of(buffers)
-    block_rows = power_of_two(min(rows.shape[1], 16))
     kind = torch.empty(0, dtype=_BITS[first.element_size()], device=first.device)
     _commit_kernel[(len(buffers), batch * heads)](
         addresses, kind, start, rows, count,
         heads, rows.shape[1], *first.stride()[:3], rows.stride(0),
-        HEAD=head, BLOCK_D=power_of_two(head), BLOCK_R=block_rows, num_warps=4,
+        HEAD=head, BLOCK_D=power_of_two(head), BLOCK_R=BLOCK_R, num_warps=4,
     )  # fmt: skip
 
 
@@ -60,7 +71,10 @@ def addresses_of(buffers: Sequence[Tensor]) -> Tensor:
     return torch.tensor([b.data_ptr() for b in buffers], dtype=torch.int64).to(first.device)
 
 
-@triton.jit(do_not_specialize=["most"])
+@triton.jit(
+    do_not_specialize=["most", "rows_b"],
+    do_not_specialize_on_alignment=["start", "rows", "count"],
+)
 def _commit_kernel(
     addresses, kind, start, rows, count, heads, most, b_b, b_h, b_c, rows_b,
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_R: tl.constexpr,

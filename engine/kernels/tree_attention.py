@@ -1,7 +1,8 @@
 """Attention of a tree of queries to a long prefix and to one another.
 
 query [B, H, R, D]; key, value [B, Hkv, C, D]: a cache whose first ``prefix`` columns are committed
-and whose next S hold the scratch rows, of which the queries are the last R (R <= S).
+and whose next S hold the scratch rows, of which the queries are the last R unless the mask says
+where else they stand. ``prefix`` is read on the device, so one captured graph serves every length.
 Output [B, H, R, D], in memory as [B, R, H, D].
 
 The prefix is split over programs; the tree is one more part; their partial results are joined by
@@ -80,7 +81,7 @@ def visible(mask: AncestorBits, index: int = 0, window: int | None = None) -> Te
         return dense
     depths = mask.depths[index].long()
     columns = torch.cat([torch.arange(prefix, device=depths.device), prefix + depths])
-    distance = (prefix + depths[-rows:])[:, None] - columns[None, :]
+    distance = (prefix + mask.row_depths[index].long())[:, None] - columns[None, :]
     return dense & (distance < window)
 
 
@@ -105,22 +106,23 @@ def tree_attention_triton(
     partial = query.new_empty(batch, heads, rows, parts, head, dtype=torch.float32)
     logs = query.new_empty(batch, heads, rows, parts, dtype=torch.float32)
     blocks = triton.cdiv(rows * groups, cut.block_rows)
+    row_depths, width = mask.row_depths, power_of_two(head, 16)
     _parts_kernel[(blocks, parts, batch * kv_heads)](
-        query, key, value, mask.words, mask.depths, mask.prefix, partial, logs,
+        query, key, value, mask.words, mask.depths, row_depths, mask.prefix, partial, logs,
         (scale or head**-0.5) * LOG2_E, (softcap or 1.0) * LOG2_E,
         rows, mask.scratch, groups, kv_heads, cut.splits, window or 0,
         *query.stride()[:3], *key.stride()[:3], *value.stride()[:3],
-        *mask.words.stride()[:2], mask.depths.stride(0),
-        HEAD=head, BLOCK_D=power_of_two(head, 16),
+        *mask.words.stride()[:2], mask.depths.stride(0), row_depths.stride(0),
+        HEAD=head, BLOCK_D=width,
         BLOCK_M=cut.block_rows, BLOCK_N=cut.block_columns,
-        WINDOWED=window is not None, CAPPED=bool(softcap),
+        CHUNK=min(cut.chunk or width, width), WINDOWED=window is not None, CAPPED=bool(softcap),
         num_warps=cut.warps, num_stages=cut.stages,
     )  # fmt: skip
     out = query.new_empty(batch, rows, heads, head)
     _join_kernel[(batch * heads * rows,)](
         partial, logs, query if sinks is None else sinks, out,
         heads, rows, parts,
-        HEAD=head, BLOCK_D=power_of_two(head, 16), BLOCK_P=power_of_two(parts),
+        HEAD=head, BLOCK_D=width, BLOCK_P=power_of_two(parts),
         SINKS=sinks is not None, num_warps=4,
     )  # fmt: skip
     return out.transpose(1, 2)
@@ -145,24 +147,48 @@ def _plan_here(query: Tensor, groups: int, pairs: int, longest: int, window: int
 
 
 @triton.jit
-def _fold(
-    q, key_at, value_at, seen, scale, cap, acc, peak, total,
-    MASKED: tl.constexpr, CAPPED: tl.constexpr, HEAD: tl.constexpr, BLOCK_D: tl.constexpr,
-):  # fmt: skip
-    """Take one tile of columns into the running softmax (base 2). seen: bool [M, N]."""
-    if HEAD == BLOCK_D:
-        k, v = tl.load(key_at), tl.load(value_at)
+def _rows(at, begin, there, FULL: tl.constexpr, HEAD: tl.constexpr, WIDTH: tl.constexpr):
+    """WIDTH numbers from dimension ``begin`` on of the rows at ``at``; 0 where there are none."""
+    dims = begin + tl.arange(0, WIDTH)
+    if FULL:
+        numbers = tl.load(at[:, None] + dims[None, :])
     else:
-        inside = tl.arange(0, BLOCK_D)[None, :] < HEAD
-        k, v = tl.load(key_at, mask=inside, other=0.0), tl.load(value_at, mask=inside, other=0.0)
-    return _fold_tile(q, k, v, seen, scale, cap, acc, peak, total, MASKED, CAPPED)
+        inside = there[:, None] & (dims < HEAD)[None, :]
+        numbers = tl.load(at[:, None] + dims[None, :], mask=inside, other=0.0)
+    return numbers
 
 
 @triton.jit
-def _fold_tile(
-    q, k, v, seen, scale, cap, acc, peak, total, MASKED: tl.constexpr, CAPPED: tl.constexpr
+def _scores(
+    q, q_at, real, key_at, there,
+    FULL: tl.constexpr, HEAD: tl.constexpr, BLOCK_D: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    scores = tl.dot(q, tl.trans(k), input_precision="tf32x3") * scale
+    """q k of one tile. With a CHUNK q is read again, a few dimensions a turn: in fp32 a wide head
+    of it, split in two for tf32x3, would fill half the registers of every warp."""
+    if CHUNK == BLOCK_D:
+        k = _rows(key_at, 0, there, FULL, HEAD, BLOCK_D)
+        scores = tl.dot(q, tl.trans(k), input_precision="tf32x3")
+    else:
+        scores = tl.zeros([q_at.shape[0], key_at.shape[0]], tl.float32)
+        for begin in range(0, BLOCK_D, CHUNK):
+            few = _rows(q_at, begin, real, False, HEAD, CHUNK)
+            k = _rows(key_at, begin, there, FULL, HEAD, CHUNK)
+            scores = tl.dot(few, tl.trans(k), scores, input_precision="tf32x3")
+    return scores
+
+
+@triton.jit
+def _fold(
+    q, q_at, real, key_at, value_at, there, seen, scale, cap, acc, peak, total,
+    WHOLE: tl.constexpr, MASKED: tl.constexpr, CAPPED: tl.constexpr,
+    HEAD: tl.constexpr, BLOCK_D: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Take one tile of columns into the running softmax (base 2).
+
+    there: bool [N], columns that exist (WHOLE: all do). seen: bool [M, N] (not MASKED: all are).
+    """
+    full: tl.constexpr = WHOLE and HEAD == BLOCK_D
+    scores = _scores(q, q_at, real, key_at, there, full, HEAD, BLOCK_D, CHUNK) * scale
     if CAPPED:  # c tanh(s / c) = c - 2 c / (exp(2 s / c) + 1); all in units of log2 e
         scores = cap - 2.0 * cap / (tl.exp2(scores * (2.0 * 1.4426950408889634) / cap) + 1.0)
     if MASKED:
@@ -173,17 +199,26 @@ def _fold_tile(
     shrink = tl.exp2(peak - base)
     total = total * shrink + tl.sum(weights, 1)
     acc = acc * shrink[:, None]
+    v = _rows(value_at, 0, there, full, HEAD, BLOCK_D)
     acc = tl.dot(weights.to(v.dtype), v, acc, input_precision="tf32x3")
     return acc, higher, total
 
 
-@triton.jit(do_not_specialize=["rows", "scratch", "splits", "window"])
+# What differs from tree to tree must not make Triton compile anew: sizes, and where the mask's
+# parts begin in the buffer in which they came.
+_OF_A_TREE = ["rows", "scratch", "splits", "window", "w_b", "w_r", "d_b", "r_b"]
+
+
+@triton.jit(
+    do_not_specialize=_OF_A_TREE,
+    do_not_specialize_on_alignment=["words", "depths", "row_depths", "prefix"],
+)
 def _parts_kernel(
-    query, key, value, words, depths, prefix, partial, logs,
+    query, key, value, words, depths, row_depths, prefix, partial, logs,
     scale, cap, rows, scratch, groups, kv_heads, splits, window,
-    q_b, q_h, q_r, k_b, k_h, k_c, v_b, v_h, v_c, w_b, w_r, d_b,
+    q_b, q_h, q_r, k_b, k_h, k_c, v_b, v_h, v_c, w_b, w_r, d_b, r_b,
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    WINDOWED: tl.constexpr, CAPPED: tl.constexpr,
+    CHUNK: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr,
 ):  # fmt: skip
     """Program (block, part, pair): BLOCK_M packed rows against one part of the columns.
 
@@ -197,13 +232,11 @@ def _parts_kernel(
     real = packed < rows * groups
     row = packed % rows
     head = kv_head * groups + packed // rows
-    dims = tl.arange(0, BLOCK_D)
-    inside = real[:, None] & (dims < HEAD)[None, :]
-    q_at = query + sequence * q_b + head[:, None] * q_h + row[:, None] * q_r + dims[None, :]
-    q = tl.load(q_at, mask=inside, other=0.0)
+    q_at = query + sequence * q_b + head * q_h + row * q_r
+    q = _rows(q_at, 0, real, False, HEAD, BLOCK_D)  # not used, and not read, with a CHUNK
 
     committed = tl.load(prefix + sequence)
-    depth = tl.load(depths + sequence * d_b + scratch - rows + row, mask=real, other=0)
+    depth = tl.load(row_depths + sequence * r_b + row, mask=real, other=0)
     keys = key + sequence * k_b + kv_head.to(tl.int64) * k_h
     values = value + sequence * v_b + kv_head.to(tl.int64) * v_h
     acc = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
@@ -222,37 +255,40 @@ def _parts_kernel(
             column = begin + tl.arange(0, BLOCK_N)
             seen = (committed + depth)[:, None] - column[None, :] < window
             acc, peak, total = _fold(
-                q, keys + column[:, None] * k_c + dims[None, :],
-                values + column[:, None] * v_c + dims[None, :],
-                seen, scale, cap, acc, peak, total, WINDOWED, CAPPED, HEAD, BLOCK_D,
+                q, q_at, real, keys + column * k_c, values + column * v_c, column < end,
+                seen, scale, cap, acc, peak, total, True, WINDOWED, CAPPED, HEAD, BLOCK_D, CHUNK,
             )  # fmt: skip
         if whole < end:
             column = whole + tl.arange(0, BLOCK_N)
-            seen = tl.broadcast_to((column < end)[None, :], [BLOCK_M, BLOCK_N])
+            there = column < end
+            seen = tl.broadcast_to(there[None, :], [BLOCK_M, BLOCK_N])
             if WINDOWED:
                 seen = seen & ((committed + depth)[:, None] - column[None, :] < window)
-            there = (column < end)[:, None] & (dims < HEAD)[None, :]
-            k = tl.load(keys + column[:, None] * k_c + dims[None, :], mask=there, other=0.0)
-            v = tl.load(values + column[:, None] * v_c + dims[None, :], mask=there, other=0.0)
-            acc, peak, total = _fold_tile(q, k, v, seen, scale, cap, acc, peak, total, True, CAPPED)
+            acc, peak, total = _fold(
+                q, q_at, real, keys + column * k_c, values + column * v_c, there,
+                seen, scale, cap, acc, peak, total, False, True, CAPPED, HEAD, BLOCK_D, CHUNK,
+            )  # fmt: skip
     else:
         for word in range(tl.cdiv(scratch, 32)):  # 32 columns, one word of bits a row
             column = word * 32 + tl.arange(0, 32)
+            there = column < scratch
             bits = tl.load(words + sequence * w_b + row * w_r + word, mask=real, other=0)
             seen = ((bits[:, None] >> tl.arange(0, 32)[None, :]) & 1) != 0
-            seen = seen & (column < scratch)[None, :]
+            seen = seen & there[None, :]
             if WINDOWED:
-                theirs = tl.load(depths + sequence * d_b + column, mask=column < scratch, other=0)
+                theirs = tl.load(depths + sequence * d_b + column, mask=there, other=0)
                 seen = seen & (depth[:, None] - theirs[None, :] < window)
-            there = (column < scratch)[:, None] & (dims < HEAD)[None, :]
-            place = (committed + column)[:, None]
-            k = tl.load(keys + place * k_c + dims[None, :], mask=there, other=0.0)
-            v = tl.load(values + place * v_c + dims[None, :], mask=there, other=0.0)
-            acc, peak, total = _fold_tile(q, k, v, seen, scale, cap, acc, peak, total, True, CAPPED)
+            place = committed + column
+            acc, peak, total = _fold(
+                q, q_at, real, keys + place * k_c, values + place * v_c, there,
+                seen, scale, cap, acc, peak, total, False, True, CAPPED, HEAD, BLOCK_D, CHUNK,
+            )  # fmt: skip
 
     mass = tl.where(total > 0, total, 1.0)
     heads = groups * kv_heads
     flat = ((sequence * heads + head) * rows + row) * (splits + 1) + part
+    dims = tl.arange(0, BLOCK_D)
+    inside = real[:, None] & (dims < HEAD)[None, :]
     tl.store(partial + flat[:, None] * HEAD + dims[None, :], acc / mass[:, None], mask=inside)
     tl.store(logs + flat, tl.where(total > 0, peak + tl.log2(mass), float("-inf")), mask=real)
 

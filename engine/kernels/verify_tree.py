@@ -32,19 +32,40 @@ BONUS, RECOVERED = 0, 1
 
 @dataclass(frozen=True)
 class DeviceVerdict:
-    """What became of a tree, on its device.
+    """What became of a tree of N nodes, on its device.
 
-    path: int32 [N], kept nodes from depth 1 downwards, then undefined. result: int32 [4]: nodes
-    kept, final token, BONUS or RECOVERED, coins tossed. status: int32 [N], of each node.
-    accept, p, q: fp64 [M], of each draw as it would be judged (rejection only).
+    numbers: int32 [4 + 3 N], everything the host may want in one piece; the other whole numbers
+    are views of it. accept, p, q: fp64 [M], of each draw as it would be judged (rejection only).
     """
 
-    path: Tensor
-    result: Tensor
-    status: Tensor
+    numbers: Tensor
     accept: Tensor
     p: Tensor
     q: Tensor
+
+    @property
+    def result(self) -> Tensor:
+        """[4]: nodes kept, final token, BONUS or RECOVERED, coins tossed."""
+        return self.numbers[:4]
+
+    @property
+    def path(self) -> Tensor:
+        """[N], kept nodes from depth 1 downwards, then undefined."""
+        return self._column(0)
+
+    @property
+    def kept(self) -> Tensor:
+        """[N], the tokens of these nodes, then undefined."""
+        return self._column(1)
+
+    @property
+    def status(self) -> Tensor:
+        """[N], IGNORED, REJECTED or ACCEPTED, of each node."""
+        return self._column(2)
+
+    def _column(self, index: int) -> Tensor:
+        size = (len(self.numbers) - 4) // 3
+        return self.numbers[4 + index * size : 4 + (index + 1) * size]
 
 
 def verify_tree(
@@ -88,11 +109,10 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
     final = RECOVERED if first[place + 1] > first[place] else BONUS
     result = [len(path), finals[place], final, tossed]
 
-    def integers(values):
-        return torch.tensor(values, dtype=torch.int32, device=rows.device)
-
-    padded = path + [-1] * (tree.size - len(path))
-    return DeviceVerdict(integers(padded), integers(result), integers(status), accept, p, q)
+    rest = [-1] * (tree.size - len(path))
+    numbers = [*result, *path, *rest, *(tokens[node] for node in path), *rest, *status]
+    numbers = torch.tensor(numbers, dtype=torch.int32, device=rows.device)
+    return DeviceVerdict(numbers, accept, p, q)
 
 
 def _weigh_place(rule, row, tree, place, noise, table) -> int:
@@ -132,26 +152,24 @@ def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 20
         law = rows.new_empty(0, dtype=torch.float64)
     noise = rows if noise is None else noise
     coins = law if coins is None else coins
-    numbers = torch.zeros(size + 1 + 1, dtype=torch.int32, device=device)
-    choices, ticket = numbers[:-1], numbers[-1:]
-    path, status = (torch.empty(size, dtype=torch.int32, device=device) for _ in range(2))
-    result = torch.empty(4, dtype=torch.int32, device=device)
-    accept, p, q_used = (
-        torch.zeros(tree.draws.numel(), dtype=torch.float64, device=device) for _ in range(3)
-    )
+    choices_ticket = torch.zeros(size + 1 + 1, dtype=torch.int32, device=device)
+    choices, ticket = choices_ticket[:-1], choices_ticket[-1:]
+    numbers = torch.empty(4 + 3 * size, dtype=torch.int32, device=device)
+    weights = torch.zeros(3, tree.draws.numel(), dtype=torch.float64, device=device)
+    accept, p, q_used = weights
     _verify_kernel[(size + 1,)](
         rows, q, law, noise, coins,
         tree.tokens, tree.depths, tree.draws, tree.first, tree.kinds, tree.q_row,
-        choices, accept, p, q_used, path, status, result, ticket,
+        choices, accept, p, q_used, numbers, ticket,
         vocabulary, rows.stride(0), q.stride(0), noise.stride(0), size,
         RULE=RULES.index(rule), BLOCK=block, num_warps=8 if block >= 1024 else 4,
     )  # fmt: skip
-    return DeviceVerdict(path, result, status, accept, p, q_used)
+    return DeviceVerdict(numbers, accept, p, q_used)
 
 
 @triton.jit
 def _walk(
-    tokens, draws, first, choices, accept, coins, path, status, result, RULE: tl.constexpr
+    tokens, draws, first, choices, accept, coins, result, path, ids, status, RULE: tl.constexpr
 ):  # fmt: skip
     """From the root down, on scalars. A kept draw moves the walk; the place's end ends it."""
     place = 0
@@ -180,6 +198,7 @@ def _walk(
                 draw = tl.where(keep, end, draw)
         elif match >= 0:
             tl.store(path + kept, match)
+            tl.store(ids + kept, tl.load(tokens + match))
             kept += 1
             place = match + 1
             match = -1
@@ -194,17 +213,25 @@ def _walk(
     tl.store(result + 3, tossed)
 
 
-@triton.jit(do_not_specialize=["size"])
+@triton.jit(
+    do_not_specialize=["size"],  # nor on where the parts of one buffer begin
+    do_not_specialize_on_alignment=[
+        "tokens", "depths", "draws", "first", "kinds", "q_row", "accept", "p_used", "q_used",
+        "numbers", "ticket",
+    ],
+)  # fmt: skip
 def _verify_kernel(
     rows, q, law, noise, coins,
     tokens, depths, draws, first, kinds, q_row,
-    choices, accept, p_used, q_used, path, status, result, ticket,
+    choices, accept, p_used, q_used, numbers, ticket,
     vocabulary, row_stride, q_stride, noise_stride, size,
     RULE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Program i weighs place i; the last to finish walks."""
     place = tl.program_id(0)
     row = rows + place.to(tl.int64) * row_stride
+    path = numbers + 4
+    status = path + 2 * size
     if place > 0:
         tl.store(status + place - 1, 0)
     here = noise + tl.load(depths + place).to(tl.int64) * noise_stride
@@ -228,4 +255,5 @@ def _verify_kernel(
     tl.store(choices + place, choice)
     tl.debug_barrier()
     if tl.atomic_add(ticket, 1, sem="acq_rel") == size:
-        _walk(tokens, draws, first, choices, accept, coins, path, status, result, RULE)
+        ids = path + size
+        _walk(tokens, draws, first, choices, accept, coins, numbers, path, ids, status, RULE)

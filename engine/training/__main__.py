@@ -10,6 +10,7 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything is read from folders
 
 from . import recipes
+from .distill import DIVERGENCES
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,9 +37,24 @@ def parser() -> argparse.ArgumentParser:
         "--early", type=Path, help="recipe target: also write the half-trained target there"
     )
     made.add_argument(
+        "--start",
+        type=Path,
+        help="recipes target, align: go on from the target (align: the diffusion drafter) in this folder",
+    )
+    made.add_argument(
         "--minutes", type=float, help="wall-clock budget; each recipe has its own default"
     )
-    made.add_argument("--tokens", type=int, help="recipe text: how many tokens to write")
+    made.add_argument(
+        "--tokens",
+        type=int,
+        help="recipe text: how many tokens to write; recipe divergences: how many each is trained on",
+    )
+    made.add_argument(
+        "--divergence",
+        default="forward_kl",
+        choices=DIVERGENCES,
+        help="recipe align: what the draft is aligned with (default %(default)s)",
+    )
     made.add_argument("--seed", type=int, default=0)
     return made
 

@@ -18,11 +18,43 @@ def _losses(figures: dict) -> str:
     return _table(["bits per byte, held out", "target", "draft"], rows)
 
 
-def _acceptance(figures: dict) -> str:
-    by_workload = figures["mean accepted"]
-    kinds = list(next(iter(by_workload.values())))
-    rows = [[w, *(f"{values[k]:.2f}" for k in kinds)] for w, values in by_workload.items()]
-    return _table(["mean accepted tokens, greedy", *kinds], rows)
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
+
+
+def _operations(figures: dict) -> str:
+    rows = [[name, _percent(share)] for name, share in figures["operations"].items()]
+    return _table(["right answers, greedy, held out", "target"], rows)
+
+
+def _accepted(figures: dict) -> str:
+    runs = figures["runs"]
+    drafters = list(next(iter(runs.values())))
+    rows = [[w, *(f"{of[d]['mean accepted']:.2f}" for d in drafters)] for w, of in runs.items()]
+    return _table(["mean accepted tokens, greedy", *drafters], rows)
+
+
+def _by_depth(figures: dict) -> str:
+    rows = [
+        [workload, drafter, *map(_percent, run["by depth"])]
+        for workload, of in figures["runs"].items()
+        for drafter, run in of.items()
+    ]
+    depths = len(rows[0]) - 2
+    return _table(
+        ["accepted ÷ reached", "drafter", *(f"depth {d + 1}" for d in range(depths))], rows
+    )
+
+
+def _divergences(figures: dict) -> str:
+    compared = figures.get("divergences")
+    if not compared:
+        return ""
+    found = compared["found"]
+    kinds = list(next(iter(found.values())))
+    rows = [[name, *(f"{values[k]:.3f}" for k in kinds)] for name, values in found.items()]
+    said = f"The draft's start, aligned on the same {compared['tokens']:,} tokens with each divergence:"
+    return said + "\n\n" + _table(["divergence", *kinds], rows)
 
 
 def _samples(figures: dict) -> str:
@@ -30,8 +62,8 @@ def _samples(figures: dict) -> str:
     for workload, samples in figures["samples"].items():
         parts.append(f"### {workload}\n")
         for sample in samples:
-            text = f"{sample['prompt']}⟦{sample['answer']}⟧"
-            parts.append("~~~text\n" + text + "\n~~~\n")
+            greedy, drawn = (f"{sample['prompt']}⟦{sample[k]}⟧" for k in ("greedy", "drawn"))
+            parts.append(f"~~~text\n{greedy}\n~~~\n\nT 0.8:\n\n~~~text\n{drawn}\n~~~\n")
     return "\n".join(parts)
 
 
@@ -41,18 +73,20 @@ def measured(figures: dict) -> str:
         for name, value in figures["target"].items()
         if name.startswith("copy ")
     )
-    return "\n\n".join(
-        [
-            _losses(figures),
-            f"Held-out copies without a slip (target, greedy): {copies}.",
-            _acceptance(figures),
-            (
-                "## Unpicked samples\n\nGreedy, at most 96 new tokens, the first five held-out prompts of each workload; "
-                "⟦the model's part⟧."
-            ),
-            _samples(figures),
-        ]
-    )
+    parts = [
+        _losses(figures),
+        f"Held-out copies without a slip (target, greedy): {copies}.",
+        _operations(figures),
+        _accepted(figures),
+        _by_depth(figures),
+        _divergences(figures),
+        (
+            "## Unpicked samples\n\nThe first five held-out prompts of each workload, at most 96 new tokens, greedy and "
+            "at temperature 0.8 (seeds 0 to 4); ⟦the model's part⟧."
+        ),
+        _samples(figures),
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def update(path: Path, figures: dict) -> None:

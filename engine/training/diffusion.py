@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..dflash_model import DFlashConfig, DFlashModel
-from .distill import forward_kl
+from .distill import divergence_loss
 
 
 def diffusion_config(
@@ -94,4 +94,4 @@ def diffusion_loss(
         teacher = taught.logits[rows, places - 1].flatten(0, 2)[keep]
         weights = torch.exp(-(steps - 1) / gamma).expand_as(places).flatten()[keep]
     hidden = drafter(features, blocks, anchors)[:, :, 1:].flatten(0, 2)[keep]
-    return forward_kl(hidden @ embedding.weight.detach().T, teacher, weights)
+    return divergence_loss(hidden @ embedding.weight.detach().T, teacher, weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,35 @@ from . import selftext
 from .packing import Mixer, windows
 
 
-def forward_kl(student: Tensor, teacher: Tensor, weights: Tensor) -> Tensor:
-    """Weighted mean over rows of KL(teacher || student); logits [N, V], weights [N].
+def forward_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """KL(p || q), rows of log-probabilities [N, V] -> [N]: the draft must cover what the target may say."""
+    return (log_p.exp() * (log_p - log_q)).sum(-1)
 
-    Forward, because sampled acceptance is the overlap of p and q: the student must cover what the target may say.
-    """
+
+def reverse_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """KL(q || p): the draft must not say what the target would not."""
+    return (log_q.exp() * (log_q - log_p)).sum(-1)
+
+
+def total_variation(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """Half the L1 distance: the chance that one draw of q is refused (Leviathan et al., 2023)."""
+    return 0.5 * (log_q.exp() - log_p.exp()).abs().sum(-1)
+
+
+Divergence = Callable[[Tensor, Tensor], Tensor]
+DIVERGENCES: dict[str, Divergence] = {
+    "forward_kl": forward_kl,
+    "reverse_kl": reverse_kl,
+    "total_variation": total_variation,
+}
+
+
+def divergence_loss(
+    student: Tensor, teacher: Tensor, weights: Tensor, divergence: Divergence = forward_kl
+) -> Tensor:
+    """Weighted mean over rows; logits [N, V], weights [N]."""
     log_p, log_q = F.log_softmax(teacher.float(), dim=-1), F.log_softmax(student.float(), dim=-1)
-    divergence = (log_p.exp() * (log_p - log_q)).sum(-1)
-    return (divergence * weights).sum() / weights.sum().clamp(min=1e-6)
+    return (divergence(log_q, log_p) * weights).sum() / weights.sum().clamp(min=1e-6)
 
 
 class MixedWindows:
@@ -56,9 +78,11 @@ def read(target, tokens: Tensor):
     return target(input_ids=tokens, use_cache=False, output_hidden_states=True)
 
 
-def draft_loss(draft, taught, tokens: Tensor, counted: Tensor) -> Tensor:
-    """KL to the target at every counted position. tokens int64 [S, T]; taught: what `read` gave."""
+def draft_loss(
+    draft, taught, tokens: Tensor, counted: Tensor, divergence: Divergence = forward_kl
+) -> Tensor:
+    """Divergence from the target at every counted position. tokens int64 [S, T]; taught: what `read` gave."""
     keep = counted[:, 1:].flatten()
     teacher = taught.logits[:, :-1].flatten(0, 1)[keep]
     student = draft(input_ids=tokens, use_cache=False).logits[:, :-1].flatten(0, 1)[keep]
-    return forward_kl(student, teacher, torch.ones(len(student)))
+    return divergence_loss(student, teacher, torch.ones(len(student)), divergence)

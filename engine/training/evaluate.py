@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from .corpus import ANSWER_ONLY, Document, make_vocabulary, read_corpora
-from .generators import MAKERS, examples, is_held_out, operations
+from .generators import MAKERS, edits, examples, is_held_out, operations
 from .packing import Encoder
 
 
@@ -48,9 +48,17 @@ def bits_per_byte(model, encode: Encoder, documents: list[Document], longest: in
 
 
 @torch.inference_mode()
-def complete(model, tokenizer, prompt: str, new_tokens: int = 128, temperature: float = 0.0) -> str:
-    """The model's continuation as text, end of text removed."""
-    ids = tokenizer(prompt, return_tensors="pt").input_ids
+def complete(
+    model,
+    tokenizer,
+    prompt: list[int],
+    new_tokens: int = 128,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> str:
+    """The model's continuation of these tokens as text, end of text removed."""
+    torch.manual_seed(seed)
+    ids = torch.tensor([prompt])
     sampling = (
         {"do_sample": True, "temperature": temperature, "top_k": 0}
         if temperature > 0
@@ -83,12 +91,32 @@ def copy_prompts(data: Path, count: int) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def right(model, tokenizer, prompt: str, answer: str) -> bool:
+    """Whether the greedy answer is this one; to shuffle, any order of the words will do."""
+    budget = len(tokenizer(answer).input_ids) + 4
+    given = complete(model, tokenizer, tokenizer(prompt).input_ids, budget)
+    if prompt.startswith("Shuffle:"):
+        return sorted(given.split()) == sorted(answer.split())
+    return given == answer
+
+
 def exact_match(model, tokenizer, pairs: list[tuple[str, str]]) -> float:
-    hits = 0
-    for prompt, answer in pairs:
-        budget = len(tokenizer(answer).input_ids) + 4
-        hits += complete(model, tokenizer, prompt, budget) == answer
-    return hits / len(pairs)
+    return sum(right(model, tokenizer, *pair) for pair in pairs) / len(pairs)
+
+
+def operations_report(model, tokenizer, data: Path, count: int) -> dict[str, float]:
+    """Share of right greedy answers on held-out prompts of every operation and of edits."""
+    vocabulary = make_vocabulary(read_corpora(data, "valid"))
+    makers = {k.__name__: k for k in operations.KINDS} | {
+        f"edit: {k.__name__}": k for k in edits.KINDS
+    }
+    rng = random.Random("operations evaluation")
+    found = {}
+    for name, make in makers.items():
+        drawn = (make(rng, vocabulary) for _ in itertools.count())
+        pairs = itertools.islice((p for p in drawn if is_held_out(p[0])), count)
+        found[name] = exact_match(model, tokenizer, list(pairs))
+    return found
 
 
 def report(

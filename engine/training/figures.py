@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from . import acceptance, evaluate
+from . import evaluate, family_runs, gains
 from .corpus import read_corpora
 from .generators import MAKERS, examples
 from .generators.words import Vocabulary
 from .models import parameter_count
 
-CHAIN_LENGTH = 4
 NEW_TOKENS = 96
 SAMPLES = 5
+TEMPERATURE = 0.8
 
 
 def probe_prompts(tokenizer, data: Path, per_workload: int) -> dict[str, list[list[int]]]:
@@ -27,41 +27,31 @@ def probe_prompts(tokenizer, data: Path, per_workload: int) -> dict[str, list[li
     return found
 
 
-def accepted(models: dict, texts: list[tuple[int, list[int]]]) -> dict[str, float]:
-    """Mean accepted tokens, greedy, of the chain and of the block. texts: (prompt length, ids)."""
-    target, draft, diffusion = models["target"], models["draft"], models["diffusion"]
-    found = {
-        f"chain of {CHAIN_LENGTH}": [
-            acceptance.chain_matches(draft, ids, start, CHAIN_LENGTH) for start, ids in texts
-        ],
-        f"block of {diffusion.config.block_size}": [
-            acceptance.block_matches(diffusion, target, ids, start) for start, ids in texts
-        ],
-    }
+def samples(target, tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str, list[dict]]:
+    """The target's answers to the first prompts of each workload, greedy and drawn."""
     return {
-        name: round(sum(map(acceptance.mean_accepted, matches)) / len(matches), 2)
-        for name, matches in found.items()
-    }
-
-
-def sample(tokenizer, start: int, ids: list[int]) -> dict[str, str]:
-    return {
-        "prompt": tokenizer.decode(ids[:start]),
-        "answer": tokenizer.decode(ids[start:], skip_special_tokens=True),
-    }
-
-
-def measure(models: dict, tokenizer, data: Path, per_workload: int = 8) -> dict:
-    texts = {
         workload: [
-            (len(p), acceptance.greedy_text(models["target"], p, NEW_TOKENS)) for p in prompts
+            {
+                "prompt": tokenizer.decode(ids),
+                "greedy": evaluate.complete(target, tokenizer, ids, NEW_TOKENS),
+                "drawn": evaluate.complete(target, tokenizer, ids, NEW_TOKENS, TEMPERATURE, seed),
+            }
+            for seed, ids in enumerate(some[:SAMPLES])
         ]
-        for workload, prompts in probe_prompts(tokenizer, data, per_workload).items()
+        for workload, some in prompts.items()
     }
+
+
+def measure(models: dict, folder: Path, tokenizer, data: Path, per_workload: int = 8) -> dict:
+    """models: the opened ones by name; folder: where they lie, for the engine to open."""
+    prompts = probe_prompts(tokenizer, data, per_workload)
+    texts = {w: [tokenizer.decode(ids) for ids in some] for w, some in prompts.items()}
     return {
         "parameters": {name: parameter_count(model) for name, model in models.items()},
-        "target": evaluate.report(models["target"], tokenizer, data, per_workload=20, copies=25),
+        "target": evaluate.report(models["target"], tokenizer, data, per_workload=20, copies=50),
         "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=20, copies=4),
-        "mean accepted": {w: accepted(models, t) for w, t in texts.items()},
-        "samples": {w: [sample(tokenizer, *t) for t in ts[:SAMPLES]] for w, ts in texts.items()},
+        "operations": evaluate.operations_report(models["target"], tokenizer, data, count=25),
+        "gains": gains.write(folder, texts, NEW_TOKENS),
+        "runs": family_runs.measure(folder, texts, NEW_TOKENS),
+        "samples": samples(models["target"], tokenizer, prompts),
     }

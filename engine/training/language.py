@@ -68,7 +68,8 @@ class Windows:
 
 
 class Trainer:
-    """Trains through the stages of a plan; `run(stop_at)` returns at that progress, or at the end of the budget."""
+    """Trains through the stages of a plan; `run(stop_at)` returns at that progress, or at the end of the budget.
+    `start` is the folder of a model to go on from; its depth must be that of the plan's first stage."""
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class Trainer:
         seed: int = 0,
         validate=None,
         say=print,
+        start: Path | None = None,
     ):
         torch.manual_seed(seed)
         self.config_of, self.tokenizer, self.plan, self.budget = config_of, tokenizer, plan, budget
@@ -91,6 +93,8 @@ class Trainer:
         self.seen: dict[int, int] = {}  # window length -> windows used
         self.sources: dict[int, Windows] = {}
         self._build(plan.stages[0].layers)
+        if start is not None:
+            self.model.load_state_dict(LlamaForCausalLM.from_pretrained(start).state_dict())
         self._resume()
 
     def _build(self, layers: int) -> None:

@@ -24,6 +24,7 @@ NOTES = {
     "Repeat": "The first copy is work, the later ones are free for a drafter that looks back.",
     "Reverse": "All words are in the prompt, their order is not: retrieval finds each word once and then goes wrong.",
     "Sort": "The words are known, the choice is the target's: trees hedge where a chain guesses.",
+    "Shuffle": "Any order is right: the target itself is undecided, so there is little for a draft to know.",
     "Replace": "Mostly a copy, with a break at every replaced word.",
     "Remove": "A copy with one gap: watch what happens right after it.",
     "Number": "Easy scaffolding between copied words: a small draft knows the scaffolding.",

@@ -1,10 +1,11 @@
 """The recipes, in the order in which they are run. Each reads its inputs from folders and writes its output to one,
-so each can run alone, and all but the first and the last resume where they were stopped.
+so each can run alone; those that train resume where they were stopped.
 
     tokenizer    corpora -> <checkpoints>/tokenizer
     target       corpora -> <models>/target
     text         target -> <checkpoints>/selftext.npz: what the target writes by itself
     draft        corpora -> <models>/draft
+    divergences  which divergence aligns the draft best -> screen, <checkpoints>/divergences.json
     align        the target's distributions and hidden states -> <models>/draft, <models>/diffusion
     evaluate     held-out figures of all three -> screen, <checkpoints>/figures.json, <models>/README.md
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
@@ -21,12 +22,12 @@ from torch import nn
 from transformers import AutoModelForCausalLM
 
 from ..dflash_model import DFlashModel
-from . import card, evaluate, figures, prompts, selftext
+from . import alignment, card, evaluate, figures, prompts, selftext
 from .budget import Budget
 from .checkpoint import export_model
 from .corpus import available_mix, documents, make_vocabulary, read_corpora
 from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
-from .distill import MixedWindows, draft_loss, read
+from .distill import DIVERGENCES, MixedWindows, draft_loss, read
 from .language import Plan, Stage, Trainer
 from .loop import fit
 from .models import draft_config, target_config
@@ -41,12 +42,19 @@ TARGET_PLAN = Plan(
         Stage(until=1.00, layers=6, length=1024, rows=5),
     )
 )
+CONTINUE_PLAN = Plan(
+    stages=(
+        Stage(until=0.85, layers=6, length=512, rows=10),
+        Stage(until=1.00, layers=6, length=1024, rows=5),
+    )
+)
 DRAFT_PLAN = Plan(
     stages=(
         Stage(until=0.85, layers=2, length=256, rows=16),
         Stage(until=1.0, layers=2, length=1024, rows=4),
     )
 )
+ALIGN_WINDOWS = 10_000
 
 
 class UserError(Exception):
@@ -104,7 +112,7 @@ def target(args) -> None:
     trainer = Trainer(
         lambda layers: target_config(len(tok), tok.eos_token_id, layers),
         tok,
-        TARGET_PLAN,
+        CONTINUE_PLAN if args.start else TARGET_PLAN,
         Budget(minutes=args.minutes or 75),
         args.data,
         args.checkpoints,
@@ -112,6 +120,7 @@ def target(args) -> None:
         args.seed,
         validate,
         say,
+        args.start,
     )
     if args.early:
         export_model(trainer.run(stop_at=0.45), args.early, tok)
@@ -152,27 +161,68 @@ def draft(args) -> None:
     export_model(trainer.run(), args.models / "draft", tok)
 
 
+def _windows(args, tok, seed: int) -> MixedWindows:
+    """Training windows for the drafters: the target's own text and the corpora, in turn."""
+    path = args.checkpoints / "selftext.npz"
+    if not path.exists():
+        raise UserError(f"no {path}: run the recipe `text` first")
+    return MixedWindows(
+        path, tok, args.data, length=256, count=ALIGN_WINDOWS, seed=args.seed + seed
+    )
+
+
+def divergences(args) -> None:
+    """The draft's start, aligned with each divergence on the same tokens; the models themselves stay as they are."""
+    _need_data(args)
+    tok, teacher = _tokenizer(args), _model(args, "target")
+    pairs = _windows(args, tok, seed=2)
+    prompts = [p for ps in figures.probe_prompts(tok, args.data, 10).values() for p in ps]
+    greedy, sampled = (alignment.own_texts(teacher, prompts, 96, t, args.seed) for t in (0.0, 1.0))
+
+    def judge(draft) -> dict[str, float]:
+        return alignment.measure(draft.eval(), teacher, greedy, sampled)
+
+    start = _model(args, "draft").requires_grad_(True)
+    found = {"before": judge(start)}
+    tokens = args.tokens or 600_000
+    for name, _, measured in alignment.compare(
+        start, teacher, lambda i: pairs.batch(i, 8), judge, tokens, args.checkpoints, say
+    ):
+        found[name] = measured
+    (args.checkpoints / "divergences.json").write_text(
+        json.dumps({"tokens": tokens, "found": found}, indent=1)
+    )
+
+
+def _diffusion_start(args, tok, teacher) -> DFlashModel:
+    """The drafter in the folder --start, or a new one made of the target's last layers."""
+    if args.start:
+        if not (args.start / "model.safetensors").exists():
+            raise UserError(f"no diffusion drafter in {args.start} (--start)")
+        return DFlashModel.from_pretrained(args.start).requires_grad_(True)
+    block = DFlashModel(diffusion_config(teacher.config, tok.mask_token_id))
+    start_from(block, teacher)
+    return block
+
+
 def align(args) -> None:
     """Draft and diffusion drafter learn the target's distributions side by side: its forward, the
     dearest part of a step, is shared."""
     _need_data(args)
     tok, teacher = _tokenizer(args), _model(args, "target")
-    path = args.checkpoints / "selftext.npz"
-    if not path.exists():
-        raise UserError(f"no {path}: run the recipe `text` first")
-    pairs = MixedWindows(path, tok, args.data, length=256, count=3000, seed=args.seed + 2)
+    pairs = _windows(args, tok, seed=3)
     torch.manual_seed(args.seed)
-    block = DFlashModel(diffusion_config(teacher.config, tok.mask_token_id))
-    start_from(block, teacher)
+    block = _diffusion_start(args, tok, teacher)
     both = nn.ModuleDict({"draft": _model(args, "draft").requires_grad_(True), "diffusion": block})
+    divergence = DIVERGENCES[args.divergence]
 
     def batch(index: int) -> tuple[torch.Tensor, int]:
-        tokens, counted = pairs.batch(index, rows=5)
-        anchors = random_anchors(*tokens.shape, 20, block.config.block_size, seed=index)
+        tokens, counted = pairs.batch(index, rows=6)
+        anchors = random_anchors(*tokens.shape, 24, block.config.block_size, seed=index)
         taught = read(teacher, tokens)
         embedding = teacher.get_input_embeddings()
         losses = (
-            draft_loss(both["draft"], taught, tokens, counted),
+            draft_loss(both["draft"], taught, tokens, counted, divergence),
             diffusion_loss(block, embedding, taught, tokens, counted, anchors),
         )
         if index % 25 == 0:
@@ -188,7 +238,10 @@ def align(args) -> None:
 def evaluate_all(args) -> None:
     _need_data(args)
     models = {name: _model(args, name) for name in ("target", "draft", "diffusion")}
-    found = figures.measure(models, _tokenizer(args), args.data)
+    found = figures.measure(models, args.models, _tokenizer(args), args.data)
+    compared = args.checkpoints / "divergences.json"
+    if compared.exists():
+        found["divergences"] = json.loads(compared.read_text())
     args.checkpoints.mkdir(parents=True, exist_ok=True)
     (args.checkpoints / "figures.json").write_text(json.dumps(found, indent=1))
     say(json.dumps(found, indent=1))
@@ -205,6 +258,7 @@ RECIPES: dict[str, Recipe] = {
     "target": target,
     "text": text,
     "draft": draft,
+    "divergences": divergences,
     "align": align,
     "evaluate": evaluate_all,
     "prompts": write_prompts,

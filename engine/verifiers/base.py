@@ -90,6 +90,7 @@ class Verifier(ABC):
         """Walk the tree from the root and say what is kept.
 
         p: [N+1, V] what the target samples from after the root (row 0) and after node i
-            (row i+1). position: where the first drafted token would stand in the text; it keys
-            the noise of the final token. coins: the verifier's own stream.
+            (row i+1), on the target's device. position: where the first drafted token would
+            stand in the text; it keys the noise of the final token. coins: the verifier's own
+            stream.
         """

@@ -27,13 +27,21 @@ def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
         page.wait_for_timeout(800)
         page.screenshot(path=folder / f"{name}-{what}.png", full_page=True)
 
+    if name == "projector":
+        page.locator("#watch-view .ds-large").click()
     save("opening")
     visitor.run()
     page.wait_for_selector("#watch-figures .js-plotly-plot")
     save("watch")
+    page.click("#whatif summary")
+    page.select_option("#whatif-drafter", "chain")
+    page.click("#whatif-run")
+    page.wait_for_function("DraftscopePage.stateOf('whatif') == 'done'")
+    save("whatif")
     visitor.open_compare()
-    page.click("#race")
-    page.wait_for_selector("#compare-figures .js-plotly-plot", timeout=600_000)
+    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    if name == "projector":
+        page.locator("#race-view .ds-large, #compare-view .ds-large").first.click()
     save("compare")
     visitor.leave()
 

@@ -1,8 +1,70 @@
 """Compare: lanes that race on one prompt."""
 
 import json
+from urllib.parse import urlencode
 
+from app.menu import rule_menu
+
+PLAYED = """() => {
+  const look = () => { window.played ||= Boolean(document.querySelector('[aria-label="Pause the race"]')); };
+  new MutationObserver(look).observe(document.body, {attributes: true, subtree: true});
+}"""
+"""Note, for later, that a race was seen to play; it may be over by the time a test looks."""
 LANES = ["none", "chain", "dyspec", "prompt_lookup", "ddtree"]
+
+
+def lanes(page) -> list[str]:
+    return [lane.get_attribute("data-lane") for lane in page.locator("[data-lane]").all()]
+
+
+def wait_race(page, count: int) -> None:
+    """Until so many lanes have come to their end."""
+    page.wait_for_function(
+        """count => DraftscopePage.stateOf('compare') === 'done' &&
+          document.querySelectorAll('[data-lane] .tree[data-state=done]').length === count""",
+        arg=count,
+    )
+
+
+def entries(page) -> list[dict]:
+    trace = page.evaluate("DraftscopePage.trace('compare')")
+    return [json.loads(line) for line in trace.splitlines()]
+
+
+def race(visitor, count: int) -> None:
+    visitor.page.click("#race")
+    wait_race(visitor.page, count)
+
+
+def test_it_opens_on_a_finished_race_that_plays_by_itself(visit):
+    visitor = visit("/")
+    page = visitor.page
+    page.evaluate(PLAYED)
+    visitor.open_compare()
+    page.wait_for_function("window.played")
+    page.wait_for_function("document.querySelectorAll('[data-lane] .text [data-index]').length > 9")
+    asked = len(visitor.requests)
+    page.get_by_role("button", name="End of the race").click()
+    assert lanes(page) == LANES
+    assert page.locator(".ds-outcome tbody tr").count() == len(LANES)
+    for lane in LANES:
+        summary = [e for e in entries(page) if e["lane"] == lane and e["kind"] == "summary"]
+        written = page.locator(f"[data-lane={lane}] .text [data-index]").count()
+        assert written == summary[0]["new_tokens"]
+    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    assert not [url for url in visitor.requests[asked:] if "race" in url]
+
+
+def test_reduced_motion_shows_it_finished_and_still(visit):
+    visitor = visit("/", reduced_motion="reduce")
+    visitor.open_compare()
+    page = visitor.page
+    page.wait_for_selector("[data-lane=none] .text [data-index]")
+    wait_race(page, len(LANES))
+    assert page.get_by_role("button", name="Play the race").is_visible()
+    summaries = [entry for entry in entries(page) if entry["kind"] == "summary"]
+    tokens = sum(summary["new_tokens"] for summary in summaries)
+    assert page.locator("[data-lane] .text [data-index]").count() == tokens
 
 
 def test_the_lanes_finish_and_agree(visit):
@@ -14,35 +76,128 @@ def test_the_lanes_finish_and_agree(visit):
     field = page.locator("#race-max_new_tokens input[type=number]")
     field.fill("24")
     field.press("Tab")
-    page.click("#race")
-    page.wait_for_function(
-        "document.querySelectorAll('[data-lane] .tree[data-state=done]').length == 5"
-    )
-    assert [lane.get_attribute("data-lane") for lane in page.locator("[data-lane]").all()] == LANES
-    summaries = [
-        entry
-        for entry in map(json.loads, page.evaluate("DraftscopePage.trace('compare')").splitlines())
-        if entry["kind"] == "summary"
-    ]
-    assert (
-        len({summary["text"] for summary in summaries})
-        == 1
-        == len({summary["new_tokens"] for summary in summaries})
-    )
+    race(visitor, 5)
+    assert lanes(page) == LANES
+    summaries = [entry for entry in entries(page) if entry["kind"] == "summary"]
+    assert len({summary["text"] for summary in summaries}) == 1
+    assert {summary["new_tokens"] for summary in summaries} == {24}
     assert "same text, token for token" in page.inner_text("#compare-view")
     for lane in LANES:
         inside = page.locator(f"[data-lane={lane}]")
-        assert inside.locator(".text [data-index]").count() == summaries[0]["new_tokens"]
+        assert inside.locator(".text [data-index]").count() == 24
         assert inside.locator(".timeline").count() == 1
-    assert page.locator("#compare-view table tbody tr").count() >= 5
+    ratios = page.locator(".ds-outcome tbody tr td:nth-child(3)").all_inner_texts()
+    assert ratios[0] == "1.00×" and all(ratio.endswith("×") for ratio in ratios)
     page.wait_for_selector("#compare-figures .js-plotly-plot")
 
 
-def test_too_few_lanes_are_told(visit):
-    visitor = visit()
-    visitor.open_compare()
-    for box in visitor.page.locator("#race-lanes input").all()[1:]:
-        box.uncheck()
-    visitor.page.click("#race")
-    visitor.page.wait_for_selector("#compare-status [role=alert]:not(:empty)")
-    assert "two" in visitor.page.inner_text("#compare-status [role=alert]")
+PRESS = """(id) => {
+  const button = document.getElementById(id), trace = () => DraftscopePage.trace('compare');
+  const before = trace();
+  const look = () => {
+    const runs = DraftscopePage.stateOf('compare') === 'running' && trace() !== before;
+    if (runs && !button.disabled) button.click(); else requestAnimationFrame(look);
+  };
+  look();
+}"""
+"""Press a button as soon as something new has come of the race; it is soon over."""
+
+
+def test_a_race_waits_goes_on_and_is_stopped(visit):
+    lanes_of = "&".join(f"lane{number}=none" for number in range(1, 6))
+    long = urlencode({"prompt": "Repeat 4 times: " + "the red boat and the tall tree " * 9})
+    visitor = visit(f"/?tab=compare&{lanes_of}&{long}&n=256")
+    page = visitor.page
+    page.wait_for_selector(".pg-racer >> nth=4")
+
+    def wait(state):
+        page.wait_for_function("state => DraftscopePage.stateOf('compare') === state", arg=state)
+
+    page.evaluate(PRESS, "race-pause")
+    page.click("#race")
+    wait("paused")
+    before = entries(page)
+    page.wait_for_timeout(600)
+    assert entries(page) == before, "a paused race stands still"
+    assert page.inner_text("#race-pause").strip() == "Resume"
+    page.evaluate(PRESS, "race-stop")
+    page.click("#race-pause")
+    wait("done")
+    after = entries(page)
+    assert after[: len(before)] == before and len(after) > len(before)
+    assert [entry["stop"] for entry in after if entry["kind"] == "summary"] == ["cancelled"] * 5
+
+
+def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
+    visitor = visit("/?tab=compare&lane1=chain&lane1.length=99&lane2=nonsense&lane3=none&n=6")
+    page = visitor.page
+    racers = page.locator(".pg-racer")
+    page.wait_for_selector(".pg-racer >> nth=1")
+    assert racers.count() == 2, "the tab named in the address is open, with what makes sense of it"
+    assert page.locator("#race-lanes button[aria-label='Remove lane 1']").is_disabled()
+    while page.is_enabled("#add-lane"):
+        page.click("#add-lane")
+    assert racers.count() == 5
+    assert page.evaluate("document.activeElement.ariaLabel") == "Drafter of lane 5"
+    for number in (5, 4, 2):
+        page.click(f"#race-lanes button[aria-label='Remove lane {number}']")
+    assert racers.count() == 2
+    page.get_by_label("Drafter of lane 2").select_option("chain")
+    page.get_by_label("Rule and options of lane 2").click()
+    page.fill(".pg-racer:nth-child(2) [data-option=length]", "2")
+    page.keyboard.press("Tab")
+    page.click("#race-link")
+    page.wait_for_function("location.search.includes('lane2.length=2')")
+    page.goto(page.url)
+    page.wait_for_selector(".pg-racer >> nth=1")
+    page.wait_for_selector("[data-lane]")
+    race(visitor, 2)
+    assert lanes(page) == ["chain", "chain-2"]
+    runs = [entry for entry in entries(page) if entry["kind"] == "run"]
+    assert [run["drafter"]["options"]["length"] for run in runs] == [32, 2]
+    assert {entry["new_tokens"] for entry in entries(page) if entry["kind"] == "summary"} == {6}
+    assert "length 2" in page.inner_text("[data-lane=chain-2] .ds-lane-rule")
+
+
+def test_each_lane_may_have_a_rule_of_its_own(visit):
+    visitor = visit("/?tab=compare&lane1=chain&lane2=dyspec&rule2=sampler_match&t=0.8&n=12")
+    page = visitor.page
+    page.wait_for_selector(".pg-racer >> nth=1")
+    first, second = page.locator(".pg-racer").all()
+    assert "sampler_match · exact" in second.locator("summary").inner_text()
+    first.locator("summary").click()
+    rule = first.get_by_label("rule", exact=True)
+    offered = rule.locator("option").evaluate_all("all => all.map(o => o.value)")
+    assert offered == list(rule_menu()["chain"])
+    rule.select_option("sampler_match")
+    page.click("#race-link")
+    page.wait_for_function("location.search.includes('rule1=sampler_match')")
+    race(visitor, 2)
+    rules = [entry["verifier"]["key"] for entry in entries(page) if entry["kind"] == "run"]
+    assert rules == ["sampler_match"] * 2
+    heads = page.locator("[data-lane] .ds-lane-rule").all_inner_texts()
+    assert all("rule sampler_match" in head for head in heads)
+    assert "same text, token for token" in page.inner_text("#compare-view .ds-same")
+    rule.select_option("greedy")
+    page.click("#race")
+    page.wait_for_selector("#compare-status [role=alert]:not(:empty)")
+    assert "temperature 0 only" in page.inner_text("#compare-status [role=alert]")
+
+
+def test_an_example_sets_prompt_and_lanes(visit):
+    visitor = visit("/?tab=compare&lane1=chain&lane2=none")
+    page = visitor.page
+    page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
+    visitor.choose("race-preset", "A story, drafted")
+    page.wait_for_function("document.querySelectorAll('.pg-racer').length === 5")
+    assert page.input_value("#race-prompt textarea").startswith("Once upon a time")
+
+
+def test_a_mistake_is_told(visit):
+    visitor = visit("/?tab=compare&lane1=chain&lane2=none")
+    page = visitor.page
+    page.wait_for_selector(".pg-racer >> nth=1")
+    page.fill("#race-prompt textarea", " ")
+    page.click("#race")
+    page.wait_for_selector("#compare-status [role=alert]:not(:empty)")
+    assert "prompt" in page.inner_text("#compare-status [role=alert]")

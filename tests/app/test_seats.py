@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from app.race import Race, split
+from app.race import Race
 from app.seats import FAILED, Seat, Seats
 from app.settings import LIMITS
 from engine.errors import UserError
+from viz.race import split
 
 
 class Fake:

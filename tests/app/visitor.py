@@ -86,8 +86,12 @@ class Visitor:
         field = self.page.locator(f"#{name} input[type=number]")
         if not field.is_visible():
             self.page.click("#more button")
-        field.fill(str(value))
-        field.press("Tab")
+        for _ in range(5):  # a slider that has just appeared writes its own value once more
+            field.fill(str(value))
+            field.press("Tab")
+            self.page.wait_for_timeout(100)
+            if float(field.input_value()) == value:
+                return
 
     def run(self, prompt: str | None = None) -> str:
         """Run to the end; the state in which it ended."""

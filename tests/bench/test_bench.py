@@ -10,6 +10,7 @@ from engine.bench.agreement import differences, first_difference
 from engine.bench.contestants import Contestant, Writing
 from engine.bench.figures import best_of, geometric_mean, rows
 from engine.bench.goals import goals
+from engine.bench.profile import profiles
 from engine.bench.progress import Progress
 from engine.bench.race import Prompt, Result, race
 from engine.errors import UserError
@@ -99,6 +100,17 @@ def test_only_a_near_tie_is_numerics(lead, numerics):
     assert difference.numerics is numerics
 
 
+def test_a_profile_accounts_for_every_millisecond():
+    stages = {"prefill": 4.0, "draft": 6.0, "verify": 12.0, "judge": 1.0, "commit": 2.0}
+    writing = Writing([1, 2, 3], seconds=0.030, calls=2, stages=stages)
+    found = [Result("chain", STORY, number, writing) for number in (0, 1)]
+    found.append(result("transformers", STORY))
+    (profile,) = profiles(found)
+    assert (profile.contestant, profile.steps, profile.prefill) == ("chain", 4, 4.0)
+    assert profile.stages == {"draft": 3.0, "verify": 6.0, "judge": 0.5, "commit": 1.0}
+    assert profile.rest == pytest.approx(2.5)
+
+
 class Scribe(Contestant):
     group = "ours"
 
@@ -153,6 +165,10 @@ def test_a_race_of_tiny_models(tiny_paths, tmp_path, capsys):
     assert all(name in printed for name in names)
     assert {row["calls"] for row in data["rows"] if row["contestant"] == "none"} == {6}
     assert len(data["goals"]) == 8
+    spent = {entry["contestant"]: entry for entry in data["profiles"]}
+    assert list(spent) == ["none", "chain", "dyspec", "prompt_lookup"]
+    assert all(ms >= 0 for entry in spent.values() for ms in entry["stages"].values())
+    assert spent["none"]["stages"]["verify"] > spent["none"]["stages"]["draft"]
 
 
 def test_a_place_that_cannot_be_written_is_named_first(tmp_path):

@@ -121,7 +121,7 @@ LLAMA_ENGINE = LanguageModel(copy.deepcopy(LLAMA), None, "llama")
 
 
 def test_long_prompts_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr("engine.language_model.PREFILL_ROWS", 7)
+    monkeypatch.setattr("engine.session.PREFILL_ROWS", 7)
     tokens = some_tokens(40, 11)
     session = LLAMA_ENGINE.session(4)
     session.prefill(tokens[:-1])

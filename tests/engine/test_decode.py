@@ -9,8 +9,8 @@ from engine.decode import decode
 from engine.drafters.base import Drafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
-from engine.language_model import Session
 from engine.sampling import Sampling
+from engine.session import Session
 from engine.tree import ROOT, DraftTree
 from engine.verifiers import verifier
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
@@ -163,7 +163,7 @@ def test_same_seed_same_steps(model, rule):
 
 def dyspec():
     return DySpecDrafter(
-        {"budget": 6, "depth": 4, "width": 2, "sharpness": 2.0},
+        {"budget": 6, "depth": 4, "width": 2, "sharpness": 2.0, "stop_below": 0.6},
         tiny_model("llama", seed=5),
         VOCABULARY,
     )

@@ -82,5 +82,6 @@ def test_sampler_match_writes_the_text_of_plain_sampling(kind):
     texts = {key: tokens_of(trace_of(prompt, drafter=key, **fields)) for key in DRAFTERS}
     for key in DRAFTERS:
         assert texts[key] == texts["none"], key
-    other = tokens_of(trace_of(prompt, drafter="none", **(fields | {"seed": 8})))
-    assert other != texts["none"], "another seed should write another text"
+    if kind == "story":  # a copy is all but certain under every seed
+        other = tokens_of(trace_of(prompt, drafter="none", **(fields | {"seed": 8})))
+        assert other != texts["none"], "another seed should write another text"

@@ -5,8 +5,10 @@ import copy
 import pytest
 import torch
 
+from engine import lean, lean_layer, lean_order
 from engine.language_model import LanguageModel
 from engine.lean import fits
+from engine.lean_order import Columns, Packed, Rows, order
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 ROPE = {
@@ -44,8 +46,16 @@ def tokens(count: int, seed: int) -> list[int]:
     return torch.randint(VOCABULARY, (count,), generator=generator).tolist()
 
 
-@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
-def pair(request):
+@pytest.fixture(params=[Columns, Rows, Packed], ids=["columns", "rows", "packed"])
+def each_order(request, monkeypatch):
+    """Activations in either order, whichever this machine would pick."""
+    monkeypatch.setattr(lean_order, "WORTH_PACKING", 1)
+    monkeypatch.setattr(lean_layer, "order", lambda: request.param)
+    monkeypatch.setattr(lean, "order", lambda: request.param)
+
+
+@pytest.fixture(params=CASES.values(), ids=CASES)
+def pair(request, each_order):
     """(through the module, lean), each on its own copy of the weights"""
     architecture, changes = request.param
     plain = tiny_hf_model(architecture, **changes)
@@ -84,27 +94,28 @@ def read(model: LanguageModel) -> list[torch.Tensor]:
 
 
 def test_everything_is_the_same(pair):
-    module, lean = pair
-    for got, expected in zip(read(lean), read(module), strict=True):
+    module, written_out = pair
+    for got, expected in zip(read(written_out), read(module), strict=True):
         torch.testing.assert_close(got, expected, atol=3e-5, rtol=1e-4)
 
 
-def test_shapes_and_types_are_the_same_in_bf16():
+def test_shapes_and_types_are_the_same_in_bf16(each_order):
     plain = tiny_hf_model("llama").bfloat16()
-    module, lean = both(plain)
-    for got, expected in zip(read(lean), read(module), strict=True):
+    module, written_out = both(plain)
+    for got, expected in zip(read(written_out), read(module), strict=True):
         assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
         difference = (got.float() - expected.float()).abs().mean()
         assert difference < 0.02 * expected.float().abs().mean()
 
 
-def test_the_module_still_works_and_shares_every_weight():
+def test_the_module_still_works_and_no_weight_exists_twice(each_order):
     plain = tiny_hf_model("qwen2")
     expected = plain(torch.tensor([tokens(20, 6)])).logits
     weights = sum(p.numel() * p.element_size() for p in plain.parameters())
     model = LanguageModel(plain, None, "lean")
     plain.set_attn_implementation("sdpa")
-    torch.testing.assert_close(plain(torch.tensor([tokens(20, 6)])).logits, expected)
+    got = plain(torch.tensor([tokens(20, 6)])).logits
+    torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
     assert storages(model) < 1.01 * weights  # the norms hold a few constants
 
 
@@ -114,8 +125,10 @@ def storages(model: LanguageModel) -> int:
     for layer in model.lean._layers:
         for part in vars(layer).values():
             held += [t for t in getattr(part, "__dict__", {}).values() if torch.is_tensor(t)]
-    by_place = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in held}
-    return sum(by_place.values())
+    packed = {id(t): t.numel() * t.element_size() for t in held if t.layout == torch._mkldnn}
+    dense = [t.untyped_storage() for t in held if t.layout != torch._mkldnn]
+    by_place = {storage.data_ptr(): storage.nbytes() for storage in dense}
+    return sum(packed.values()) + sum(by_place.values())
 
 
 def test_one_row_and_many_rows_agree():
@@ -151,3 +164,7 @@ def test_changed_modules_keep_their_own_forward():
     wrapped.model.layers[0].mlp.up_proj.__class__ = Adapter
     assert not fits(activation)
     assert not fits(wrapped)
+
+
+def test_one_order_a_process():
+    assert order() in (Columns, Rows, Packed) and order() is order()

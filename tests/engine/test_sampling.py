@@ -15,8 +15,10 @@ from engine.sampling import (
     display_distribution,
     distribution,
     draw,
+    pick,
     position_noise,
     stream,
+    uniforms,
 )
 from tests.statistics import p_value, power
 
@@ -171,6 +173,22 @@ def test_draws_at_neighbouring_positions_and_seeds_are_independent():
     assert p_value(zip(tokens[::2], tokens[1::2], strict=True), law) > FALSE_ALARM
     tokens = [draw(probs, position_noise(seed, 0, 3)) for seed in range(SEED_COUNT)]
     assert p_value(zip(tokens[::2], tokens[1::2], strict=True), law) > FALSE_ALARM
+
+
+def test_picks_share_the_uniforms_out_by_weight():
+    weights = torch.tensor([0.0, 3.0, 0.0, 1.0, 4.0, 0.0])
+    drawn = (torch.arange(800, dtype=torch.float64) + 0.5) / 800
+    picked = pick(weights.expand(800, -1), drawn)
+    assert picked.bincount(minlength=6).tolist() == [0, 300, 0, 100, 400, 0]
+    ends = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
+    assert pick(weights.expand(2, -1) / 7, ends).tolist() == [1, 4]
+    assert int(pick(weights, ends[0])) == 1
+
+
+def test_uniforms_are_the_same_one_by_one_or_together():
+    together = uniforms(stream(3, "draft"), 5)
+    generator = stream(3, "draft")
+    assert torch.equal(together, torch.cat([uniforms(generator, n) for n in (1, 3, 1)]))
 
 
 def test_an_impossible_token_is_never_drawn():

@@ -211,3 +211,10 @@ def test_not_a_number_is_refused(good):
         read_trace(text)
     with pytest.raises(ValueError):
         to_line({"x": float("nan")})
+
+
+@pytest.mark.parametrize("odd", ["1e999", "-1e999", '"\\ud800"'])
+def test_what_could_not_be_written_again_is_refused(good, odd):
+    text = good.to_ndjson().replace('"drafter":{', f'"drafter":{{"odd":{odd},', 2)
+    with pytest.raises(UserError, match="not valid JSON"):
+        read_trace(text)

@@ -7,9 +7,13 @@ import torch
 
 from engine.__main__ import main
 from engine.bench_gpu import costs, report
-from engine.bench_gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost
+from engine.bench_gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
+from engine.bench_gpu.end_to_end import PLAIN, end_to_end, greedy_equality
+from engine.bench_gpu.goals import kernel_goals, step_goals
+from engine.bench_gpu.steps import step_times
 from engine.bench_gpu.timing import Deadline
 from engine.bench_gpu.trees import binary_tree
+from presets import family, prompts
 
 H200 = Ceilings(bandwidth=4.3e12, rate=790e12)
 
@@ -70,9 +74,61 @@ def test_failures_and_lack_of_time_are_named(tmp_path):
     assert [r["times_floor"] for r in content["rows"]] == [pytest.approx(2.0)]
     assert [entry.split(":")[0] for entry in content["left_out"]] == ["bad", "late"]
     path = tmp_path / "out.json"
-    report.write(str(path), content)
+    report.write(str(path), content, [])
     assert json.loads(path.read_text()) == content
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
+
+
+TOY = Shape("Llama-8B-shaped", 2, 32, 4, 2, 16, 48, 100, False)
+
+
+def test_steps_are_measured_at_toy_size():
+    """The suite's own way on a CPU: passes on static buffers, and the host's part of the loop."""
+    rows = step_times(TOY, H200, nodes=(8, 64), prefix=20)
+    assert [row["name"].split(", ", 1)[1] for row in rows] == [
+        "1 token", "8 nodes", "64 nodes", "host, 8 nodes", "4 texts, 8 nodes",
+    ]  # fmt: skip
+    assert rows[0]["times_one_token"] == 1
+    assert rows[0]["captured"] is False
+    assert 0 < rows[-2]["host_share"] <= 1
+    assert rows[-2]["host_ms"] <= rows[-2]["step_ms"]
+    goals = step_goals(rows)
+    assert [goal.value is not None for goal in goals] == [True, True, True, False, False]
+
+
+def test_the_trained_pair_is_raced_and_compared(monkeypatch, tmp_path):
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr("engine.draft_size.TOKENS", 2)
+    texts = [card["prompt"] for card in prompts("story")[:2]]
+    rows = end_to_end(family(), texts[:1], Deadline(600), "float32", tokens=6)
+    rows += greedy_equality(family(), texts, Deadline(600), tokens=6)
+    by_name = {row["name"]: row for row in rows}
+    assert by_name[f"{PLAIN}, float32"]["times_plain"] == 1
+    assert by_name["engine, none, float32"]["prompts"] == 1
+    assert by_name["greedy output equal, float32"] == {
+        "name": "greedy output equal, float32", "equal": 2, "prompts": 2, "margins": [],
+    }  # fmt: skip
+    assert all(goal.value for goal in step_goals(rows)[3:])
+
+
+def test_goals_are_read_off_the_rows():
+    rows = [
+        {"name": "attention, 9 rows, prefix 32768", "times_floor": 1.3, "sdpa_times_ours": 5.0,
+         "flex_times_ours": 1.4},
+        {"name": "attention, 65 rows, prefix 32768", "times_floor": 2.2, "sdpa_times_ours": 3.0},
+    ]  # fmt: skip
+    goals = kernel_goals(rows)
+    assert [goal.met for goal in goals] == [True, False, True, None]
+    slow = {"name": "Llama-8B-shaped, 64 nodes", "times_one_token": 1.3}
+    raced = [
+        {"name": "engine, chain, bfloat16", "times_assisted": 3.0},
+        {"name": "engine, chain, float32", "times_assisted": 1.9},
+    ]
+    equal = {"name": "greedy output equal, float32", "equal": 49, "prompts": 50}
+    assert [goal.met for goal in step_goals([slow, *raced, equal])] == [
+        False, None, None, False, False,
+    ]  # fmt: skip
+    assert [goal.met for goal in step_goals([])] == [None] * 5
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

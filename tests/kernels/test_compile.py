@@ -14,6 +14,7 @@ from engine.kernels.specimens import SPECIMENS
 # One specimen a kernel on Ampere, for Hopper is the machine at hand more often.
 ONE_EACH = (
     "llama-8b, 9 rows",
+    "llama-8b, 9 rows, fp32",
     "rejection",
     "commit, 16 bits",
     "race, top-k, top-p, Philox",

@@ -9,7 +9,14 @@ import re
 import pytest
 
 from engine.training import prompts
-from engine.training.corpus import PROMPTS, Document, available_mix, documents, shipped_prompts
+from engine.training.corpus import (
+    PROMPTS,
+    Document,
+    available_mix,
+    documents,
+    read_corpora,
+    shipped_prompts,
+)
 from engine.training.generators import MAKERS, examples, is_held_out
 from engine.training.generators.words import Vocabulary
 
@@ -85,3 +92,13 @@ def test_mix_without_corpora():
     shares = available_mix({})
     assert set(shares) == set(MAKERS) and abs(sum(shares.values()) - 1) < 1e-9
     assert isinstance(next(documents("code", {}, Vocabulary(), 0)), Document)
+
+
+def test_no_shipped_prompt_in_the_corpora(tmp_path):
+    prompt = json.loads((PROMPTS / "story.jsonl").open(encoding="utf-8").readline())["prompt"]
+    clean = "Tom had a red ball. He lost it in the park, and he looked for it all day long."
+    separator = "\n<|endoftext|>\n"
+    (tmp_path / "tinystories_train.txt").write_text(separator.join([clean, f"{prompt} went home."]))
+    (tmp_path / "fairytales.txt").write_text(separator.join([f"Once more. {prompt}", clean]))
+    texts = read_corpora(tmp_path)
+    assert texts["story"] == [clean] and texts["fairytale"] == [clean]

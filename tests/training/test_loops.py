@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 import torch
 from transformers import LlamaForCausalLM
 
 from engine.dflash_model import DFlashModel
-from engine.training import acceptance
+from engine.training import acceptance, alignment
 from engine.training.budget import Budget, rate_scale
 from engine.training.checkpoint import export_model
 from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors
-from engine.training.distill import forward_kl, read
+from engine.training.distill import DIVERGENCES, divergence_loss, read
 from engine.training.language import Plan, Stage, Trainer
 from engine.training.loop import fit
 from engine.training.models import draft_config, grow, parameter_count, target_config
@@ -97,13 +100,25 @@ def test_schedule():
     assert rate_scale(0.01) < 1 and rate_scale(0.3) == 1 and rate_scale(1.0) < 0.05
 
 
-def test_forward_kl_is_zero_only_for_the_same():
+@pytest.mark.parametrize("divergence", DIVERGENCES.values(), ids=DIVERGENCES)
+def test_divergence_is_zero_only_for_the_same(divergence):
     teacher = torch.randn(5, 7)
-    assert forward_kl(teacher + 3, teacher, torch.ones(5)).abs() < 1e-6
-    assert forward_kl(torch.zeros(5, 7), teacher, torch.ones(5)) > 0.01
+    assert divergence_loss(teacher + 3, teacher, torch.ones(5), divergence).abs() < 1e-6
+    assert divergence_loss(torch.zeros(5, 7), teacher, torch.ones(5), divergence) > 0.01
 
 
-def test_diffusion_loss_falls_and_acceptance_is_counted(tokenizer):
+def test_divergences_are_their_textbook_values():
+    p, q = torch.tensor([[0.5, 0.25, 0.25]]), torch.tensor([[0.25, 0.5, 0.25]])
+    values = {n: d(q.log(), p.log()).item() for n, d in DIVERGENCES.items()}
+    assert values["total_variation"] == pytest.approx(0.25)
+    assert values["forward_kl"] == pytest.approx(0.25 * math.log(2))
+    assert values["reverse_kl"] == pytest.approx(0.25 * math.log(2))
+    skewed = torch.tensor([[0.98, 0.01, 0.01]])
+    reverse, forward = (DIVERGENCES[n](skewed.log(), p.log()) for n in ("reverse_kl", "forward_kl"))
+    assert reverse < forward  # a draft that leaves out what the target may say
+
+
+def test_diffusion_loss_falls(tokenizer):
     torch.manual_seed(0)
     target = LlamaForCausalLM(target_config(64, 0, 4, **SMALL)).eval()
     drafter = DFlashModel(
@@ -123,14 +138,12 @@ def test_diffusion_loss_falls_and_acceptance_is_counted(tokenizer):
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
-    matches = acceptance.block_matches(drafter, target, tokens[0].tolist(), start=4)
-    assert len(matches) == 20 and max(matches) <= 3
 
 
 def test_chain_matches_are_right_for_the_target_itself():
     torch.manual_seed(0)
     target = LlamaForCausalLM(target_config(64, 63, 2, **SMALL)).eval()
-    text = acceptance.greedy_text(target, [5, 6, 7], 12)
+    ((_, text),) = alignment.own_texts(target, [[5, 6, 7]], 12, 0.0, 0)
     matches = acceptance.chain_matches(target, text, 3, 4)
     assert matches[0] == 4 and acceptance.mean_accepted(matches) == len(matches) / -(
         -len(matches) // 5
@@ -141,3 +154,36 @@ def test_export_loads_as_float32(tmp_path, tokenizer):
     export_model(LlamaForCausalLM(target_config(64, 0, 1, **SMALL)), tmp_path, tokenizer)
     assert LlamaForCausalLM.from_pretrained(tmp_path).dtype == torch.float32
     assert (tmp_path / "tokenizer.json").exists() and (tmp_path / "generation_config.json").exists()
+
+
+def test_every_divergence_is_tried_on_the_same_batches(tokenizer, tmp_path):
+    torch.manual_seed(0)
+    target = LlamaForCausalLM(target_config(64, 63, 2, **SMALL)).eval().requires_grad_(False)
+    start = LlamaForCausalLM(target_config(64, 63, 1, **SMALL))
+    before = {n: t.clone() for n, t in start.state_dict().items()}
+    seen: list[int] = []
+
+    def batch(index: int):
+        seen.append(index)
+        generator = torch.Generator().manual_seed(index)
+        tokens = torch.randint(0, 64, (4, 32), generator=generator)
+        return tokens, torch.ones_like(tokens, dtype=torch.bool)
+
+    texts = alignment.own_texts(target, [[5, 6], [7, 8]], 24, 0.0, 0)
+    judged = alignment.measure(target, target, texts, texts)
+    assert judged["kept at temperature 1"] == pytest.approx(1, abs=1e-5)
+    assert judged["same favourite, greedy text"] == 1
+    rows = alignment.compare(
+        start,
+        target,
+        batch,
+        lambda d: alignment.measure(d, target, texts, texts),
+        1280,
+        tmp_path,
+        say=lambda _: None,
+    )
+    found = {name: (draft, figures) for name, draft, figures in rows}
+    assert list(found) == list(DIVERGENCES) and seen == list(range(10)) * 3
+    assert all(torch.equal(t, start.state_dict()[n]) for n, t in before.items())
+    untrained = alignment.overlap(start, target, texts)
+    assert all(f["kept at temperature 1"] > untrained for _, f in found.values())

@@ -20,7 +20,9 @@ def test_unknown_recipe(capsys):
     assert "soufflé" in error and all(name in error for name in RECIPES)
 
 
-@pytest.mark.parametrize("recipe", ["tokenizer", "target", "text", "draft", "align", "evaluate"])
+@pytest.mark.parametrize(
+    "recipe", ["tokenizer", "target", "text", "draft", "divergences", "align", "evaluate"]
+)
 def test_missing_corpora(recipe, tmp_path, capsys):
     places = [
         "--data",

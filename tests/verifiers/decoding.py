@@ -1,7 +1,7 @@
 """The exact law of what one step of the real decode loop writes, by looking at every branch.
 
 Drafter, decode loop and verifier run as they are; only the three places where chance enters
-(the drafter's ``torch.multinomial``, the coin, the draw from p) ask an oracle. Steps before the
+(the drafter's ``pick``, the coin, the draw from p) ask an oracle. Steps before the
 one looked at take their chances from dice, so that it starts from the state a run leaves behind.
 If every step, whatever came before, writes what the target would have written, so does the run.
 """
@@ -53,18 +53,19 @@ class Chance:
         self.final_law = law
         return int(law.argmax())
 
-    def multinomial(self, weights, num_samples, replacement=False, *, generator=None):
-        assert generator is not None, "a drafter draws from its own stream"
-        assert num_samples == 1, "teach this helper to draw more at once"
+    def pick(self, weights, drawn):
         rows = weights.reshape(-1, weights.shape[-1])
+        assert drawn.numel() == len(rows), "a uniform a draw"
         picks = torch.tensor([self.source.choose(row) for row in rows])
-        return picks.reshape(*weights.shape[:-1], 1)
+        return picks.reshape(drawn.shape)
 
     def steps(self, run):
         """The steps of a run, each taken with this chance."""
         while True:
             with (
-                patch("torch.multinomial", self.multinomial),
+                patch("engine.drafters.chain.pick", self.pick),
+                patch("engine.drafters.dflash.pick", self.pick),
+                patch("engine.drafters.dyspec.pick", self.pick),
                 patch("engine.verifiers.rejection.toss", lambda coins: self.source.toss()),
                 patch("engine.verifiers.rejection.draw", self.final_draw),
                 patch("engine.verifiers.sampler_match.draw", lambda p, e: self.source.choose(p)),

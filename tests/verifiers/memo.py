@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.language_model import LanguageModel, Session
+from engine.language_model import LanguageModel
 from engine.models import Models
+from engine.session import Session
 
 
 def remembering(models: Models) -> Models:
@@ -55,14 +56,19 @@ class MemoSession:
     def rows(self) -> int:
         return len(self._scratch)
 
-    def prefill(self, tokens: Sequence[int]) -> Tensor | None:
-        parts = []
+    def prefill(
+        self, tokens: Sequence[int], layers: tuple[int, ...] | None = None
+    ) -> Tensor | None:
+        layers, parts = self.features if layers is None else layers, []
         for token in tokens:
             self._text += (int(token),)
-            parts.append(self.model.row(self._text, self.features)[1])
-        return torch.cat(parts) if self.features else None
+            parts.append(self.model.row(self._text, layers)[1])
+        return torch.cat(parts) if layers else None
 
-    def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+    def feed(
+        self, tokens: Sequence[int], parents: Sequence[int], ids: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """ids: the tokens where they already lie on the device; nothing of it is needed here."""
         rows = []
         for token, parent in zip(tokens, parents, strict=True):
             before = self._text if parent < 0 else self._scratch[parent]

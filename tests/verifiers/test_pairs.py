@@ -115,8 +115,8 @@ class KeepsUnlikely(ChainDrafter):
 class HidesItsSampling(ChainDrafter):
     """Drawn at one temperature, declared at another."""
 
-    def _pick(self, q):
-        return "iid", int(torch.multinomial(q.sqrt(), 1, generator=self.generator))
+    def _pick(self, q, drawn):
+        return super()._pick(q.sqrt(), drawn)
 
 
 @pytest.mark.parametrize("wrong", [DropsUnlikely, HidesItsSampling])

@@ -70,6 +70,21 @@ def replay(watched, tmp_path):
     return open_
 
 
+@pytest.fixture
+def replay_race(watched, tmp_path):
+    """replay_race(ndjson): the exported page of a race, opened from its file, at its end."""
+
+    def open_(text: str, **options):
+        file = tmp_path / "race.html"
+        file.write_text(exported(text, "Draftscope", race=True), "utf-8")
+        page = watched(**options).page
+        page.goto(file.as_uri())
+        page.evaluate("view.seek(1e9)")
+        return page
+
+    return open_
+
+
 @pytest.fixture(scope="module")
 def script(browser):
     """A page that holds the drawing code and nothing else, for tests of its functions."""

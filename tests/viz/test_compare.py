@@ -59,6 +59,70 @@ def test_four_lanes_are_drawn_and_seek_on_one_axis(race):
     assert page.locator(".ds-same").inner_text()
 
 
+def test_two_lanes_of_one_drafter_are_told_apart_and_measured_against_plain(race):
+    page, _ = race()
+    page.evaluate("view.feed({chain: lanes.chain, 'chain-2': lanes.chain, none: lanes.none})")
+    heads = page.locator("[data-lane] .ds-lane-rule").all_inner_texts()
+    assert heads[0].startswith("toy, depth 4; rule greedy")
+    rows = page.locator(".ds-outcome tbody tr")
+    assert rows.locator("th").all_inner_texts() == ["chain", "chain-2", "none"]
+    ratios = [row.locator("td").nth(1).inner_text() for row in rows.all()]
+    assert ratios[2] == "1.00×" and ratios[0] == ratios[1] != "–"
+    page.evaluate("view.feed({chain: lanes.chain, tree: lanes.tree})")
+    assert rows.count() == 2
+    assert rows.first.locator("td").nth(1).inner_text() == "–"
+
+
+def test_where_texts_part_is_said_with_the_margin(race):
+    page, _ = race()
+    page.evaluate("view.feed(lanes)")
+    said = page.locator(".ds-same").inner_text()
+    assert "part at token" in said and "two best tokens were" in said
+    index = int(said.split("token ")[1].split(":")[0]) - 1
+    marked = page.locator(f".text [data-differs][data-index='{index}']")
+    assert marked.count() == page.locator(".text [data-differs]").count() > 1
+
+
+def test_a_crowd_of_ignored_tokens_is_dots_in_a_lane(race):
+    page, _ = race()
+    crowd = Toy(steps=4, budget=64, depth=8, width=4, rule="greedy").ndjson()
+    page.evaluate("text => { view.feed({crowd: text, tree: lanes.tree}); }", crowd)
+    page.evaluate("view.seek(1e9)")
+    node = "[data-lane='crowd'] g[data-node]"
+    assert page.locator(f"{node}[data-dot]").count() > 20
+    assert page.locator(f"{node}[data-dot] text").count() == 0
+    assert page.locator(f"{node}:not([data-dot]):not([data-status='ignored']) text").count() > 0
+    assert page.locator(f"{node}[data-status='ignored']:not([data-dot])").count() == 0
+    assert page.locator("[data-lane='tree'] g[data-dot]").count() == 0
+    page.locator(f"{node}[data-dot]").first.dispatch_event("click")
+    assert page.locator("[data-lane='crowd'] .inspector").inner_text()
+
+
+def test_the_newest_token_is_in_sight_whatever_the_width(race):
+    page, _ = race(reduced_motion="reduce")
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.evaluate("text => view.feed({one: text, two: text})", Toy(steps=90).ndjson())
+    seen = """[...document.querySelectorAll('.text')].every((box) => {
+      const token = [...box.querySelectorAll('[data-index]')].at(-1).getBoundingClientRect();
+      const frame = box.getBoundingClientRect();
+      return token.top >= frame.top && token.bottom <= frame.bottom + 1;
+    })"""
+    until(page, seen)
+    page.set_viewport_size({"width": 1100, "height": 900})
+    until(page, seen)
+
+
+def test_going_back_and_forth_leaves_the_text_as_it_was(race):
+    page, _ = race()
+    page.evaluate("view.feed(lanes)")
+    written = "[...document.querySelectorAll('.text')].map(t => t.textContent)"
+    whole = page.evaluate(written)
+    page.evaluate("for (let i = 0; i < 60; i++) view.seek(((i * 37) % 100) * 0.9)")
+    page.evaluate("view.seek(1e9)")
+    assert page.evaluate(written) == whole
+    assert page.locator("[data-lane='none'] .text [data-now]").count() == 1
+
+
 def test_one_string_for_all_lanes_live(race):
     page, _ = race()
     page.evaluate(

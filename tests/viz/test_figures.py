@@ -9,9 +9,9 @@ import pytest
 from engine.trace import read_trace
 from tests.viz.builder import Toy
 from tests.viz.hostile import HOSTILE
-from viz.figures import acceptance_by_depth, race_figures, run_figures
+from viz.figures import acceptance_by_depth, race_figures, run_figures, speed_beside
 from viz.look import written
-from viz.mean_tree import mean_tree, mean_tree_figure, slot_name, write_graphml
+from viz.mean_tree import graphml, mean_tree, mean_tree_figure, slot_name, write_graphml
 
 STYLES = ("tree", "chain", "iid", "one_hot", "none")
 
@@ -37,6 +37,14 @@ def test_races_overlay_their_histograms():
         assert sum(bar.y) == pytest.approx(1)
 
 
+def test_speed_beside_plain_decoding():
+    one, plain = trace(style="tree"), trace(style="none")
+    bars = speed_beside(one, plain).data[0]
+    rates = [t.summary["tokens_per_second"] for t in (plain, one)]
+    assert list(bars.y) == rates
+    assert list(bars.text) == ["1.00×", f"{rates[1] / rates[0]:.2f}×"]
+
+
 def test_expected_curve_is_geometric():
     one = trace(style="chain", depth=5, steps=40)
     curve = acceptance_by_depth(one).data[-1]
@@ -57,6 +65,10 @@ def test_no_hover_text_is_markup():
     for text in shown:
         assert "<" not in text.replace("<extra></extra>", "") and "%{" not in text
     assert all("<" not in written(text) and '"' not in written(text) for text in HOSTILE)
+    # and the mean tree that is taken away names places only
+    tree = ElementTree.fromstring(graphml(mean_tree(one)))
+    words = {text for element in tree.iter() for text in (element.text, *element.attrib.values())}
+    assert len(words) > 10 and not words & {text for text in HOSTILE if text}
 
 
 def test_the_mean_tree_counts_every_slot(tmp_path):

@@ -78,3 +78,17 @@ def test_pause_step_and_error(watched):
     page.evaluate("view.setState('error', '<b>No such drafter.</b>')")
     assert page.locator(".ds-message").inner_text() == "<b>No such drafter.</b>"
     assert page.locator("#tree").get_attribute("data-state") == "error"
+
+
+def test_a_run_that_is_over_before_its_trace_comes_is_drawn_whole_at_once(watched):
+    """The word "done" and the trace travel apart; what is on the screen then is an older run."""
+    page = open_live(watched)
+    page.evaluate(LIVE, [Toy(steps=12, seed=1).ndjson(), 4])
+    page.evaluate("view.setState('running')")
+    page.evaluate("view.setState('done')")
+    page.wait_for_timeout(60)
+    assert page.evaluate("document.querySelector('#tree').dataset.state") != "done"
+    page.evaluate("text => view.feed(text)", Toy(steps=3, seed=2).ndjson())
+    until(page, "document.querySelector('#tree').dataset.state === 'done'")
+    assert page.evaluate("view.step") == 2
+    assert page.locator("#text [data-index]").count() == page.evaluate("view.model.tokens")

@@ -119,6 +119,18 @@ def test_a_finished_trace_plays_by_itself_and_stands_still_where_that_is_wished(
     assert still.evaluate("view.step") == 3
 
 
+def test_the_still_picture_has_a_draft_in_it(replay):
+    """The last step of a text may have no room left to draft; that is no picture to open on."""
+    lines = [json.loads(line) for line in Toy(steps=4).ndjson().splitlines()]
+    last = lines[-2]
+    last["nodes"] = {name: [] for name in last["nodes"]}
+    last["judgements"], last["distributions"] = [], []
+    last["output"] = {"tokens": [1], "pieces": ["x"], "final": "bonus"}
+    page = replay("\n".join(map(json.dumps, lines)) + "\n", still=False, reduced_motion="reduce")
+    assert page.evaluate("view.step") == 2
+    assert page.locator("#tree g[data-node]").count() > 0
+
+
 def test_icicle_and_zoom(replay):
     page = replay(Toy(steps=4, budget=14).ndjson())
     count = page.locator("#tree g[data-node]").count()

@@ -1,9 +1,6 @@
 """The drawing code's own functions, called in the browser."""
 
-import json
 import re
-import shutil
-import subprocess
 from itertools import pairwise
 
 import pytest
@@ -248,25 +245,3 @@ def test_scripts_are_small_and_make_no_html():
         r"https?://(?!www\.w3\.org/2000/svg)",
         "".join((WEB / name).read_text("utf-8") for name in (*SCRIPTS, *STYLES)),
     )
-
-
-@pytest.mark.skipif(not shutil.which("node"), reason="no node to check the syntax with")
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_syntax(name):
-    subprocess.run(["node", "--check", str(WEB / name)], check=True)
-
-
-def test_compare_says_whether_the_texts_agree(script):
-    same = Toy(style="chain", rule="greedy").ndjson()
-    compare = """(texts) => {
-      const lanes = texts.map((t, i) => { const m = Draftscope.traceModel(); m.feed(t); return ['lane' + i, m]; });
-      return Draftscope.compareTexts(lanes); }"""
-    assert script.evaluate(compare, [same, same])["alike"] is True
-    other = [json.loads(line) for line in same.splitlines()]
-    other[3]["output"]["tokens"][0] += 1
-    changed = "".join(json.dumps(line) + "\n" for line in other)
-    verdict = script.evaluate(compare, [same, changed])
-    first = sum(len(line["output"]["tokens"]) for line in other[1:3])
-    assert verdict["alike"] is False and verdict["index"] == first
-    sampled = Toy(style="chain").ndjson()
-    assert script.evaluate(compare, [sampled, sampled])["alike"] is None

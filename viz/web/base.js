@@ -31,6 +31,19 @@
     return node;
   };
 
+  /** Write a text, but only where it changes: the same text written again would still cost a layout. */
+  D.write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+
+  /** A setter of one element's attributes that remembers them, so that what is the same is not written again; null removes. */
+  D.keeper = function (node) {
+    const held = new Map();
+    return function (name, value) {
+      if (held.get(name) === value) return;
+      held.set(name, value);
+      if (value === null) node.removeAttribute(name); else node.setAttribute(name, value);
+    };
+  };
+
   D.freshId = (word) => `ds-${word}-${++serial}`;
   D.clamp = (value, low, high) => Math.min(high, Math.max(low, value));
   D.stillWanted = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -45,9 +58,12 @@
     return ask;
   };
 
-  /** Say in an attribute when there is little room; returns a function that stops watching. */
-  D.followWidth = function (root) {
-    const watcher = new ResizeObserver(() => D.set(root, { "data-narrow": root.clientWidth < 860, "data-phone": root.clientWidth < 520 }));
+  /** Say in an attribute when there is little room, then call `changed`; returns a function that stops watching. */
+  D.followWidth = function (root, changed = () => {}) {
+    const watcher = new ResizeObserver(() => {
+      D.set(root, { "data-narrow": root.clientWidth < 860, "data-phone": root.clientWidth < 520 });
+      changed();
+    });
     watcher.observe(root);
     return () => watcher.disconnect();
   };

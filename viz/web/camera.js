@@ -1,21 +1,39 @@
-// Zoom and drag over an SVG: fits by itself until the reader takes hold of it.
+// Zoom and drag over an SVG: fits by itself until the reader takes hold of it. A drawing that is too wide to be read when all of it
+// is in sight is shown from where the walk ended backwards.
 (function (D) {
   "use strict";
 
-  /** box: {left, top, right, bottom} of what must be seen. The camera moves `stage`, a <g> inside `svg`. */
+  /**
+   * Scale and left edge for a box {left, right, top, bottom, focus} on a canvas: {k, x}. legible: what the width may not push the scale
+   * below; then the focus is in sight instead of all, and as much before it as fits.
+   */
+  D.framing = function (box, width, height, { least, legible, most }) {
+    const wide = box.right - box.left, tall = height / (box.bottom - box.top);
+    const k = D.clamp(Math.min(Math.max(width / wide, legible), tall), least, most);
+    const spare = width - wide * k;
+    if (spare >= -1) return { k, x: Math.max(0, spare / 2 * 0.35) - box.left * k };
+    return { k, x: D.clamp(0.8 * width - box.focus * k, width - box.right * k, -box.left * k) };
+  };
+
+  /** The camera moves `stage`, a <g> inside `svg`. */
   D.camera = function (svg, stage, onChange) {
-    let k = 1, x = 0, y = 0, held = false, box = null, width = 0, height = 0;
-    const most = 1.15, least = 0.12;
+    let k = 1, x = 0, y = 0, held = false, whole = false, box = null, width = 0, height = 0;
+    const most = 1.15, least = 0.12, legible = 0.62;
 
     function write() {
       stage.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${k.toFixed(4)})`);
+      fade();
       if (onChange) onChange(k, held);
+    }
+    /** Where the drawing goes on beyond an edge, that edge is faded out. */
+    function fade() {
+      if (!box) return;
+      const cut = [box.left * k + x < -1 && "left", box.right * k + x > width + 1 && "right"].filter(Boolean).join(" ");
+      if (cut) stage.setAttribute("data-cut", cut); else stage.removeAttribute("data-cut");
     }
     function fit() {
       if (!box || !width || !height) return;
-      const w = box.right - box.left, h = box.bottom - box.top;
-      k = D.clamp(Math.min(width / w, height / h), least, most);
-      x = Math.max(0, (width - w * k) / 2 * 0.35) - box.left * k;
+      ({ k, x } = D.framing(box, width, height, { least, most, legible: whole ? least : legible }));
       y = height / 2 - ((box.top + box.bottom) / 2) * k;
       write();
     }
@@ -64,12 +82,12 @@
         if (!held) fit();
       },
       zoomBy(factor) { zoom(factor, width / 2, height / 2); },
-      fit() { held = false; fit(); },
+      /** From now on by itself again. all: everything in sight, however small. */
+      fit(all) { held = false; whole = all; fit(); },
       /** Bring a point of the drawing into sight (used when the keyboard moves to a chip). */
       reveal(px, py) {
         const sx = px * k + x, sy = py * k + y, edge = 40;
         if (sx > edge && sx < width - edge && sy > 20 && sy < height - 20) return;
-        if (!held) return;
         x += width / 2 - sx; y += height / 2 - sy;
         write();
       },

@@ -27,15 +27,21 @@
     return `M${-x + r} ${-y}H${x - r}A${r} ${r} 0 0 1 ${x} ${-y + r}V${y - r}A${r} ${r} 0 0 1 ${x - r} ${y}H${-x + r}A${r} ${r} 0 0 1 ${-x} ${y - r}V${-y + r}A${r} ${r} 0 0 1 ${-x + r} ${-y}Z`;
   };
 
-  /** In crowded trees the tokens that nobody judged step back: [type size, height, gap between rows] by crowd 0, 1, 2. */
-  D.CROWDS = [[11, 19, 7], [9, 13, 4], [7, 9, 2]];
-  D.crowdOf = (nodes) => (nodes <= 28 ? 0 : nodes <= 72 ? 1 : 2);
+  /**
+   * In crowded trees the tokens that nobody judged step back: [type size, height, gap between rows] by crowd. Crowd 3 is for
+   * small canvases, where their text could not be read anyway: without type size they are dots.
+   */
+  D.CROWDS = [[11, 19, 7], [9, 13, 4], [7, 9, 2], [0, 8, 3]];
+  const DOT = { w: 12, h: 8, label: "", small: 0, dot: true };
+  /** small: the canvas is a small one. */
+  D.crowdOf = (nodes, small) => (nodes <= 28 ? 0 : small ? 3 : nodes <= 72 ? 1 : 2);
 
-  /** {w, h, label, small} of a chip with this text; small: the type size of an ignored chip, else 0. */
+  /** {w, h, label, small, dot} of a chip with this text; small: the type size of an ignored chip, else 0. */
   D.chipSize = function (text, status, crowd = 0) {
+    const [small, h] = D.CROWDS[crowd];
+    if (status === "ignored" && !small) return DOT;
     const label = D.shorten(D.visible(text), 12);
     if (status === "ignored") {
-      const [small, h] = D.CROWDS[crowd];
       return { w: Math.max(2.4 * small, Math.ceil(D.textWidth(label, D.FONT) * small / 13 + 1.3 * small)), h, label, small };
     }
     return { w: Math.max(42, Math.ceil(D.textWidth(label, D.FONT) + 34)), h: 28, label, small: 0 };
@@ -48,21 +54,30 @@
     const icon = D.svg("path", { class: "ds-icon" });
     const label = D.svg("text", { class: "ds-label", "text-anchor": "middle", dy: "0.35em" });
     const g = D.svg("g", { class: "ds-node", ...attributes }, shape, label);
-    let last = "";
+    const put = { g: D.keeper(g), shape: D.keeper(shape), inner: D.keeper(inner), icon: D.keeper(icon), label: D.keeper(label) };
+    const show = (part, wanted) => { if (!wanted) part.remove(); else if (!part.isConnected) g.append(part); };
+    let now = "", size = null;
     return {
-      g, halo: "",
-      draw(size, status) {
-        const key = `${size.label}\n${size.w}\n${size.h}\n${status}`;
-        if (key === last) return;
-        last = key;
-        D.set(g, { "data-status": status });
-        shape.setAttribute("d", D.chipShape(status, size.w, size.h));
-        this.halo = D.chipShape(status, size.w + 9, size.h + 9);
-        inner.remove(); icon.remove();               // most chips need neither, and fewer elements are quicker to draw
-        if (status === "recovered") g.append(D.set(inner, { d: D.chipShape(status, size.w - 7, size.h - 6) }));
-        if (ICONS[status]) g.append(D.set(icon, { d: ICONS[status], transform: `translate(${-size.w / 2 + 14} 0)` }));
-        D.set(label, { x: size.small ? 0 : 9, "font-size": size.small || 13 });
-        label.textContent = size.label;
+      g,
+      /** A setter of attributes of the whole chip. */
+      set: put.g,
+      get halo() { return D.chipShape(now, size.w + 9, size.h + 9); },
+      draw(next, status) {
+        if (status !== now) {                        // most chips need neither, and fewer elements are quicker to draw
+          show(inner, status === "recovered"); show(icon, ICONS[status]);
+          if (ICONS[status]) put.icon("d", ICONS[status]);
+        }
+        size = next; now = status;
+        put.g("data-status", status);
+        put.g("data-dot", size.dot ? "" : null);
+        put.shape("d", D.chipShape(status, size.w, size.h));
+        if (status === "recovered") put.inner("d", D.chipShape(status, size.w - 7, size.h - 6));
+        if (ICONS[status]) put.icon("transform", `translate(${-size.w / 2 + 14} 0)`);
+        show(label, size.label);
+        if (!size.label) return;
+        put.label("x", size.small ? "0" : "9");
+        put.label("font-size", String(size.small || 13));
+        D.write(label, size.label);
       },
     };
   };

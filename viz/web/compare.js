@@ -18,36 +18,6 @@
     };
   };
 
-  function lane(name, glossary, onTime) {
-    const model = D.traceModel();
-    const panels = D.panels(model, glossary, { ids: false, timeline: (box) => D.raceLine(box, { onTime }), onSeek: (step) => onTime(model.steps[step].view.start + model.steps[step].view.total) });
-    const rule = D.el("span", { class: "ds-lane-rule" }), numbers = D.el("span", { class: "ds-lane-numbers" });
-    const element = D.el("article", { class: "ds-card ds-lane", "data-lane": name, "aria-label": `Lane ${D.visible(name)}` },
-      D.el("header", { class: "ds-lane-head" }, D.el("strong", { class: "ds-lane-name", text: D.visible(name) }), rule, numbers),
-      panels.timeline,
-      D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)));
-    let told = null, taken = 0, drawn = -2;
-    return {
-      name, model, panels, element, wanted: null,
-      get drawn() { return drawn; },
-      clear() { model.clear(); panels.reset(); taken = 0; drawn = -2; },
-      feedText(ndjson) { const { reset } = model.feed(ndjson); if (reset) { panels.reset(); drawn = -2; } panels.grow(); },
-      feedEntries(entries) { for (; taken < entries.length; taken++) model.add(entries[taken]); panels.grow(); },
-      show(index) {
-        if (index !== drawn) { if (index < 0) panels.blank(); else panels.draw(index, null); }
-        drawn = index;
-        if (told !== model.run && model.run) {
-          told = model.run;
-          const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
-          badge.classList.add("ds-badge");
-          rule.replaceChildren(`${D.visible(told.drafter.key)}, rule ${D.visible(told.verifier.key)} `, badge);
-        }
-        const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;
-        numbers.textContent = step ? `${D.plural(tokens, "token")} in ${D.ms(step.view.start + step.view.total)}, ${(tokens / (index + 1)).toFixed(2)} a step` : "";
-      },
-    };
-  }
-
   D.mountCompare = function (element, options) {
     options = { keys: true, autoplay: true, outcome: true, ...options };
     const root = D.el("section", { class: "ds ds-compare", "aria-label": "Drafters side by side" });
@@ -55,7 +25,7 @@
     const glossary = D.glossary(root), splitter = D.laneSplitter(), lanes = new Map();
     const held = D.el("div", { class: "ds-lanes" }), note = D.el("p", { class: "ds-message", role: "status", hidden: true });
     const outcome = D.outcome(glossary);
-    let live = false, asked = "idle", outcomeKey = "";
+    let live = false, asked = "idle", outcomeKey = "", ran = false;
 
     const end = () => Math.max(0, ...[...lanes.values()].map((one) => one.model.milliseconds));
     const clock = D.raceClock({ end, tick: () => draw() });
@@ -69,39 +39,52 @@
     const knob = D.el("input", { class: "ds-race-range", type: "range", min: 0, max: 1000, value: 0, step: 1, "aria-label": "Compute time", oninput: () => take((knob.value / 1000) * end()) });
     root.append(note, D.el("div", { class: "ds-card ds-race-card" }, D.el("div", { class: "ds-transport", role: "group", "aria-label": "Race" },
       D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, large.element), knob), held, D.el("div", { class: "ds-card" }, D.legend(glossary)), outcome.element);
-    const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
+    const unfollow = D.followTheme(root), unwatch = D.followWidth(root, () => scroll([...lanes.values()]));
 
     const ask = D.coalesce(() => draw());
+    /** While the lanes are written the axis grows by leaps, so that its bars mostly keep their places. */
+    const roomy = (length) => 100 * 1.3 ** Math.ceil(Math.log(Math.max(length, 100) / 100) / Math.log(1.3));
 
     function draw() {
-      const length = end(), tallest = Math.max(1, ...[...lanes.values()].map((one) => one.model.tallest));
+      const length = end(), axis = live ? roomy(length) : Math.max(length, 1), redrawn = [], tallest = Math.max(1, ...[...lanes.values()].map((one) => one.model.tallest));
       let behind = false;
       for (const one of lanes.values()) {
         const last = one.model.steps.length - 1;
-        one.panels.line.scale(Math.max(length, 1), tallest);
+        one.panels.line.scale(axis, tallest);
         // live: the newest step of each lane, every one of them for a frame; replay: what is finished at the clock's time
         const target = live ? Math.min(last, Math.max(one.drawn, -1) + 1) : D.stepsBy(one.model, clock.ms) - 1;
-        one.show(target);
+        if (one.show(target)) redrawn.push(one);
         one.panels.line.clock(live ? one.model.milliseconds : Math.min(clock.ms, Math.max(one.model.milliseconds, 0)));
         if (live && target < last) behind = true;
         else settle(one);
       }
+      scroll(redrawn);
       if (live) clock.ms = length;
       if (behind) ask();
       else if (live && asked !== "running") live = false;
       around(length);
     }
 
+    /** Bring the newest token of these lanes into sight. All is written by now; the layout is read once. */
+    function scroll(drawn) {
+      const tops = drawn.map((one) => one.panels.strip.newest());
+      drawn.forEach((one, i) => one.panels.strip.scroll(tops[i]));
+    }
+
     function settle(one) {
       const next = one.wanted || (one.model.summary ? "done" : null);
-      if (next) { one.panels.tree.setAttribute("data-state", next); }
+      if (next && one.panels.tree.dataset.state !== next) one.panels.tree.setAttribute("data-state", next);
     }
 
     function around(length) {
-      D.set(play, { "aria-label": clock.playing ? "Pause the race" : "Play the race", title: clock.playing ? "Pause the race" : "Play the race", "data-playing": clock.playing });
-      if (play.dataset.icon !== String(clock.playing)) { play.dataset.icon = String(clock.playing); play.replaceChildren(D.icon(clock.playing ? "pause" : "play")); }
-      pace.value = clock.named;
-      where.textContent = lanes.size ? `${D.ms(clock.ms)} of ${D.ms(length)} compute time` : "";
+      if (play.dataset.icon !== String(clock.playing)) {
+        const label = clock.playing ? "Pause the race" : "Play the race";
+        D.set(play, { "aria-label": label, title: label, "data-playing": clock.playing });
+        play.dataset.icon = String(clock.playing);
+        play.replaceChildren(D.icon(clock.playing ? "pause" : "play"));
+      }
+      if (pace.value !== clock.named) pace.value = clock.named;
+      D.write(where, lanes.size ? `${D.ms(clock.ms)} of ${D.ms(length)} compute time` : "");
       D.set(knob, { "aria-valuetext": `${D.ms(clock.ms)} of ${D.ms(length)}` });
       knob.value = length ? Math.round((clock.ms / length) * 1000) : 0;
       const list = [...lanes.values()].map((one) => [one.name, one.model]);
@@ -124,7 +107,7 @@
       names.forEach(open);
     }
     function open(name) {
-      const one = lane(name, glossary, take);
+      const one = D.lane(name, glossary, take);
       one.wanted = asked === "idle" ? null : asked;
       one.panels.tree.setAttribute("data-state", asked);
       lanes.set(name, one);
@@ -133,10 +116,10 @@
 
     const view = {
       feed(given) {
-        const first = !lanes.size;
+        let first = !lanes.size;
         if (typeof given === "string") {
           const split = splitter(given);
-          if (split.reset) renew([]);
+          if (split.reset) { renew([]); first = true; }
           for (const [name, entries] of split.lanes) {
             if (!lanes.has(name)) open(name);
             lanes.get(name).feedEntries(entries);
@@ -150,8 +133,9 @@
         if (bad) view.setState("error", bad.model.trouble);
         const whole = lanes.size > 0 && [...lanes.values()].every((one) => one.model.summary);
         if ((first || !live) && whole && asked !== "running") {
-          if (options.autoplay && first && !D.stillWanted()) { draw(); clock.play(); } else if (!clock.playing) clock.seek(end());
+          if (options.autoplay && first && !ran && !D.stillWanted()) { draw(); clock.play(); } else if (!clock.playing) clock.seek(end());
         }
+        if (lanes.size) ran = false;
         ask();
       },
       setState(next, message, name) {
@@ -159,11 +143,11 @@
         D.set(note, { hidden: !message, "data-kind": next });
         for (const one of lanes.values()) {
           if (name !== undefined && one.name !== name) continue;
-          one.wanted = next;
+          one.wanted = next === "idle" ? null : next;
           if (next === "running" || next === "error") one.panels.tree.setAttribute("data-state", next);
         }
         if (name === undefined) {
-          if (next === "running" && asked !== "running") { clock.stop(); live = true; }
+          if (next === "running" && asked !== "running") { clock.stop(); live = ran = true; }
           asked = next;
         }
         ask();

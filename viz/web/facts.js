@@ -22,15 +22,16 @@
             const { drafter, verifier, target, sampling } = told;
             const badge = glossary.term(verifier.lossless ? "lossless" : "lossy", verifier.lossless ? "lossless" : "lossy");
             badge.classList.add("ds-badge");
-            title.append(D.el("strong", { text: D.visible(drafter.key) }), ` drafts for ${D.shorten(D.visible(target.name), 40)}${target.parameters ? ` (${millions(target.parameters)} parameters)` : ""}, rule ${D.visible(verifier.key)} `, badge,
-              ` temperature ${sampling.temperature}`);
+            const size = target.parameters ? ` (${millions(target.parameters)} parameters)` : "";
+            title.append(D.el("strong", {}, glossary.known(drafter.family, D.visible(drafter.key))), ` drafts for ${D.shorten(D.visible(target.name), 40)}${size}, `,
+              glossary.term("rule", "rule"), ` ${D.visible(verifier.key)} `, badge, " ", glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
           }
         }
         const step = model.steps[index];
         const tokens = step ? step.view.firstIndex + step.view.tokens : 0;
-        mean.textContent = step ? (tokens / (index + 1)).toFixed(2) : "–";
-        steps.textContent = step ? String(index + 1) : "–";
-        time.textContent = step ? D.ms(step.view.start + step.view.total) : "–";
+        D.write(mean, step ? (tokens / (index + 1)).toFixed(2) : "–");
+        D.write(steps, step ? String(index + 1) : "–");
+        D.write(time, step ? D.ms(step.view.start + step.view.total) : "–");
       },
     };
   };

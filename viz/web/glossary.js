@@ -22,37 +22,87 @@
     judge: "Comparing p and q and tossing the coins.",
     commit: "Moving the kept path into the target's memory and the text.",
     icicle: "The same tree with probability as width: a wide cell is a path that is likely as a whole.",
-    "compute time": "Time spent computing for this lane only; the lanes take turns, and pauses are not counted.",
+    "compute time": "Time spent computing for this run only; lanes of a race take turns, and pauses are not counted.",
+    depth: "How many tokens after the root: 1 is the very next token.",
+    rule: "The rule that decides whether a drafted token is kept.",
+    temperature: "At 0 always the likeliest token; the higher, the more the draw is left to chance.",
+    keeping: "How likely the rule is to keep this token. Where p is at least as large as q it is 1.",
+    lane: "One drafter's run, on its own clock of compute time.",
+    "tokens/s": "New tokens in a second of compute time.",
+    "against plain": "This speed divided by that of plain decoding in the same race.",
+    "target calls": "How often the target was run. One call reads a whole draft; plain decoding needs a call for every token.",
+    none: "Plain decoding: nothing is drafted, the target writes one token a step.",
+    chain: "A single line of guesses, one after the other.",
+    tree: "Several guesses at once: each branch is one way in which the text may go on.",
+    retrieval: "Nothing is computed: what followed the same words earlier in the text is copied.",
+    diffusion: "A block of tokens is filled in all at once instead of one after the other.",
+    heads: "Small extra heads on the target guess several tokens ahead.",
+    self: "The target drafts for itself, leaving some of its layers out.",
   };
 
-  /** One tooltip for a whole view; term(word, text) makes a word that explains itself. */
+  /**
+   * One tooltip for a whole view, on hover and on focus. term(word, text) makes a word that explains itself; explain(element, word)
+   * gives an explanation to an element that is there already. Each word's line also stands in the page once, hidden, for screen readers.
+   */
   D.glossary = function (root) {
-    const id = D.freshId("tip");
-    const tip = D.el("div", { class: "ds-tip", id, role: "tooltip", hidden: true });
-    root.append(tip);
-    const hide = () => { tip.hidden = true; };
-    function show(button, word) {
+    const tip = D.el("div", { class: "ds-tip", "aria-hidden": "true", hidden: true });
+    const lines = D.el("div", { hidden: true }), ids = new Map();
+    root.append(tip, lines);
+    let explained = null, leaving = 0;
+
+    function describe(word) {
+      if (!ids.has(word)) {
+        ids.set(word, D.freshId("line"));
+        lines.append(D.el("span", { id: ids.get(word), text: D.GLOSSARY[word] }));
+      }
+      return ids.get(word);
+    }
+    const stay = () => clearTimeout(leaving);
+    const leave = () => { stay(); leaving = setTimeout(hide, 120); };   // the pointer may go on to the explanation itself
+    const onKey = (event) => { if (event.key === "Escape") hide(); };
+
+    function hide() {
+      stay();
+      tip.hidden = true;
+      explained = null;
+      document.removeEventListener("keydown", onKey);
+    }
+    function show(element, word) {
+      stay();
+      explained = element;
+      document.addEventListener("keydown", onKey);
       tip.textContent = D.GLOSSARY[word];
       tip.hidden = false;
-      const at = button.getBoundingClientRect(), box = root.getBoundingClientRect(), zoom = root.currentCSSZoom || 1;
+      const at = element.getBoundingClientRect(), box = root.getBoundingClientRect(), zoom = root.currentCSSZoom || 1;
       const left = D.clamp((at.left - box.left) / zoom, 4, Math.max(4, root.clientWidth - tip.offsetWidth - 4));
       tip.style.left = `${left}px`;
       const above = at.top / zoom - tip.offsetHeight - 8 > 0;
       tip.style.top = `${above ? (at.top - box.top) / zoom - tip.offsetHeight - 8 : (at.bottom - box.top) / zoom + 8}px`;
     }
-    root.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
-    return {
+    tip.addEventListener("pointerenter", stay);
+    tip.addEventListener("pointerleave", hide);
+
+    function explain(element, word) {
+      element.setAttribute("aria-describedby", describe(word));
+      element.addEventListener("pointerenter", () => show(element, word));
+      element.addEventListener("focus", () => show(element, word));
+      element.addEventListener("pointerleave", leave);
+      element.addEventListener("blur", hide);
+      return element;
+    }
+    const glossary = {
+      explain, hide,
       term(word, text, ...content) {
-        const button = D.el("button", { type: "button", class: "ds-term", "data-term": word, "aria-describedby": id }, ...content);
+        const button = D.el("button", { type: "button", class: "ds-term", "data-term": word }, ...content);
         if (text) button.append(text);
-        button.addEventListener("pointerenter", () => show(button, word));
-        button.addEventListener("focus", () => show(button, word));
-        button.addEventListener("pointerleave", hide);
-        button.addEventListener("blur", hide);
-        return button;
+        return explain(button, word);
       },
-      hide,
+      /** A word of a trace: with its explanation if it has one, else as it is. */
+      known: (word, text) => (Object.hasOwn(D.GLOSSARY, word) ? glossary.term(word, text) : document.createTextNode(text)),
+      /** What was explained may have been drawn anew. */
+      tidy() { if (explained && !explained.isConnected) hide(); },
     };
+    return glossary;
   };
 
   /** The permanent legend: every status with its shape. */

@@ -20,7 +20,7 @@
     return top.concat(zero).map((row) => ({ ...row, cut: weight(row) === 0 || row.p === 0 }));
   };
 
-  function ruler(judgement) {
+  function ruler(judgement, glossary) {
     const at = (value) => `${(value * 100).toFixed(2)}%`;
     const track = D.el("div", { class: "ds-ruler", "aria-hidden": "true" });
     const keep = D.el("span", { class: "ds-ruler-keep" });
@@ -29,8 +29,8 @@
     coin.style.left = at(D.clamp(judgement.coin, 0, 1));
     track.append(keep, coin);
     const words = D.el("div", { class: "ds-ruler-words" },
-      D.el("span", { text: `kept below ${D.prob(judgement.accept)}` }),
-      D.el("span", { class: "ds-ruler-coin-word", text: `coin ${D.prob(judgement.coin)}` }));
+      D.el("span", {}, glossary.term("keeping", "kept below"), ` ${D.prob(judgement.accept)}`),
+      D.el("span", { class: "ds-ruler-coin-word" }, glossary.term("coin", "coin"), ` ${D.prob(judgement.coin)}`));
     return D.el("div", { class: "ds-ruler-box" }, track, words);
   }
 
@@ -56,7 +56,8 @@
     return table;
   }
 
-  D.inspector = function (box, glossary) {
+  /** brief: the chip and the sentence only. */
+  D.inspector = function (box, glossary, brief) {
     const chip = D.svg("svg", { class: "ds-inspector-chip", "aria-hidden": "true" });
     const status = D.el("span", { class: "ds-inspector-status" });
     const facts = D.el("dl", { class: "ds-facts" }), source = D.el("span", { class: "ds-quiet" });
@@ -89,12 +90,14 @@
         const piece = final ? view.final.piece : node === -1 ? rootPiece : nodes.piece[node];
         const kind = final ? view.final.kind : node === -1 ? "root" : nodes.status[node];
         headChip(D.mendTree(step, rootPiece)[final ? view.count : node === -1 ? "root" : node], kind);
-        status.textContent = node === -1 ? "root" : `${kind}, depth ${final ? (place < 0 ? 1 : nodes.depth[place] + 1) : nodes.depth[node]}`;
+        status.replaceChildren(glossary.known(kind, kind));
+        if (node !== -1) status.append(", ", glossary.term("depth", "depth"), ` ${final ? (place < 0 ? 1 : nodes.depth[place] + 1) : nodes.depth[node]}`);
         box.setAttribute("data-status", kind);
         sentence.textContent = D.sentence(step, node);
+        if (brief) return;
         more.replaceChildren();
         for (const judgement of (typeof node === "number" && view.judged.get(node)) || []) {
-          if (judgement.coin !== null && judgement.coin !== undefined) more.append(ruler(judgement));
+          if (judgement.coin !== null && judgement.coin !== undefined) more.append(ruler(judgement, glossary));
         }
         const from = typeof node === "number" && node >= 0 && nodes.source ? nodes.source[node] : null;
         source.textContent = from ? `from ${D.shorten(D.running(from), 40)}` : "";
@@ -113,6 +116,7 @@
         } else if (node !== -1) {
           more.append(D.el("p", { class: "ds-quiet", text: "The walk never stood in front of this token, so its neighbours were not kept in the trace." }));
         }
+        glossary.tidy();
       },
     };
   };

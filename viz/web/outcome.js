@@ -19,22 +19,38 @@
   const isPlain = (model) => Boolean(model.run) && (model.run.drafter.family === "none" || model.run.drafter.key === "none");
   const outputTokens = (model) => model.steps.flatMap((step) => step.output.tokens);
 
-  /** Natural-log distance of the target's two best tokens before the token with this index; null if the trace does not hold it. */
+  /** Distance of the target's two best logits before the token with this index; null if the trace does not hold it. */
   D.marginAt = function (model, index) {
     const step = model.steps[model.stepOfIndex(index)], j = index - step.view.firstIndex;
     const place = step.view.distributions.get(j === 0 ? -1 : step.view.path[j - 1]);
     const top = ((place && place.p) || []).map((entry) => entry[2]).sort((a, b) => b - a);
-    return top.length > 1 && top[1] > 0 ? Math.log(top[0] / top[1]) : null;
+    const heat = model.run.sampling.temperature || 1;   // at temperature 0 the trace shows the plain softmax
+    return top.length > 1 && top[1] > 0 ? heat * Math.log(top[0] / top[1]) : null;
   };
 
   /** lanes: [[name, model]]. Returns {text, index: where they part or null, alike: true | false | null}. */
   D.compareTexts = function (lanes) {
-    const exact = lanes.filter(([, model]) => model.run && model.run.verifier.lossless);
-    if (exact.length < 2) return { text: "", index: null, alike: null };
-    const same = exact.every(([, model]) => model.run.sampling.temperature === 0) || exact.every(([, model]) => model.run.verifier.key === "sampler_match");
-    if (!same) return { text: "Sampled: every lossless lane draws from the same distribution, each with its own luck, so the texts may differ.", index: null, alike: null };
-    const [first, ...rest] = exact.map(([name, model]) => [name, model, outputTokens(model)]);
-    const finished = exact.every(([, model]) => model.summary);
+    const ran = lanes.filter(([, model]) => model.run);
+    const exact = ran.filter(([, model]) => model.run.verifier.lossless), lossy = ran.filter(([, model]) => !model.run.verifier.lossless);
+    const verdict = exact.length < 2 ? { text: "", index: null, alike: null } : compareExact(exact);
+    const left = lossy.length ? `Lossy, so left out: ${lossy.map(([name]) => D.visible(name)).join(", ")}.` : "";
+    return { ...verdict, text: [verdict.text, left].filter(Boolean).join(" ") };
+  };
+
+  /** Exact lanes owe each other one text where nothing is drawn, or where what is drawn is fixed by the seed. */
+  function compareExact(exact) {
+    const greedy = exact.every(([, model]) => model.run.sampling.temperature === 0);
+    const bound = greedy ? exact : exact.filter(([, model]) => model.run.verifier.key === "sampler_match");
+    if (bound.length < 2) return { text: "Sampled: every lossless lane draws from the same distribution, each with its own luck, so the texts may differ.", index: null, alike: null };
+    if (bound.length === exact.length) return compareBound(bound, "exact lanes");
+    const verdict = compareBound(bound, "lanes under sampler_match");
+    return { ...verdict, text: `${verdict.text} The other exact lanes draw with luck of their own.` };
+  }
+
+  /** who: what these lanes are called. */
+  function compareBound(bound, who) {
+    const [first, ...rest] = bound.map(([name, model]) => [name, model, outputTokens(model)]);
+    const finished = bound.every(([, model]) => model.summary);
     let least = Infinity, found = null;
     for (const lane of rest) {
       const shared = Math.min(first[2].length, lane[2].length);
@@ -42,8 +58,8 @@
     }
     if (!found) {
       const lengths = new Set([first, ...rest].map((lane) => lane[2].length));
-      if (finished && lengths.size > 1) return { text: "As far as they go, all exact lanes wrote the same text; some wrote on for longer.", index: null, alike: true };
-      return { text: finished ? `All ${exact.length} exact lanes wrote the same text, token for token.` : "So far all exact lanes write the same text.", index: null, alike: true };
+      if (finished && lengths.size > 1) return { text: `As far as they go, all ${who} wrote the same text; some wrote on for longer.`, index: null, alike: true };
+      return { text: finished ? `All ${bound.length} ${who} wrote the same text, token for token.` : `So far all ${who} write the same text.`, index: null, alike: true };
     }
     const piece = ([, model]) => {
       const step = model.steps[model.stepOfIndex(least)];
@@ -52,27 +68,30 @@
     const margin = D.marginAt(first[1], least);
     const close = margin === null ? "" : ` There the target’s two best tokens were ${margin < 0.001 ? margin.toExponential(1) : margin.toFixed(3)} apart (logits).`;
     return { text: `The texts part at token ${least + 1}: ${D.visible(first[0])} wrote ${piece(first)}, ${D.visible(found[0])} wrote ${piece(found)}.${close}`, index: least, alike: false };
-  };
+  }
 
   D.outcome = function (glossary) {
     const line = D.el("p", { class: "ds-same", role: "status" });
     const body = D.el("tbody", {});
-    const head = [["lane"], ["tokens/s"], ["against plain"], ["tokens a step", "mean accepted"], ["target calls"], ["draft", "draft"], ["verify", "verify"]];
+    const head = [["lane"], ["tokens/s"], ["against plain"], ["tokens a step", "mean accepted"], ["target calls"], ["draft"], ["verify"]];
     const table = D.el("table", { class: "ds-outcome" }, D.el("caption", { text: "The lanes in numbers" }),
-      D.el("thead", {}, D.el("tr", {}, ...head.map(([text, word]) => D.el("th", { scope: "col", text: word ? null : text }, word && glossary.term(word, text))))), body);
+      D.el("thead", {}, D.el("tr", {}, ...head.map(([text, word]) => D.el("th", { scope: "col" }, glossary.term(word || text, text))))), body);
     return {
       element: D.el("div", { class: "ds-card ds-outcome-card" }, line, D.el("div", { class: "ds-scroll", tabindex: 0, role: "group", "aria-label": "The lanes in numbers" }, table)),
       /** Returns where the texts part. */
       draw(lanes) {
         const verdict = D.compareTexts(lanes);
-        if (line.textContent !== verdict.text) line.textContent = verdict.text;
+        D.write(line, verdict.text);
         D.set(line, { "data-alike": verdict.alike });
         const plain = lanes.find(([, model]) => isPlain(model)), base = plain ? D.laneNumbers(plain[1]).speed : null;
         const rows = lanes.map(([name, model]) => [name, D.laneNumbers(model)]), best = Math.max(...rows.map(([, n]) => n.speed || 0));
-        body.replaceChildren(...rows.map(([name, n]) => D.el("tr", { "data-best": n.speed > 0 && n.speed === best },
-          D.el("th", { scope: "row", text: D.visible(name) }),
-          ...[n.speed === null ? "–" : n.speed.toFixed(1), base && n.speed ? `${(n.speed / base).toFixed(2)}×` : "–", n.mean === null ? "–" : n.mean.toFixed(2), String(n.calls), D.ms(n.draft), D.ms(n.verify)]
-            .map((text) => D.el("td", { text })))));
+        while (body.rows.length > rows.length) body.lastChild.remove();
+        while (body.rows.length < rows.length) body.append(D.el("tr", {}, D.el("th", { scope: "row" }), ...head.slice(1).map(() => D.el("td", {}))));
+        rows.forEach(([name, n], i) => {
+          const cells = [D.visible(name), n.speed === null ? "–" : n.speed.toFixed(1), base && n.speed ? `${(n.speed / base).toFixed(2)}×` : "–", n.mean === null ? "–" : n.mean.toFixed(2), String(n.calls), D.ms(n.draft), D.ms(n.verify)];
+          D.set(body.rows[i], { "data-best": n.speed > 0 && n.speed === best });
+          cells.forEach((text, k) => D.write(body.rows[i].cells[k], text));
+        });
         return verdict;
       },
     };

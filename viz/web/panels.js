@@ -6,7 +6,8 @@
   D.panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { class: `ds-${word} ${word}` });
 
   /**
-   * options: ids, onSelect, onSeek(step). Returns the elements and
+   * options: ids, onSelect, onSeek(step), brief: a small canvas and a short inspector, and the caller scrolls the text
+   * (strip.newest, strip.scroll), so that several runs can be drawn before the layout is read. Returns the elements and
    * {reset, grow, draw(index, stage), select(node), setMode("tree" | "icicle"), camera, destroy}.
    */
   D.panels = function (model, glossary, options) {
@@ -20,11 +21,11 @@
     const svg = D.svg("svg", { class: "ds-canvas", role: "group", "aria-label": "Draft tree" }, treeStage, icicleStage);
     tree.append(svg);
     const hooks = { name: (step, node) => D.nodeName(step, node, rootPiece) };
-    const drawing = D.treeDrawing(treeStage, hooks), icicle = D.icicleDrawing(icicleStage, hooks);
+    const drawing = D.treeDrawing(treeStage, hooks, options.brief), icicle = D.icicleDrawing(icicleStage, hooks);
     const camera = D.camera(svg, treeStage);
-    const inspect = D.inspector(inspector, glossary);
+    const inspect = D.inspector(inspector, glossary, options.brief);
     let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "", size = { width: 0, height: 0 };
-    let selectedElement = null, spoken = null;
+    let selectedElement = null, hoveredElement = null, spoken = null;
 
     const strip = D.textStrip(text, {
       onPick(index) {
@@ -77,10 +78,10 @@
       const whole = index === null && node === undefined ? model.steps[step] : null;   // the timeline means all tokens of a step
       if (whole) strip.hover(whole.view.firstIndex, whole.view.tokens); else strip.hover(index, 1);
       line.hover(step);
-      svg.querySelectorAll(".ds-node[data-hover]").forEach((g) => g.removeAttribute("data-hover"));
+      if (hoveredElement) hoveredElement.removeAttribute("data-hover");
       if (node === undefined && index !== null && step === shown) node = model.outputNode(model.steps[step], index - model.steps[step].view.firstIndex);
-      const g = node === undefined || node === null ? null : element(node);
-      if (g) g.setAttribute("data-hover", "");
+      hoveredElement = node === undefined || node === null ? null : element(node);
+      if (hoveredElement) hoveredElement.setAttribute("data-hover", "");
     }
 
     function select(node) {
@@ -127,8 +128,9 @@
       get mode() { return mode; },
       reset() {
         shown = -1; chosen = null; spoken = null; selectedElement = null;
+        hoveredElement = null;
         drawing.reset(); line.reset(); strip.reset(model.run);
-        camera.fit();
+        camera.fit(false);
         inspect.clear("");
         blank();
       },
@@ -149,6 +151,7 @@
         strip.draw(model, stage === "draft" || stage === "judge" ? index : index + 1, index);
         line.draw(model, index);
         mark();
+        if (!options.brief) strip.scroll(strip.newest());
         if (landing && options.flights) {
           const base = step.view.firstIndex;
           D.fly(options.flights, step.output.pieces.map((piece, j) => [element(model.outputNode(step, j)), strip.element(base + j), D.visible(piece), model.outputStatus(step, j)]));

@@ -19,6 +19,11 @@
 
       get pace() { return chosen || (player.live ? "real" : "slow"); },
       get last() { return model.steps.length - 1; },
+      /** The last step with something to look at: at the end of a text there may be no room left for a draft. */
+      get telling() {
+        const at = model.steps.findLastIndex((step) => step.nodes.token.length);
+        return at < 0 ? player.last : at;
+      },
       /** Steps have come that are about to be drawn. */
       get behind() { return player.following && player.pace === "real" && player.step < player.last; },
 

@@ -60,7 +60,7 @@
     return low;
   };
 
-  D.RACE_PACES = { slower30: ["30 times slower", 1 / 30], slower10: ["10 times slower", 0.1], slower4: ["4 times slower", 0.25], real: ["as fast as it ran", 1] };
+  D.RACE_PACES = { slower100: ["100 times slower", 0.01], slower30: ["30 times slower", 1 / 30], slower10: ["10 times slower", 0.1], slower4: ["4 times slower", 0.25], real: ["as fast as it ran", 1] };
 
   /** The clock. hooks.tick(ms) draws; end() tells the length. */
   D.raceClock = function (hooks) {
@@ -77,11 +77,11 @@
       toggle() { if (clock.playing) clock.pause(); else clock.play(); },
       seek(ms) { clock.ms = D.clamp(ms, 0, hooks.end()); hooks.tick(); },
       get factor() { return D.RACE_PACES[clock.named][1]; },
-      /** The reader's pace, or one at which the race lasts about twenty seconds. */
+      /** The reader's pace, or one at which the race lasts some ten to forty seconds. */
       get named() {
         if (clock.pace) return clock.pace;
         const end = hooks.end();
-        return end > 15000 ? "real" : end > 4000 ? "slower4" : end > 1200 ? "slower10" : "slower30";
+        return end > 15000 ? "real" : end > 4000 ? "slower4" : end > 1200 ? "slower10" : end > 400 ? "slower30" : "slower100";
       },
       stop() { cancelAnimationFrame(frame); frame = 0; clock.playing = false; },
     };

@@ -8,8 +8,8 @@
     const output = D.el("span", { class: "ds-output", role: "listbox", "aria-label": "Tokens written" });
     box.append(prompt, output);
     D.set(box, { role: "group", "aria-label": "Text", tabindex: 0 });
-    const spans = [], raw = [];
-    let current = null, focusable = null, differs = null;
+    const spans = [], raw = [];                       // of all tokens that were ever shown of this run; the first `shown` are on the page
+    let shown = 0, focusable = null, differs = null, standing = [], hovered = [];
 
     const indexOf = (event) => {
       const span = event.target.closest("[data-index]");
@@ -25,7 +25,7 @@
       if (i === null) return;
       const to = event.key === "ArrowDown" ? i + 1 : event.key === "ArrowUp" ? i - 1 : null;
       if (event.key === "Enter") hooks.onPick(i);
-      else if (to !== null && spans[to]) rove(to, true);
+      else if (to !== null && to >= 0 && to < shown) rove(to, true);
       else return;
       event.preventDefault();
     });
@@ -42,67 +42,83 @@
     function relabel(index) {
       const from = Math.max(0, index - 3), near = raw.slice(from, index + 1);
       const mended = near.some((piece) => piece.includes("⟨")) ? D.mend(near) : near;
-      mended.forEach((text, k) => {
-        const span = spans[from + k], shown = D.running(text);
-        if (span.textContent !== shown) span.textContent = shown;
-      });
+      mended.forEach((text, k) => D.write(spans[from + k], D.running(text)));
     }
 
-    function append(piece, status, step) {
+    function make(piece, status, step) {
       const index = spans.length;
-      const span = D.el("span", { class: "ds-token", role: "option", "aria-selected": "false", tabindex: -1, "data-index": index, "data-status": status,
-        "data-from-step": step, "data-newline": piece.includes("\n"), "data-differs": index === differs, "aria-label": `${D.visible(piece)}, ${status}, step ${step + 1}` });
-      spans.push(span); raw.push(piece);
-      output.append(span);
-      if (piece.includes("⟨")) relabel(index); else span.textContent = D.running(piece);
+      spans.push(D.el("span", { class: "ds-token", role: "option", "aria-selected": "false", tabindex: -1, "data-index": index, "data-status": status,
+        "data-from-step": step, "data-newline": piece.includes("\n"), "data-differs": index === differs, "aria-label": `${D.visible(piece)}, ${status}, step ${step + 1}` }));
+      raw.push(piece);
+    }
+
+    /** Have elements for the first `want` tokens. */
+    function prepare(model, want) {
+      for (let s = spans.length ? model.stepOfIndex(spans.length) : 0; spans.length < want; s++) {
+        const step = model.steps[s];
+        for (let j = spans.length - step.view.firstIndex; j < step.view.tokens; j++) make(step.output.pieces[j], model.outputStatus(step, j), s);
+      }
+    }
+
+    /** Put the first `want` tokens on the page. */
+    function extend(want) {
+      if (shown > want) {
+        for (let i = want; i < shown; i++) spans[i].remove();
+        shown = want;
+        if (want) relabel(want - 1);
+        return;
+      }
+      const news = document.createDocumentFragment();
+      for (; shown < want; shown++) {
+        news.append(spans[shown]);
+        if (raw[shown].includes("⟨")) relabel(shown); else D.write(spans[shown], D.running(raw[shown]));
+      }
+      output.append(news);
+    }
+
+    function stand(from, to) {
+      for (const span of standing) D.set(span, { "data-now": null, "aria-selected": "false" });
+      standing = spans.slice(from, to);
+      for (const span of standing) D.set(span, { "data-now": "", "aria-selected": "true" });
     }
 
     return {
       reset(run) {
         prompt.textContent = run ? D.running(run.prompt.text) : "";
         output.replaceChildren();
-        spans.length = raw.length = 0;
-        current = focusable = differs = null;
+        spans.length = raw.length = shown = 0;
+        standing = []; hovered = [];
+        focusable = differs = null;
       },
       /** Show the tokens of the first `steps` steps; those of step `now` stand out. */
       draw(model, steps, now) {
-        const shown = model.steps[steps - 1], want = shown ? shown.view.firstIndex + shown.view.tokens : 0;
-        if (spans.length > want) {
-          spans.splice(want).forEach((span) => span.remove());
-          raw.length = want;
-          if (want) relabel(want - 1);
-        }
-        for (let s = spans.length ? model.stepOfIndex(spans.length - 1) : 0; s < steps; s++) {
-          const step = model.steps[s];
-          for (let j = Math.max(0, spans.length - step.view.firstIndex); j < step.view.tokens; j++) {
-            append(step.output.pieces[j], model.outputStatus(step, j), s);
-          }
-        }
-        if (current !== now || spans.length !== want) {
-          output.querySelectorAll("[data-now]").forEach((span) => { D.set(span, { "data-now": null, "aria-selected": "false" }); });
-        }
-        current = now;
-        const step = model.steps[now];
-        if (step && now < steps) {
-          for (let i = step.view.firstIndex; i < step.view.firstIndex + step.view.tokens; i++) D.set(spans[i], { "data-now": "", "aria-selected": "true" });
-        }
-        if (spans.length && (!focusable || !focusable.isConnected)) rove(0, false);
-        if (spans.length) {
-          const end = spans[spans.length - 1], below = end.offsetTop + end.offsetHeight - box.clientHeight;
-          if (below > box.scrollTop || end.offsetTop < box.scrollTop) box.scrollTop = Math.max(0, below + 8);
-        }
+        const last = model.steps[steps - 1], want = last ? last.view.firstIndex + last.view.tokens : 0;
+        prepare(model, want);
+        extend(want);
+        const step = now < steps ? model.steps[now] : null;
+        stand(step ? step.view.firstIndex : 0, step ? step.view.firstIndex + step.view.tokens : 0);
+        if (shown && (!focusable || !focusable.isConnected)) rove(0, false);
       },
+      /** Where the box must be scrolled to for the newest token to be seen; null: it is. Reads the layout. */
+      newest() {
+        if (!shown) return null;
+        const { offsetTop, offsetHeight } = spans[shown - 1], below = offsetTop + offsetHeight - box.clientHeight;
+        return below > box.scrollTop || offsetTop < box.scrollTop ? Math.max(0, below + 8) : null;
+      },
+      scroll(top) { if (top !== null) box.scrollTop = top; },
       /** Mark the token at which this text parts from the others. */
       differ(index) {
+        if (differs !== null && spans[differs]) spans[differs].removeAttribute("data-differs");
         differs = index;
-        output.querySelectorAll("[data-differs]").forEach((span) => span.removeAttribute("data-differs"));
         if (index !== null && spans[index]) spans[index].setAttribute("data-differs", "");
       },
       hover(index, count) {
-        output.querySelectorAll("[data-hover]").forEach((span) => span.removeAttribute("data-hover"));
-        if (index !== null) for (const span of spans.slice(index, index + count)) span.setAttribute("data-hover", "");
+        for (const span of hovered) span.removeAttribute("data-hover");
+        hovered = index === null ? [] : spans.slice(index, Math.min(index + count, shown));
+        for (const span of hovered) span.setAttribute("data-hover", "");
       },
-      element: (index) => spans[index] || null,
+      /** The token's element, if it is on the page. */
+      element: (index) => (index < shown && spans[index]) || null,
     };
   };
 })(globalThis.Draftscope);

@@ -44,13 +44,13 @@
           D.set(play, { "aria-label": playing ? "Pause replay" : "Play", title: playing ? "Pause replay" : "Play" });
           play.replaceChildren(D.icon(playing ? "pause" : "play"));
         }
-        pace.value = player.pace;
+        if (pace.value !== player.pace) pace.value = player.pace;
         const step = model.steps[player.step];
-        where.textContent = step ? `Step ${player.step + 1} of ${model.steps.length}` : "";
+        D.write(where, step ? `Step ${player.step + 1} of ${model.steps.length}` : "");
         const ms = (step && step.milliseconds) || {};
-        spent.textContent = step
+        D.write(spent, step
           ? ["draft", "verify", "judge", "commit"].filter((part) => ms[part] > 0).map((part) => `${part} ${D.ms(ms[part])}`).join(" · ")
-          : "";
+          : "");
       },
     };
   };

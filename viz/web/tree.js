@@ -6,7 +6,18 @@
     return `M${x0} ${y0.toFixed(1)}C${x0 + bend} ${y0.toFixed(1)} ${x1 - bend} ${y1.toFixed(1)} ${x1} ${y1.toFixed(1)}`;
   };
 
-  /** Where everything of a step stands. Node `count` is the final token; x is in columns, y in px; columns need `pitch` px. */
+  const GAP = 30;                                    // between the widest chips of two columns, px
+
+  /** The middle of each column, px: as wide as its widest chip. sizes, depth: by node. */
+  D.columns = function (root, sizes, depth) {
+    const widths = [root.w];
+    sizes.forEach((size, i) => { widths[depth[i]] = Math.max(widths[depth[i]] || 0, size.w); });
+    const middles = [0];
+    for (let d = 1; d < widths.length; d++) middles.push(middles[d - 1] + widths[d - 1] / 2 + GAP + widths[d] / 2);
+    return { middles, right: middles[middles.length - 1] + widths[widths.length - 1] / 2 };
+  };
+
+  /** Where everything of a step stands. Node `count` is the final token; `middles`: of the columns, px, if they are not spread; y in px. */
   D.placeTree = function (step, rootPiece, crowd) {
     const { nodes, view } = step, count = view.count;
     const pieces = D.mendTree(step, rootPiece);
@@ -23,8 +34,7 @@
     const heights = sizes.map((size) => size.h);
     heights.root = root.h;
     const { y, top, bottom } = D.layout(children, heights, D.CROWDS[crowd][2]);
-    const pitch = Math.max(root.w, ...sizes.map((size) => size.w), 44) + 42;
-    return { pieces, sizes, root, depth, parent, y, top, bottom, pitch, deepest: Math.max(1, ...depth) };
+    return { pieces, sizes, root, depth, parent, y, top, bottom, ...D.columns(root, sizes, depth) };
   };
 
   /** Pieces with split characters mended along each path; keys: node index, count (the final token), root. */
@@ -43,15 +53,18 @@
     return mended;
   };
 
+  const SPARE = 1.3;
+
   /** In which order things light up while a step is played: judged nodes as they were judged, the rest last. */
   function turns(step) {
-    const turn = new Array(step.view.count).fill(null);
+    const turn = Array.from({ length: step.view.count }, () => null);
     let next = 0;
     for (const judgement of step.judgements) if (turn[judgement.node] === null) turn[judgement.node] = next++;
     return turn.map((t) => (t === null ? next : t));
   }
 
-  D.treeDrawing = function (stage, hooks) {
+  /** hooks: name(step, node). small: a small canvas, on which a crowd of ignored tokens is a crowd of dots. */
+  D.treeDrawing = function (stage, hooks, small) {
     const edges = D.svg("g", { class: "ds-edges" }), trail = D.svg("path", { class: "ds-trail", pathLength: 1 });
     const chips = D.svg("g", { class: "ds-chips" });
     stage.append(edges, trail, chips);
@@ -59,16 +72,60 @@
     const root = D.chip({ "data-root": "", role: "button", tabindex: -1 });
     const last = D.chip({ "data-final": "bonus", role: "button", tabindex: -1 });
     const halo = D.svg("path", { class: "ds-halo" });
-    const lastLine = D.svg("path", { class: "ds-edge" });
-    let reach = null, place = null, shown = null, used = 0;
-    const box = () => ({ left: -reach.root / 2 - 12, right: reach.deepest * reach.column + reach.last / 2 + 12, top: reach.top - 12, bottom: reach.bottom + 12 });
+    const lastLine = edge(), twigs = edge();         // twigs: the edges of all dots in one path
+    twigs.set("data-status", "ignored"); twigs.set("stroke-width", "1.5");
+    let reach = null, room = null, place = null, shown = null, used = 0;
+    const box = () => ({ left: -reach.root / 2 - 12, right: room.right + 12, top: room.top - 12, bottom: room.bottom + 12, focus: end() });
 
-    function node(i) {
+    /** Where the walk ended, which shall be in sight when the whole cannot be. */
+    function end() {
+      const { view } = shown, i = view.final ? view.count : view.path[view.path.length - 1];
+      return i === undefined ? 0 : place.x[i];
+    }
+
+    function edge() {
+      const path = D.svg("path", { class: "ds-edge" });
+      return { path, d: "", set: D.keeper(path) };
+    }
+
+    function chipOf(i) {
       if (!pool[i]) {
         pool[i] = D.chip({ "data-node": i, role: "button", tabindex: -1 });
-        lines[i] = D.svg("path", { class: "ds-edge" });
+        lines[i] = edge();
       }
       return pool[i];
+    }
+
+    /** The trees of a run on much the same scale: the room that the widest needed so far, yet not so much that a small one cannot be read. */
+    function stretch(aspect) {
+      reach.top = Math.min(reach.top, place.top); reach.bottom = Math.max(reach.bottom, place.bottom);
+      reach.root = Math.max(reach.root, place.root.w); reach.right = Math.max(reach.right, place.right);
+      room = {
+        right: Math.min(reach.right, place.right * SPARE),
+        top: Math.max(reach.top, place.top * SPARE), bottom: Math.min(reach.bottom, place.bottom * SPARE),
+      };
+      // a tall tree leaves room at the side: the columns spread into it
+      const spread = D.clamp((room.bottom - room.top + 24) * (aspect || 1.5) / room.right, 1, 2);
+      room.right *= spread;
+      place.x = place.depth.map((d) => place.middles[d] * spread);
+    }
+
+    function pathTo(i) {
+      const from = place.parent[i], x0 = from < 0 ? place.root.w / 2 : place.x[from] + place.sizes[from].w / 2;
+      return edgePath(x0, from < 0 ? 0 : place.y[from], place.x[i] - place.sizes[i].w / 2, place.y[i]);
+    }
+
+    function link(line, i, status, q) {
+      line.d = pathTo(i);
+      line.set("d", line.d);
+      line.set("data-status", status);
+      line.set("stroke-width", q === null ? "1.5" : (1 + 7 * q).toFixed(1));
+    }
+
+    function stand(chip, i, piece, name) {
+      chip.set("transform", `translate(${place.x[i].toFixed(1)} ${place.y[i].toFixed(1)})`);
+      chip.set("data-token-text", piece);
+      chip.set("aria-label", name);
     }
 
     return {
@@ -77,53 +134,48 @@
       reset() { reach = null; shown = null; },
       /** Nothing on the canvas. */
       clear() { chips.replaceChildren(); edges.replaceChildren(); trail.removeAttribute("d"); used = 0; shown = null; },
-      /** Draws; aspect: width / height of the canvas; staged: the step will be played in stages. Returns the box that has been needed so far in this run, so that the camera does not jump. */
+      /** Draws; aspect: width / height of the canvas; staged: the step will be played in stages. Returns the box that shall be in sight. */
       draw(step, rootPiece, aspect, staged) {
         if (step === shown) return box();
         shown = step;
         const { nodes, view } = step;
-        if (!reach) reach = { top: 0, bottom: 0, deepest: 1, pitch: 0, root: 0, last: 0, crowd: 0, column: 0 };
-        reach.crowd = Math.max(reach.crowd, D.crowdOf(view.count));
+        if (!reach) reach = { top: 0, bottom: 0, right: 0, root: 0, crowd: 0 };
+        reach.crowd = Math.max(reach.crowd, D.crowdOf(view.count, small));
         place = D.placeTree(step, rootPiece, reach.crowd);
-        reach.top = Math.min(reach.top, place.top); reach.bottom = Math.max(reach.bottom, place.bottom);
-        reach.pitch = Math.max(reach.pitch, place.pitch); reach.deepest = Math.max(reach.deepest, place.deepest);
-        reach.root = Math.max(reach.root, place.root.w); reach.last = reach.pitch - 42;
-        // a tall tree leaves room at the side: the columns spread into it
-        const spread = ((reach.bottom - reach.top + 24) * (aspect || 1.5) - reach.pitch) / reach.deepest;
-        reach.column = D.clamp(spread, reach.pitch, reach.pitch * 2);
-        place.x = place.depth.map((d) => d * reach.column);
+        stretch(aspect);
         const order = staged ? turns(step) : null;
         const delay = (element, i) => {
           element.style.setProperty("--turn", i < view.count ? order[i] : 0);
           element.style.setProperty("--depth", place.depth[i]);
         };
-        const link = (line, i, status, q, p) => {
-          const from = place.parent[i], x0 = from < 0 ? place.root.w / 2 : place.x[from] + place.sizes[from].w / 2;
-          D.set(line, { d: edgePath(x0, from < 0 ? 0 : place.y[from], place.x[i] - place.sizes[i].w / 2, place.y[i]), "data-status": status, "data-q": q === null ? null : q });
-          line.setAttribute("stroke-width", q === null ? "1.5" : (1 + 7 * q).toFixed(2));
-          if (staged) delay(line, i);
-        };
+        let thin = "";
         for (let i = 0; i < view.count; i++) {
-          const chip = node(i), status = nodes.status[i];
+          const chip = chipOf(i), line = lines[i], status = nodes.status[i], dot = place.sizes[i].dot;
           chip.draw(place.sizes[i], status);
-          D.set(chip.g, { transform: `translate(${place.x[i]} ${place.y[i].toFixed(1)})`, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i) });
-          if (staged) delay(chip.g, i);
-          link(lines[i], i, status, nodes.q[i], nodes.p[i]);
-          if (i >= used) { chips.append(chip.g); edges.append(lines[i]); }
+          stand(chip, i, nodes.piece[i], hooks.name(step, i));
+          if (dot) { thin += pathTo(i); line.path.remove(); }
+          else { link(line, i, status, nodes.q[i]); if (!line.path.isConnected) edges.append(line.path); }
+          if (staged) { delay(chip.g, i); delay(line.path, i); }
+          if (i >= used) chips.append(chip.g);
         }
-        for (let i = view.count; i < used; i++) { pool[i].g.remove(); lines[i].remove(); }
+        for (let i = view.count; i < used; i++) { pool[i].g.remove(); lines[i].path.remove(); }
         used = view.count;
+        twigs.set("d", thin || null);
+        if (!twigs.path.isConnected) edges.prepend(twigs.path);
         root.draw(place.root, "root");
         if (!root.g.isConnected) chips.prepend(root.g);
-        D.set(root.g, { "data-token-text": rootPiece, "aria-label": hooks.name(step, -1) });
+        root.set("data-token-text", rootPiece);
+        root.set("aria-label", hooks.name(step, -1));
         if (view.final) {
           const i = view.count;
           last.draw(place.sizes[i], view.final.kind);
-          D.set(last.g, { transform: `translate(${place.x[i]} ${place.y[i].toFixed(1)})`, "data-final": view.final.kind, "data-token-text": view.final.piece, "aria-label": hooks.name(step, "final") });
-          link(lastLine, i, view.final.kind, null, null);
-          chips.append(last.g); edges.append(lastLine);
-        } else { last.g.remove(); lastLine.remove(); }
-        trail.setAttribute("d", view.path.map((i) => lines[i].getAttribute("d")).join(""));
+          stand(last, i, view.final.piece, hooks.name(step, "final"));
+          last.set("data-final", view.final.kind);
+          link(lastLine, i, view.final.kind, null);
+          if (staged) delay(lastLine.path, i);
+          chips.append(last.g); edges.append(lastLine.path);
+        } else { last.g.remove(); lastLine.path.remove(); }
+        trail.setAttribute("d", view.path.map((i) => lines[i].d).join(""));
         return box();
       },
       /** Put the ring around the chosen node. */

@@ -9,7 +9,7 @@
     const model = D.traceModel();
     const glossary = D.glossary(root);
     const panels = D.panels(model, glossary, { ids: options.ids, onSelect: options.onSelect, onSeek: (step) => player.seek(step), flights: root });
-    let state = "idle", wanted = null, since = 0, waiting = 0, asked = "idle", fresh = true;
+    let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true;
 
     const player = D.player(model, { show(step, stage) { panels.draw(step, stage); caption(step, stage); around(); }, changed: () => around() });
     const transport = D.transport(player, model), facts = D.runFacts(glossary);
@@ -21,9 +21,10 @@
       weight.element.hidden = mode !== "icicle";
       zoom.hidden = mode === "icicle";
     });
+    for (const button of [...weight.element.children, ...shape.element.children]) glossary.explain(button, button.dataset.value);
     const large = D.largeButton(root);
     const zoom = D.el("div", { class: "ds-zoom", role: "group", "aria-label": "Zoom" },
-      D.iconButton("minus", "Smaller", () => panels.camera.zoomBy(0.8)), D.iconButton("plus", "Larger", () => panels.camera.zoomBy(1.25)), D.iconButton("fit", "Whole tree", () => panels.camera.fit()));
+      D.iconButton("minus", "Smaller", () => panels.camera.zoomBy(0.8)), D.iconButton("plus", "Larger", () => panels.camera.zoomBy(1.25)), D.iconButton("fit", "Whole tree", () => panels.camera.fit(true)));
 
     root.append(facts.element, note,
       D.el("div", { class: "ds-main" },
@@ -31,7 +32,7 @@
         D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
       D.el("div", { class: "ds-card ds-text-card" }, panels.text),
       D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline,
-        D.el("p", { class: "ds-timeline-key", "aria-hidden": "true" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part, text: part })), D.el("span", { "data-hint": "", text: "arrow keys step · space plays" }))));
+        D.el("p", { class: "ds-timeline-key" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part }, glossary.term(part, part))), D.el("span", { "data-hint": "", text: "arrow keys step · space plays" }))));
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
@@ -57,7 +58,7 @@
     function settle() {
       if (wanted === null || player.behind) return;
       const now = performance.now();
-      if (wanted === "done" && !model.summary && now - since < 600 || now - since < 30) {
+      if (wanted === "done" && (ran || !model.summary) && now - since < 600 || now - since < 30) {
         if (!waiting) waiting = setTimeout(() => { waiting = 0; settle(); }, 30);
         return;
       }
@@ -77,9 +78,11 @@
         panels.grow();
         if (model.trouble) view.setState("error", model.trouble);
         if (added && player.step < 0 && !player.live && asked !== "paused") {
-          if (options.autoplay && model.summary && !D.stillWanted()) player.play();
-          else player.seek(player.last);
+          if (ran) { player.follow(); player.arrived(); player.settle(); }   // so short a run that the word "done" came before its trace
+          else if (options.autoplay && model.summary && !D.stillWanted()) player.play();
+          else player.seek(player.telling);
         } else player.arrived();
+        if (added) ran = false;
         if (asked === "idle" && !player.live) setTarget(model.summary ? "done" : "idle");
         around();
       },
@@ -89,7 +92,7 @@
         D.set(note, { "data-kind": next, hidden: !message });
         if (next === asked && next === "running") return;
         asked = next;
-        if (next === "running") player.follow();
+        if (next === "running") { ran = true; player.follow(); }
         else player.settle();
         setTarget(next);
         around();

@@ -3,6 +3,7 @@
   "use strict";
   const VISIBLE = { " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u2028": "⏎", "\u2029": "⏎", "\v": "␋", "\f": "␌" };
   // Control characters, direction marks and other invisibles are written as their code, so that no token can hide or turn the line.
+  // oxlint-disable-next-line no-control-regex
   const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
   /** The piece with its white space visible; "∅" if it is empty. */

@@ -8,13 +8,13 @@ import re
 from . import code
 from .words import ADJECTIVES, ANIMALS, COLOURS, NAMES, PLACES, THINGS, VERBS, Vocabulary, paragraph
 
-KINDS = [NAMES, ANIMALS, THINGS, COLOURS, ADJECTIVES, PLACES, VERBS]
+WORD_KINDS = [NAMES, ANIMALS, THINGS, COLOURS, ADJECTIVES, PLACES, VERBS]
 
 
 def _change_word(rng: random.Random, text: str) -> tuple[str, str, str] | None:
     """(old, new, edited text), the new word of the same kind as the old; None where no known word stands."""
     present = set(re.findall(r"\w+", text))
-    found = [(word, kind) for kind in KINDS for word in kind if word in present]
+    found = [(word, kind) for kind in WORD_KINDS for word in kind if word in present]
     if not found:
         return None
     old, kind = rng.choice(found)
@@ -28,7 +28,7 @@ def change(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
         changed = _change_word(rng, text)
         if changed:
             old, new, edited = changed
-            return f'Edit: change "{old}" to "{new}".\nText: {text}\nOutput:', f" {edited}"
+            return f"Edit: change {old} to {new}.\nText: {text}\nOutput:", f" {edited}"
 
 
 def rename(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
@@ -53,5 +53,9 @@ def append(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     )
 
 
+KINDS = [change, rename, append]
+WEIGHTS = [6, 1.5, 1]
+
+
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    return rng.choices([change, rename, append], [6, 1.5, 1])[0](rng, vocabulary)
+    return rng.choices(KINDS, WEIGHTS)[0](rng, vocabulary)

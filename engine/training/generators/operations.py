@@ -1,4 +1,4 @@
-"""Text and list operations in fixed formats: copy, reverse, sort, replace, remove, number, join.
+"""Text and list operations in fixed formats: copy, reverse, sort, shuffle, replace, remove, number, join, repeat.
 
 Copying must not be learned word by word, so a good share of the sources are random words and digits, which only
 induction (find where this was, say what followed) can repeat.
@@ -57,6 +57,12 @@ def sort(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     return f"Sort: {' '.join(items)}\nOutput:", f" {' '.join(ordered)}"
 
 
+def shuffle(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    """Any order is right, so the target's own distribution is wide (a task of ParallelBench)."""
+    items = _items(rng, vocabulary, 3, 7)
+    return f"Shuffle: {' '.join(items)}\nOutput:", f" {' '.join(rng.sample(items, len(items)))}"
+
+
 def replace(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     items = _items(rng, vocabulary, 3, 9)
     old, new = rng.choice(items), rng.choice(vocabulary.words)
@@ -91,8 +97,8 @@ def repeat(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     return f"Repeat {times} times: {text}\nOutput:\n", "\n".join([text] * times)
 
 
-KINDS = [copy, reverse, sort, replace, remove, number, join, repeat]
-WEIGHTS = [13, 1.5, 1.5, 1.5, 1, 1, 1, 4]
+KINDS = [copy, reverse, sort, shuffle, replace, remove, number, join, repeat]
+WEIGHTS = [6, 3, 4, 1.5, 4, 3, 1, 1, 2]
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:

@@ -69,6 +69,24 @@ def test_sequences_of_different_lengths():
     agree(attention_inputs(mask, 2, 1, 16), mask, Plan(16, 16, 2, 4, 2))
 
 
+@pytest.mark.parametrize("head", [64, 96])
+def test_heads_multiplied_a_few_dimensions_at_a_time(head):
+    torch.manual_seed(0)
+    mask = AncestorBits.of(torch.ones(3, 3, dtype=torch.bool).tril(), torch.arange(3), 40)
+    agree(attention_inputs(mask, 4, 2, head), mask, Plan(16, 16, 2, 4, 2, chunk=32), softcap=3.0)
+
+
+def test_rows_anywhere_among_the_scratch_rows():
+    """A padded pass of a captured graph: rows 2 and 3 of 32, of which most are not there."""
+    torch.manual_seed(0)
+    seen = torch.zeros(2, 32, dtype=torch.bool)
+    seen[0, [0, 2]] = seen[1, [0, 1, 3]] = True
+    depths = torch.zeros(32, dtype=torch.int32)
+    depths[:4] = torch.tensor([0, 1, 1, 2])
+    mask = AncestorBits(pack(seen)[None], depths[None], torch.tensor([9]), 900, depths[None, 2:4])
+    agree(attention_inputs(mask, 4, 2, 16), mask, window=10)
+
+
 def test_rows_that_see_nothing_give_nothing():
     torch.manual_seed(0)
     mask = AncestorBits.of(torch.zeros(3, 3, dtype=torch.bool), torch.zeros(3), 0)

@@ -1,11 +1,18 @@
-"""The way of a GPU through whole models: attention and commit by the kernels, interpreted."""
+"""The way of a GPU through whole models: attention, verdict and commit by the kernels, interpreted."""
 
 import pytest
 import torch
 
 from engine import gpu
-from engine.kernels import kv_commit, tree_attention
+from engine.decode import decode
+from engine.drafters.chain import ChainDrafter
+from engine.drafters.dyspec import DySpecDrafter
+from engine.kernels import kv_commit, tree_attention, verify_tree
 from engine.language_model import LanguageModel
+from engine.sampling import Sampling
+from engine.together import decode_together
+from engine.verifiers import verifier
+from engine.writing import Wanted
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
 TREE = ([1, 2, 3, 4, 5, 6], [-1, 0, 0, 1, 2, 4])  # root, and under it a tree with two branches
@@ -25,17 +32,21 @@ def on_gpu(monkeypatch):
         return call
 
     monkeypatch.setattr(gpu, "takes", lambda tensor: True)
-    for module in (tree_attention, kv_commit):
+    for module in (tree_attention, kv_commit, verify_tree):
         monkeypatch.setattr(module, "on_gpu", lambda tensor: True)
     monkeypatch.setattr(gpu, "attend", counted("attention", gpu.attend))
     monkeypatch.setattr(gpu, "commit", counted("commit", gpu.commit))
     return calls
 
 
-def logits_of(architecture: str) -> torch.Tensor:
+def model_of(architecture: str, static: bool, **changes) -> LanguageModel:
+    module = tiny_hf_model(architecture, **changes)
+    return LanguageModel(module, None, architecture, lean=False, static=static)
+
+
+def logits_of(architecture: str, static: bool) -> torch.Tensor:
     """Of a tree after a prefix longer than the window, and of the step after its commit."""
-    model = LanguageModel(tiny_hf_model(architecture), None, architecture, lean=False)
-    session = model.session(40)
+    session = model_of(architecture, static).session(40)
     session.prefill([7 * n % VOCABULARY for n in range(15)])
     first, _ = session.feed(*TREE)
     session.commit(PATH)
@@ -43,10 +54,69 @@ def logits_of(architecture: str) -> torch.Tensor:
     return torch.cat([first, second])
 
 
-@pytest.mark.parametrize("architecture", ["qwen3", "gemma2", "gpt_oss"])
-def test_logits_are_those_of_the_cpu(architecture, request):
-    expected = logits_of(architecture)
+@pytest.mark.parametrize(
+    ("architecture", "static"),
+    [("qwen3", True), ("gemma2", True), ("gpt_oss", True), ("gemma2", False)],
+)
+def test_logits_are_those_of_the_cpu(architecture, static, request):
+    expected = logits_of(architecture, False)
     calls = request.getfixturevalue("on_gpu")
-    found = logits_of(architecture)
+    found = logits_of(architecture, static)
     torch.testing.assert_close(found, expected, atol=2e-4, rtol=2e-4)
     assert calls == {"attention": 9, "commit": 1}
+
+
+def chain(model) -> ChainDrafter:
+    return ChainDrafter({"length": 3, "stop_below": 0.0}, model, VOCABULARY)
+
+
+def tree(model) -> DySpecDrafter:
+    settings = {"budget": 4, "depth": 2, "width": 2, "sharpness": 2.0, "stop_below": 0.0}
+    return DySpecDrafter(settings, model, VOCABULARY)
+
+
+LOOPS = [("greedy", 0.0, chain), ("rejection", 0.9, tree)]
+
+
+def outputs(static: bool, rule: str, temperature: float, drafter) -> list[list[int]]:
+    """Of steps that no one watches, so that on static buffers the kernel judges."""
+    model = model_of("llama", static, num_hidden_layers=1)
+    given = verifier(rule), Sampling(temperature, seed=2), [3, 14, 15, 9], 6
+    return [step.output for step in decode(model, drafter(model), *given, watched=False)]
+
+
+@pytest.mark.parametrize(("rule", "temperature", "drafter"), LOOPS)
+def test_the_loop_writes_what_it_writes_on_the_cpu(
+    rule, temperature, drafter, request, monkeypatch
+):
+    monkeypatch.setattr("engine.static.slots.SMALLEST", 64)  # the interpreter is slow
+    monkeypatch.setattr("engine.static.slots.MARGIN", 32)
+    expected = outputs(False, rule, temperature, drafter)
+    request.getfixturevalue("on_gpu")
+    assert outputs(True, rule, temperature, drafter) == expected
+
+
+def test_several_texts_in_one_pass(request, monkeypatch):
+    """Prefixes and trees of different lengths in one launch of the attention kernel a layer."""
+    monkeypatch.setattr("engine.static.slots.SMALLEST", 64)
+    monkeypatch.setattr("engine.static.slots.MARGIN", 32)
+
+    def wanted(model):
+        for drafter, prompt in ((tree(model), [3, 14, 15, 9, 2]), (chain(model), [5])):
+            yield Wanted(drafter, verifier("greedy"), Sampling(), prompt, 5)
+
+    plain = model_of("llama", False, num_hidden_layers=1)
+    expected = [
+        [step.output for step in decode(plain, *(getattr(one, name) for name in FIELDS))]
+        for one in wanted(plain)
+    ]
+    calls = request.getfixturevalue("on_gpu")
+    model = model_of("llama", True, num_hidden_layers=1)
+    found = [[], []]
+    for index, step in decode_together(model, list(wanted(plain)), watched=False):
+        found[index].append(step.output)
+    assert found == expected
+    assert calls["attention"] > 0
+
+
+FIELDS = ("drafter", "verifier", "sampling", "prompt", "max_new_tokens")

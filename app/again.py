@@ -1,0 +1,115 @@
+"""A finished run, once more: with what a visitor changed, or plainly, to measure against.
+
+The run line of a trace says how it was made. It may be a stranger's, so what it asks for is
+checked like anything else that a visitor asks for.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from app import live
+from app.controls import RANGES, request, text
+from app.seats import Job, Seat
+from app.settings import LIMITS
+from engine.errors import UserError
+from engine.run import Run, RunRequest, open_run
+from engine.trace import Trace, read_run_line, read_trace
+
+WHAT_IF, PLAIN = live.HANGING["watch"]
+CHANGES = ("drafter", "options", "verifier", "temperature")
+BUSY = "Plain decoding was not measured beside it: others are running things here."
+
+Measured = tuple[str, str, tuple[Trace, Trace] | None]
+"""State (running | done | skipped), a message, and the run with its plain one when that is there."""
+
+
+def again(run: Mapping, new_tokens: object, **changes: object) -> RunRequest:
+    """The request that made this run line, with the changes, writing at most as much.
+
+    changes: control values, named as in the page's FIELDS. Raises UserError.
+    """
+    drafter = run["drafter"]
+    values = {
+        "prompt": run["prompt"]["text"],
+        "drafter": drafter["key"],
+        "options": json.dumps({"drafter": drafter["key"], "values": drafter["options"]}),
+        "verifier": run["verifier"]["key"],
+        **run["sampling"],
+        "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
+    }
+    return request({**values, **changes})
+
+
+def what_if_job(wish: Mapping[str, object]) -> Job:
+    """wish: the first trace's run line, how much it wrote, and the values of CHANGES.
+
+    Raises UserError, too, where the first trace was made with other models than this page has:
+    what differed then would not be what the visitor changed.
+    """
+    line = text(wish.get("run"), "The first run")
+    if len(line) > LIMITS.trace_bytes:
+        raise UserError("The first run's description is too long.")
+    first = read_run_line(line)
+    run = open_run(again(first, wish.get("new_tokens"), **{c: wish.get(c) for c in CHANGES}))
+    ours = read_run_line(run.header())
+    same = all(ours["target"][k] == first["target"][k] for k in ("parameters", "vocab_size"))
+    if not same or ours["prompt"]["tokens"] != first["prompt"]["tokens"]:
+        run.cancel()
+        raise UserError(
+            "That trace was made with other models; “what if” needs those of this page."
+        )
+    return run
+
+
+def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
+    """Plain decoding of the visitor's finished run, measured after it and apart from it.
+
+    At most as many tokens, at most LIMITS.plain_milliseconds, and unless asked for only while
+    nobody else runs anything. Says nothing where there is nothing to measure against.
+    """
+    seat = live.seats.get(session, "watch")
+    if not worth_measuring(seat) or live.seats.get(session, PLAIN):
+        return
+    if live.seats.running() and not asked:
+        yield "skipped", BUSY, None
+        return
+    first = read_trace(seat.text)
+    try:
+        request_ = again(
+            first.run, first.summary["new_tokens"], drafter="none", options="", verifier=""
+        )
+        plain = live.seats.put(session, PLAIN, Seat(open_run(request_)))
+    except UserError as error:
+        yield "done", str(error), None
+        return
+    state = "running"
+    for _, state, _ in plain.advance():
+        if state == "running":
+            yield state, "Plain decoding of the same prompt is being measured.", None
+            if plain.job.milliseconds > LIMITS.plain_milliseconds:
+                plain.ask("stop")
+    if state == "done":
+        yield _outcome(first, read_trace(plain.text))
+
+
+def worth_measuring(seat: Seat | None) -> bool:
+    """Whether this is a run that was made here, is over, wrote something, and was not plain."""
+    if seat is None or seat.state != "done" or not isinstance(seat.job, Run):
+        return False
+    first = read_trace(seat.text)
+    return first.run["drafter"]["family"] != "none" and first.summary["new_tokens"] > 0
+
+
+def _outcome(first: Trace, plain: Trace) -> Measured:
+    written, spent = plain.summary["new_tokens"], plain.summary["milliseconds"]["total"]
+    if not written:
+        return (
+            "done",
+            "Plain decoding was not measured: it was stopped before its first token.",
+            None,
+        )
+    message = (
+        f"Plain decoding of the same prompt, measured just now on this machine: "
+        f"{written} token{'s' * (written != 1)} in {spent:,.0f} ms."
+    )
+    return "done", message, (first, plain)

@@ -1,0 +1,36 @@
+// The examples as cards: one of a set of radio buttons each. The value is the chosen example's name.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const PAUSE = 250;   // ms: who walks through the cards with the arrow keys does not ask for each
+
+  /** c.props.cards: [{name, title, family, look_for}]. */
+  P.cards = function (c) {
+    const { el } = Draftscope;
+    const group = Draftscope.freshId("cards"), radios = new Map();
+    let timer = 0;
+    function choose(name) {
+      clearTimeout(timer);
+      timer = setTimeout(() => { c.props.value = name; c.trigger("chosen"); }, PAUSE);
+    }
+    const card = ({ name, title, family, look_for: lookFor }) => {
+      const radio = el("input", { type: "radio", name: group, value: name, onchange: () => choose(name) });
+      radios.set(name, radio);
+      return el("label", { class: "pg-card", "data-card": name }, radio,
+        el("span", { class: "pg-card-family", text: family }), el("strong", { class: "pg-card-title", text: title }),
+        el("span", { class: "pg-card-look" }, el("em", { text: "Look for: " }), lookFor));
+    };
+    const strip = el("div", { class: "pg-card-strip" }, ...c.props.cards.map(card));
+    c.element.append(el("fieldset", { class: "pg-cards" }, el("legend", { class: "pg-hidden", text: "Examples" }), strip));
+
+    function show() {
+      const radio = radios.get(c.props.value);
+      if (!radio) return;
+      radio.checked = true;
+      const own = radio.parentElement;
+      strip.scrollLeft = Draftscope.clamp(strip.scrollLeft, own.offsetLeft + own.offsetWidth - strip.clientWidth, own.offsetLeft);
+    }
+    c.watch("value", show);
+    show();
+  };
+})();

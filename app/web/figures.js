@@ -1,0 +1,36 @@
+// Beside the figures: plain decoding measured for comparison, and the mean tree to take away.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+
+  /** What is said of the measurement; its value is {state: running | done | skipped, message}. */
+  P.plain = function (c) {
+    const { el } = Draftscope;
+    const line = el("p", { class: "pg-measured", role: "status" });
+    const stop = el("button", { type: "button", class: "pg-tool", id: "plain-stop", text: "Stop measuring", onclick: () => c.trigger("halt") });
+    const go = el("button", { type: "button", class: "pg-tool", id: "plain-measure", text: "Measure it now", onclick: () => c.trigger("asked") });
+    c.element.append(line, stop, go);
+    const show = () => {
+      const { state, message } = JSON.parse(c.props.value);
+      line.textContent = message;
+      stop.hidden = state !== "running";
+      go.hidden = state !== "skipped";
+    };
+    c.watch("value", show);
+    show();
+  };
+
+  /** A button that saves the mean tree of the run on the screen as GraphML. */
+  P.graphml = function (c) {
+    const { el } = Draftscope;
+    const say = el("span", { class: "pg-said", role: "status" });
+    c.element.append(el("button", { type: "button", class: "pg-tool", id: "save-graphml", text: "Save the mean tree (GraphML)", async onclick() {
+      const trace = P.trace("watch");
+      try {
+        const answer = await c.server.export_graphml(trace);
+        if (answer.graphml) P.save(answer.graphml, P.fileName(trace, "graphml"), "application/xml");
+        say.textContent = answer.graphml ? "Saved: for networkx, Gephi, yEd and others." : answer.error;
+      } catch { say.textContent = "The mean tree could not be saved; try again."; }
+    } }), say);
+  };
+})();

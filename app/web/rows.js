@@ -1,0 +1,68 @@
+// The rows of tools under the pictures of Watch and Compare: files, and the link that brings another visitor here.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const SHORT = ["t", "k", "p", "seed", "n"];
+  const links = {};   // by room: {examples, say}
+
+  function row(c, room, linkId, exported) {
+    const line = Draftscope.el("span", { class: "pg-said", role: "status" }), say = (words) => { line.textContent = words; };
+    links[room] = { examples: c.props.examples, say };
+    c.element.append(...P.fileTools(c, room, say, exported), P.toolButton(linkId, "Copy link", () => c.trigger("link")), line);
+  }
+
+  P.tools = (c) => row(c, "watch", "copy-link", (text) => c.server.export_page(text));
+
+  /** Tells the server, too, when the tab comes on the screen: it then sends the race made earlier. */
+  P.raceTools = function (c) {
+    row(c, "compare", "race-link", (text) => c.server.export_race(text));
+    const seen = new ResizeObserver(() => {
+      if (!c.element.clientWidth) return;      // another tab is open
+      seen.disconnect();
+      if (!P.trace("compare")) c.trigger("seen");
+    });
+    seen.observe(c.element);
+  };
+
+  /** What both addresses begin and end with; the prompt only where it is not the example's own. */
+  function address(room, { preset, prompt, numbers }, fill) {
+    const query = new URLSearchParams();
+    if (preset) query.set("preset", preset);
+    if (prompt !== links[room].examples[preset]) query.set("prompt", prompt);
+    fill(query);
+    SHORT.forEach((name, i) => { if (numbers[i] !== null && numbers[i] !== undefined) query.set(name, numbers[i]); });
+    return query;
+  }
+
+  /** Put the address into the address bar and on the clipboard. */
+  async function copy(room, query) {
+    const link = `${location.origin}${location.pathname}?${query}`;
+    try {
+      history.replaceState(null, "", link);
+      await navigator.clipboard.writeText(link);
+      links[room].say("Link copied.");
+    } catch { links[room].say("The link stands in the address bar."); }
+  }
+
+  /** values: of Watch's controls, in their order. */
+  P.link = function ([preset, prompt, drafter, options, verifier, ...numbers]) {
+    return copy("watch", address("watch", { preset, prompt, numbers }, (query) => {
+      query.set("drafter", drafter);
+      if (verifier) query.set("verifier", verifier);
+      const chosen = JSON.parse(options);
+      if (chosen.drafter === drafter) for (const [name, value] of Object.entries(chosen.values)) query.set("o." + name, value);
+    }));
+  };
+
+  /** values: of Compare's controls, in their order. */
+  P.raceLink = function ([preset, prompt, lanes, ...numbers]) {
+    return copy("compare", address("compare", { preset, prompt, numbers }, (query) => {
+      query.set("tab", "compare");
+      JSON.parse(lanes).forEach((lane, i) => {
+        query.set(`lane${i + 1}`, lane.drafter);
+        if (lane.verifier) query.set(`rule${i + 1}`, lane.verifier);
+        for (const [name, value] of Object.entries(lane.values)) query.set(`lane${i + 1}.${name}`, value);
+      });
+    }));
+  };
+})();

@@ -1,0 +1,73 @@
+// The tour's card, and the light around what it speaks of. The light is only paint: every click goes through it.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+
+  /** hooks: back, next, there, close. Returns {element, card, shown, tell, praise, show, hide, drop}. */
+  P.tourCard = function (words, hooks) {
+    const { el, set, freshId } = Draftscope;
+    const ids = { title: freshId("tour"), text: freshId("tour") };
+    const where = el("p", { class: "pg-tour-where" }), title = el("h2", { id: ids.title }), text = el("p", {}), ask = el("p", { class: "pg-tour-ask" });
+    const button = (name, label) => el("button", { type: "button", class: "pg-tool", "data-tour": name, text: label, onclick: hooks[name] });
+    const back = button("back", "Back"), next = button("next", "Next"), there = button("there", "Go there"), close = button("close", "");
+    const card = el("div", { class: "pg-tour", role: "dialog", "aria-modal": "false", "aria-labelledby": ids.title, "aria-describedby": ids.text, tabindex: -1 },
+      el("div", { id: ids.text, "aria-live": "polite" }, where, title, text, ask),
+      el("div", { class: "pg-tour-buttons" }, close, there, back, next));
+    const light = el("div", { class: "pg-spot", "aria-hidden": "true" });
+    const element = el("div", { class: "pg-tour-layer", hidden: true }, light, card);
+    let spot = null, sides = ["below"];
+
+    const room = () => ({ width: document.documentElement.clientWidth, height: innerHeight });
+    const size = () => ({ width: card.offsetWidth, height: card.offsetHeight });
+    const visible = () => (spot && spot.getClientRects().length ? spot.getBoundingClientRect() : null);
+
+    function place() {
+      const lit = visible(), { width, height } = room();
+      light.hidden = !lit;
+      if (lit) {
+        const edge = 6;
+        Object.assign(light.style, { left: `${lit.left - edge}px`, top: `${lit.top - edge}px`, width: `${lit.width + 2 * edge}px`, height: `${lit.height + 2 * edge}px` });
+      }
+      const at = P.placeCard(lit || { left: 0, right: 0, top: height, bottom: height }, size(), { width, height }, lit ? sides : ["above"]);
+      Object.assign(card.style, { left: `${at.left}px`, top: `${at.top}px` });
+    }
+
+    const redraw = Draftscope.coalesce(() => { if (!element.hidden) place(); });
+    addEventListener("scroll", redraw, { capture: true, passive: true });
+    addEventListener("resize", redraw);
+    const watcher = new ResizeObserver(redraw);
+    watcher.observe(document.body);
+    watcher.observe(card);
+
+    return {
+      element, card,
+      get shown() { return !element.hidden; },
+      /** told: {title, text, ask}; number: of the stop, null after the last one. */
+      tell(told, number) {
+        where.textContent = number === null ? "" : `Stop ${number} of ${words.stops.length}`;
+        title.textContent = told.title;
+        text.textContent = told.text;
+        ask.textContent = told.ask || "";
+        back.hidden = number === 1;
+        next.hidden = there.hidden = number === null;
+        close.textContent = number === null ? "Close" : "End tour";
+        set(card, { "data-done": null });
+        element.hidden = false;
+      },
+      praise() {
+        set(card, { "data-done": true });
+        if (where.textContent !== words.done) where.textContent = words.done;
+      },
+      /** Light an element, or nothing, and bring it into sight together with the card. */
+      show(lighted, preferred) {
+        if (spot) watcher.unobserve(spot);
+        spot = lighted; sides = preferred;
+        if (spot) watcher.observe(spot);
+        const lit = visible(), by = lit ? P.scrollFor(lit, size(), room(), sides) : 0;
+        if (by) scrollBy({ top: by, behavior: Draftscope.stillWanted() ? "instant" : "smooth" });
+        redraw.now();
+      },
+      hide() { element.hidden = true; },
+    };
+  };
+})();

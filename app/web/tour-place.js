@@ -1,0 +1,49 @@
+// Where the tour's card stands beside what it speaks of. Pure arithmetic, in px of the window.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const GAP = 16, EDGE = 12;
+
+  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+
+  const PLACES = {
+    below: (spot) => ({ left: spot.left, top: spot.bottom + GAP }),
+    above: (spot, card) => ({ left: spot.left, top: spot.top - GAP - card.height }),
+    right: (spot) => ({ left: spot.right + GAP, top: spot.top }),
+    left: (spot, card) => ({ left: spot.left - GAP - card.width, top: spot.top }),
+  };
+
+  const inside = (at, card, room) => at.left >= EDGE - 1 && at.top >= EDGE - 1 && at.left + card.width <= room.width - EDGE + 1 && at.top + card.height <= room.height - EDGE + 1;
+
+  /** How much of the spot the card would hide there. */
+  function hidden(at, card, spot) {
+    const wide = Math.min(at.left + card.width, spot.right) - Math.max(at.left, spot.left);
+    const high = Math.min(at.top + card.height, spot.bottom) - Math.max(at.top, spot.top);
+    return Math.max(0, wide) * Math.max(0, high);
+  }
+
+  /**
+   * spot: {left, top, right, bottom} of what is lit; card, room: {width, height}; sides: best first. The first side with
+   * room for the whole card; where none has it, the one that hides least. Always inside the room: {left, top}.
+   */
+  P.placeCard = function (spot, card, room, sides) {
+    const fit = (at) => ({
+      left: clamp(at.left, EDGE, Math.max(EDGE, room.width - EDGE - card.width)),
+      top: clamp(at.top, EDGE, Math.max(EDGE, room.height - EDGE - card.height)),
+    });
+    const asked = sides.map((side) => PLACES[side](spot, card));
+    const good = asked.map((at) => ({ ...at, left: fit(at).left })).find((at) => inside(at, card, room) && !hidden(at, card, spot));
+    if (good) return good;
+    return asked.map(fit).reduce((best, at) => (hidden(at, card, spot) < hidden(best, card, spot) ? at : best));
+  };
+
+  /** By how much the page should scroll so that spot and card are both in sight; 0 if they already are. */
+  P.scrollFor = function (spot, card, room, sides) {
+    const seen = spot.top >= EDGE && spot.bottom <= room.height - EDGE;
+    const high = spot.bottom - spot.top, at = P.placeCard(spot, card, room, sides);
+    if (seen && !hidden(at, card, spot)) return 0;
+    const both = high + GAP + card.height;
+    const top = both + 2 * EDGE <= room.height ? (room.height - both) / 2 : EDGE;
+    return spot.top - (sides.indexOf("above") === 0 && both + 2 * EDGE <= room.height ? top + GAP + card.height : top);
+  };
+})();

@@ -1,0 +1,98 @@
+// The six stops of the tour: what each one lights, what it sets up, and how it sees that the reader did what was asked.
+// Their words come from app/words.py.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+
+  function on(target, types, hear) {
+    for (const type of types) target.addEventListener(type, hear, true);
+    return () => { for (const type of types) target.removeEventListener(type, hear, true); };
+  }
+
+  /** Ways to see that something was done. Each calls seen() as often as it happens and returns a function that stops looking. */
+  const SEE = {
+    press: (selector, seen) => on(document, ["click", "keydown"], (event) => {
+      if ((event.type === "click" || event.key === "Enter") && event.target.closest(selector)) seen();
+    }),
+    reach: (selector, seen) => on(document, ["pointermove", "focusin"], (event) => { if (event.target.closest(selector)) seen(); }),
+    change({ within, read }, seen) {
+      const watched = document.querySelector(within);
+      if (!watched) return () => {};
+      let before = read(watched);
+      const watcher = new MutationObserver(() => {
+        const now = read(watched);
+        if (now !== before) { before = now; seen(); }
+      });
+      watcher.observe(watched, { attributes: true, childList: true, characterData: true, subtree: true });
+      return () => watcher.disconnect();
+    },
+  };
+
+  const refusals = (step) => (step ? step.judgements.filter((judgement) => !Draftscope.kept(judgement)) : []);
+
+  /** The step from which a refusal is best shown: one with a coin first, then one that kept most before it; null if nothing was refused. */
+  P.tellingStep = function (steps) {
+    const worth = (step) => {
+      const refused = refusals(step);
+      return refused.length ? 1 + (refused.some((judgement) => judgement.coin !== null) ? 1000 : 0) + step.view.path.length : 0;
+    };
+    const worths = steps.map(worth), most = Math.max(0, ...worths);
+    return most ? worths.indexOf(most) : null;
+  };
+
+  const standStill = (view) => view.goto(view.step < 0 ? Infinity : view.step);
+
+  /**
+   * spot: what is lit. ask: the first of these that is there is where the asked thing is done. sides: where the card may stand,
+   * best first. prepare(view): what must be on the screen.
+   */
+  P.TOUR_STOPS = {
+    text: {
+      spot: "#text", ask: ["#text [data-index][tabindex='0']", "#text"], sides: ["above", "below"],
+      see: { press: "#text [data-index]" },
+      prepare: (view) => view.goto(Infinity),
+    },
+    tree: {
+      spot: "#tree", ask: ["#tree [tabindex='0']"], sides: ["left", "below", "right", "above"],
+      see: { press: "#tree [data-status='rejected']" },
+      prepare(view) {
+        const step = P.tellingStep(view.model.steps);
+        if (step !== null) view.goto(step); else standStill(view);
+        view.select(-1);                                 // the choice is the reader's
+        document.querySelector("#watch-view [aria-label='Whole tree']").click();
+      },
+    },
+    why: {
+      spot: "#inspector", ask: ["#inspector .ds-term", "#inspector"], sides: ["left", "below", "above"],
+      see: { reach: "#inspector .ds-term" },
+      prepare(view) {
+        standStill(view);
+        const refused = refusals(view.model.steps[view.step]);
+        if (refused.length && !document.querySelector("#tree [data-status='rejected'][data-selected]")) view.select(refused.at(-1).node);
+      },
+    },
+    timeline: {
+      spot: ".ds-timeline-card", ask: ["#timeline"], sides: ["above", "below"],
+      see: { change: { within: "#timeline", read: (line) => line.getAttribute("aria-valuenow") } },
+      prepare: standStill,
+    },
+    drafter: {
+      spot: "#drafter", ask: ["#drafter input"], sides: ["right", "above", "below"],
+      see: { change: { within: "#options", read: (options) => (options.querySelector(".pg-summary") || options).textContent } },
+      prepare() {},
+    },
+    run: {
+      spot: ".pg-buttons:has(#run)", ask: ["#run"], sides: ["right", "below", "above"],
+      see: { press: "#run, #rooms [role=tab][data-tab-id='compare']" },
+      prepare() {},
+    },
+  };
+
+  /** Look out for what a stop asks; returns a function that stops looking. */
+  P.lookOut = function (stop, seen) {
+    const ends = Object.entries(stop.see).map(([way, what]) => SEE[way](what, seen));
+    return () => ends.forEach((end) => end());
+  };
+
+  P.findFirst = (selectors) => selectors.map((selector) => document.querySelector(selector)).find(Boolean) || null;
+})();

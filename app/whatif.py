@@ -1,0 +1,41 @@
+"""“What if …” on the Watch tab: the finished run again, with something changed, beside the first."""
+
+import gradio as gr
+
+from app import again, live
+from app.menu import rule_menu
+from app.parts import QUICK, canvas, emit, engine_event, html, over, shown
+
+TAB = again.WHAT_IF
+
+
+class WhatIf:
+    """The form, the line that says what goes on, and the two runs; ``wire`` gives them events."""
+
+    def __init__(self, drafters: dict[str, dict]) -> None:
+        self.said, self.view = canvas(TAB, "")
+        self.form = html(
+            "DraftscopePage.whatIf({element: element.querySelector('.pg-mount'), props, trigger}); "
+            "/* events: 'asked' 'halt' */",
+            menu=drafters,
+            rules=rule_menu(),
+            elem_id="whatif",
+        )
+        self.said.render()
+        self.view.render()
+
+    def wire(self) -> None:
+        canvas_out = [self.view, self.said]
+        run = self.form.asked(_start, None, canvas_out, **engine_event())
+        run.then(None, js=over(TAB))
+        run.failure(None, js=over(TAB))
+        self.form.halt(_stop, None, canvas_out, **QUICK)
+
+
+def _start(request: gr.Request, event: gr.EventData):
+    wish = event._data if isinstance(event._data, dict) else {}
+    yield from emit(live.start(request.session_hash, TAB, again.what_if_job, wish))
+
+
+def _stop(request: gr.Request):
+    return shown(live.stop(request.session_hash, TAB))

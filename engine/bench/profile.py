@@ -1,0 +1,45 @@
+"""Where a step's time goes, drafter by drafter: what limits a figure that is short of its aim."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.bench.race import Result
+from engine.step import STAGES
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Means over everything a contestant wrote, in milliseconds.
+
+    prefill: of a prompt. stages: of a step, by name. rest: of a step, what no stage saw.
+    """
+
+    contestant: str
+    steps: int
+    prefill: float
+    stages: dict[str, float]
+    rest: float
+
+
+def profiles(results: Sequence[Result]) -> list[Profile]:
+    """One for each contestant that says how long its stages took, in the order they came."""
+    names = dict.fromkeys(result.contestant for result in results if result.writing.stages)
+    return [_profile(name, [r for r in results if r.contestant == name]) for name in names]
+
+
+def _profile(name: str, results: Sequence[Result]) -> Profile:
+    writings = [result.writing for result in results]
+    steps = sum(writing.calls for writing in writings)
+    total = 1000 * sum(writing.seconds for writing in writings)
+
+    def spent(stage: str) -> float:
+        return sum(writing.stages[stage] for writing in writings)
+
+    seen = sum(spent(stage) for stage in ("prefill", *STAGES))
+    return Profile(
+        contestant=name,
+        steps=steps,
+        prefill=spent("prefill") / len(writings),
+        stages={stage: spent(stage) / steps for stage in STAGES},
+        rest=(total - seen) / steps,
+    )

@@ -1,0 +1,47 @@
+"""What the kernels and the GPU path are to show, read off the rows of a suite."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from engine.bench.goals import Goal
+
+
+def kernel_goals(rows: Sequence[dict]) -> list[Goal]:
+    """8 and 64 nodes, the root beside them, before 32k columns in bf16."""
+    few, many = _named(rows, "attention, 9 rows, "), _named(rows, "attention, 65 rows, ")
+    return [
+        Goal("attention, 8 nodes: time / floor", 1.5, 1.2, few.get("times_floor"), at_most=True),
+        Goal("attention, 64 nodes: time / floor", 2.0, 1.4, many.get("times_floor"), at_most=True),
+        Goal("SDPA with mask / attention", 2.0, 4.0, _least([few, many], "sdpa_times_ours")),
+        Goal("FlexAttention / attention", 1.2, 1.5, _least([few, many], "flex_times_ours")),
+    ]
+
+
+def step_goals(rows: Sequence[dict]) -> list[Goal]:
+    """Of the suite ``gpu``: the step of an 8B model, and the embedded pair end to end."""
+    one, many = _named(rows, "Llama-8B-shaped, 1 token"), _named(rows, "Llama-8B-shaped, 64 nodes")
+    host = _named(rows, "Llama-8B-shaped, host")
+    chain = [row for row in rows if row["name"].startswith("engine, chain")]
+    equal = _named(rows, "greedy")
+    share = equal["equal"] / equal["prompts"] if equal else None
+    return [
+        Goal("8B: 64 nodes / 1 token", 1.25, 1.1, many.get("times_one_token"), at_most=True),
+        Goal("8B: 1 token / weights at copy speed", 1.5, 1.2, one.get("times_weights"), True),
+        Goal("host time of a step, not launching", 0.05, 0.02, host.get("host_share"), True),
+        Goal("chain / best assisted, trained pair", 2.0, 4.0, _least(chain, "times_assisted")),
+        Goal("greedy output equal, fp32", 1.0, 1.0, share),
+    ]
+
+
+def _named(rows: Sequence[dict], beginning: str) -> dict:
+    return next((row for row in rows if row["name"].startswith(beginning)), {})
+
+
+def _least(rows: Sequence[dict], key: str) -> float | None:
+    """None unless every row has the figure."""
+    values = [row.get(key) for row in rows]
+    return None if not values or None in values else min(values)
+
+
+def as_json(goals: Sequence[Goal]) -> list[dict]:
+    return [asdict(goal) | {"met": goal.met} for goal in goals]

@@ -1,0 +1,89 @@
+"""What one step of decoding leaves behind, and the clock that timed it."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from engine.tree import DraftTree
+from engine.verifiers.base import Judgement, Verdict
+
+Stop = Literal["eos", "length", "context"]
+STAGES = ("draft", "verify", "judge", "commit")
+
+
+@dataclass
+class Step:
+    """One finished step.
+
+    position: tokens committed before it. logits: [N+1, V] of the target, after the root and
+    after each node. p: [N+1, V] what it was sampled from; None where the device judged. output: the kept path and, unless final is ``none``, the final token.
+    milliseconds: by stage. prefill_milliseconds: of the first step, 0 elsewhere; of a text that took
+    its prompt over from another, what reading it took there (``engine.prompt``).
+    stop: why the run ends here, or None.
+    """
+
+    index: int
+    position: int
+    tree: DraftTree
+    logits: Tensor
+    p: Tensor | None
+    verdict: Verdict
+    output: list[int]
+    final: Literal["bonus", "recovered", "none"]
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    prefill_milliseconds: float = 0.0
+    stop: Stop | None = None
+
+
+def cut_at_end(verdict: Verdict, tree: DraftTree, ends: frozenset[int]) -> tuple[Verdict, str]:
+    """Drop what was accepted beyond an end of text; there is no final token then."""
+    for count, node in enumerate(verdict.accepted, start=1):
+        if tree.tokens[node] in ends:
+            return _first(verdict, tree, count), "none"
+    return verdict, verdict.final
+
+
+def _first(verdict: Verdict, tree: DraftTree, count: int) -> Verdict:
+    """The verdict as if the walk had ended on its ``count``-th accepted node."""
+    walk = verdict.walk[:count]
+    places = set(walk)
+
+    def judged(entry: Judgement) -> bool:
+        return tree.parents[entry.node] in places
+
+    status = [
+        state if tree.parents[node] in places else "ignored"
+        for node, state in enumerate(verdict.status)
+    ]
+    return Verdict(
+        accepted=verdict.accepted[:count],
+        status=status,
+        judgements=[entry for entry in verdict.judgements if judged(entry)],
+        final_token=verdict.final_token,
+        final=verdict.final,
+        walk=walk,
+        residuals={place: r for place, r in verdict.residuals.items() if place in places},
+    )
+
+
+class Clock:
+    """Milliseconds since the last lap.
+
+    precise: wait for the device, so that work is not misattributed to a later stage. Otherwise
+    only the sum of a step's stages means something.
+    """
+
+    def __init__(self, device: torch.device, precise: bool) -> None:
+        self._device = device
+        self._waits = precise and device.type == "cuda"
+        self._last = time.perf_counter()
+
+    def lap(self) -> float:
+        if self._waits:
+            torch.cuda.synchronize(self._device)
+        now = time.perf_counter()
+        elapsed, self._last = (now - self._last) * 1000, now
+        return elapsed

@@ -1,0 +1,93 @@
+"""Which divergence aligns a draft best: one start, the same batches, each divergence in turn, held-out text of the
+target as the judge."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .acceptance import chain_matches, mean_accepted
+from .budget import Budget
+from .distill import DIVERGENCES, draft_loss, read
+from .loop import fit
+
+CHAIN_LENGTH = 4
+Text = tuple[int, list[int]]  # length of the prompt, all token ids
+
+
+@torch.inference_mode()
+def own_texts(
+    target, prompts: list[list[int]], new_tokens: int, temperature: float, seed: int
+) -> list[Text]:
+    """What the target writes after each prompt; temperature 0 is greedy."""
+    torch.manual_seed(seed)
+    sampling = (
+        {"do_sample": True, "temperature": temperature, "top_k": 0}
+        if temperature
+        else {"do_sample": False}
+    )
+    found = []
+    for prompt in prompts:
+        ids = torch.tensor([prompt])
+        out = target.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=new_tokens, **sampling
+        )
+        found.append((len(prompt), out[0].tolist()))
+    return found
+
+
+@torch.inference_mode()
+def overlap(draft, target, texts: list[Text]) -> float:
+    """Mean of sum min(p, q) over the answers: how often one drawn token is kept at temperature 1."""
+    shares: list[Tensor] = []
+    for start, ids in texts:
+        tokens = torch.tensor([ids])
+        p, q = (
+            F.softmax(m(input_ids=tokens, use_cache=False).logits[0, start - 1 : -1], -1)
+            for m in (target, draft)
+        )
+        shares.append(torch.minimum(p, q).sum(-1))
+    return torch.cat(shares).mean().item()
+
+
+def measure(draft, target, greedy: list[Text], sampled: list[Text]) -> dict[str, float]:
+    """Figures of one draft on texts of the target's own."""
+    matches = [chain_matches(draft, ids, start, CHAIN_LENGTH) for start, ids in greedy]
+    single = [chain_matches(draft, ids, start, 1) for start, ids in greedy]
+    return {
+        "kept at temperature 1": overlap(draft, target, sampled),
+        "same favourite, greedy text": sum(map(sum, single)) / sum(map(len, single)),
+        f"mean accepted, chain of {CHAIN_LENGTH}": sum(map(mean_accepted, matches)) / len(matches),
+    }
+
+
+def compare(
+    start: nn.Module,
+    target: nn.Module,
+    batch: Callable[[int], tuple[Tensor, Tensor]],
+    judge: Callable[[nn.Module], dict[str, float]],
+    tokens: int,
+    folder,
+    say=print,
+) -> Iterator[tuple[str, nn.Module, dict[str, float]]]:
+    """Each divergence's name, the draft it made out of `start` within `tokens`, and its figures.
+
+    batch(index) gives tokens int64 [S, T] and counted bool [S, T].
+    """
+    for name, divergence in DIVERGENCES.items():
+        draft = copy.deepcopy(start)
+
+        def loss_of(index: int, draft=draft, divergence=divergence) -> tuple[Tensor, int]:
+            given, counted = batch(index)
+            loss = draft_loss(draft, read(target, given), given, counted, divergence)
+            return loss, given.numel()
+
+        path = folder / f"divergence-{name}.pt"
+        fit(draft, loss_of, Budget(tokens=tokens), path, 0.01, 2e-3, say=say)
+        figures = judge(draft)
+        say(f"{name}: " + ", ".join(f"{k} {v:.3f}" for k, v in figures.items()))
+        yield name, draft, figures

@@ -1,0 +1,54 @@
+"""What the engine makes of the family: every drafter on prompts of every workload, greedy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..drafters import drafters
+from ..models import ModelPaths
+from ..run import RunRequest, open_run
+
+DEPTHS = 6
+
+
+def summaries(folder: Path, cls, prompts: Iterable[str], new_tokens: int) -> list[dict]:
+    """Summary lines of greedy runs with the drafter's usual size, the same on every machine."""
+    models = ModelPaths(*(str(folder / part) for part in ("target", "draft", "diffusion")))
+    options = {cls.size_option: cls.usual_size} if cls.size_option else {}
+    found = []
+    for prompt in prompts:
+        run = open_run(RunRequest(prompt, models, cls.key, options, max_new_tokens=new_tokens))
+        for _ in run.steps():
+            pass
+        found.append(json.loads(run.summary()))
+    return found
+
+
+def by_depth(lines: list[dict]) -> list[float | None]:
+    """Accepted / reached at depths 1, 2, ..., all runs together; None where nothing was reached."""
+    shares = []
+    for depth in range(DEPTHS):
+        rows = [s["acceptance_by_depth"][depth : depth + 1] for s in lines]
+        reached, accepted = (sum(r[0][k] for r in rows if r) for k in ("reached", "accepted"))
+        shares.append(accepted / reached if reached else None)
+    return shares
+
+
+def measure(folder: Path, prompts: dict[str, list[str]], new_tokens: int) -> dict:
+    """workload -> drafter -> mean accepted tokens (all runs together) and acceptance by depth."""
+    found: dict[str, dict] = {}
+    for workload, some in prompts.items():
+        found[workload] = {}
+        for cls in drafters().values():
+            if cls.key == "none":
+                continue
+            lines = summaries(folder, cls, some, new_tokens)
+            name = f"{cls.key}, {cls.usual_size} nodes" if cls.size_option else cls.key
+            found[workload][name] = {
+                "mean accepted": sum(s["new_tokens"] for s in lines)
+                / sum(s["steps"] for s in lines),
+                "by depth": by_depth(lines),
+            }
+    return found

@@ -1,0 +1,104 @@
+"""The examples: as cards and as a list, each with a run made earlier."""
+
+import json
+
+import pytest
+
+from presets import opening_trace, presets, trace_files
+from tests.app.test_page import PHONE
+
+
+def shows(visitor, preset) -> None:
+    """The page has come to show this example."""
+    page = visitor.page
+    page.wait_for_function(
+        "p => document.querySelector('#prompt textarea').value == p", arg=preset.prompt
+    )
+    page.wait_for_function(
+        "p => JSON.parse(DraftscopePage.trace('watch').split('\\n')[0]).prompt.text == p",
+        arg=preset.prompt,
+    )
+    assert page.input_value("#preset input") == preset.title
+    assert page.locator("#cards :checked").get_attribute("value") == preset.name
+    recorded = trace_files()[preset.name].read_text("utf-8")
+    assert visitor.trace() == recorded
+
+
+def test_cards_tell_what_to_look_for(visit):
+    page = visit("/").page
+    cards = page.locator("#cards .pg-card")
+    assert cards.count() == len(presets())
+    for card, preset in zip(cards.all(), presets(), strict=True):
+        assert preset.title in card.inner_text() and preset.look_for in card.inner_text()
+    radio = page.get_by_role("radio", name=presets()[1].title)
+    assert radio.count() == 1
+
+
+def test_the_arrow_keys_walk_through_the_cards(visit):
+    visitor = visit("/", reduced_motion="reduce", **PHONE)
+    page = visitor.page
+    page.locator("#cards :checked").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    shows(visitor, presets()[2])
+    box = page.locator("#cards .pg-card").nth(2).bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390, "scrolled into sight"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_selector("#watch-figures .js-plotly-plot")
+    assert not page.locator("#speed-figure").is_visible(), "it was made on another machine"
+
+
+def test_the_list_sets_the_card(visit):
+    visitor = visit("/", reduced_motion="reduce")
+    visitor.choose("preset", presets()[3].title)
+    shows(visitor, presets()[3])
+    assert visitor.run() == "done"
+    run = json.loads(visitor.trace().splitlines()[0])
+    assert run["drafter"]["key"] == presets()[3].drafter
+
+
+def test_an_address_brings_the_examples_own_run(visit):
+    preset = presets()[3]
+    visitor = visit(f"/?preset={preset.name}")
+    recorded = trace_files()[preset.name].read_text("utf-8")
+    assert visitor.trace() == recorded, "the first that is drawn"
+    shows(visitor, preset)
+    page = visitor.page
+    page.wait_for_function("Number(document.querySelector('#timeline').ariaValueNow) > 1")
+    page.wait_for_selector("#watch-figures .js-plotly-plot")
+
+
+@pytest.mark.parametrize("path", ["/?preset=nowhere", "/?tab=compare&preset=story-chain"])
+def test_an_address_without_such_an_example_opens_as_ever(visit, path):
+    visitor = visit(path)
+    assert visitor.trace() == opening_trace().read_text("utf-8")
+
+
+def test_a_finished_run_is_put_away_with_a_word_and_can_be_brought_back(visit):
+    visitor = visit()
+    page = visitor.page
+    assert page.is_hidden("#back")
+    assert visitor.run() == "done"
+    mine = visitor.trace()
+    page.locator("#cards [type=radio]").nth(1).check(force=True)
+    shows(visitor, presets()[1])
+    page.wait_for_function("document.querySelector('#watch-status').innerText.includes('put away')")
+    page.locator("#cards [type=radio]").nth(2).check(force=True)
+    shows(visitor, presets()[2])
+    page.click("#back")
+    page.wait_for_function("mine => DraftscopePage.trace('watch') == mine", arg=mine)
+    assert page.evaluate("DraftscopePage.ranHere('watch')")
+    page.wait_for_selector("#back", state="hidden")
+
+
+def test_a_paused_run_is_not_taken_away(visit):
+    visitor = visit()
+    visitor.click("step")
+    visitor.wait_state("paused")
+    before = visitor.trace()
+    visitor.choose("preset", presets()[3].title)
+    visitor.page.wait_for_function(
+        "p => document.querySelector('#prompt textarea').value == p", arg=presets()[3].prompt
+    )
+    assert visitor.trace() == before
+    assert visitor.state == "paused"

@@ -1,0 +1,97 @@
+"""Compare: a race as a file, saved, opened again, refused."""
+
+import pytest
+
+from app.menu import opening_race
+from presets import trace_files
+from tests.viz.builder import Toy
+from tests.viz.hostile import HOSTILE
+from viz.race import joined, split
+
+
+@pytest.fixture
+def compare(visit):
+    """Compare on a page that stands still, with the race made earlier."""
+    visitor = visit("/?tab=compare", reduced_motion="reduce")
+    shown(visitor, opening_race())
+    return visitor
+
+
+def shown(visitor, race: str) -> None:
+    visitor.page.wait_for_function("race => DraftscopePage.trace('compare') === race", arg=race)
+
+
+def bring(visitor, folder, text: str) -> None:
+    file = folder / "race.ndjson"
+    file.write_bytes(text.encode())
+    visitor.page.set_input_files("#open-race", file)
+
+
+def alarm(visitor, words: str) -> None:
+    visitor.page.wait_for_function(
+        "words => document.querySelector('#compare-status [role=alert]').innerText.includes(words)",
+        arg=words,
+    )
+
+
+def test_a_race_is_saved_opened_again_and_saved_as_a_page(compare, browser, tmp_path):
+    page = compare.page
+    with page.expect_download() as download:
+        page.click("#save-race")
+    assert download.value.suggested_filename == "draftscope-race.ndjson"
+    saved = download.value.path().read_bytes().decode()
+    assert saved == opening_race()
+    lanes = split(saved)
+    two = joined({lane: lanes[lane] for lane in list(lanes)[1:3]})
+    bring(compare, tmp_path, two)
+    shown(compare, two)
+    page.wait_for_function("document.querySelectorAll('[data-lane]').length === 2")
+    assert "Opened" in page.inner_text("#compare-status")
+    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    with page.expect_download() as download:
+        page.click("#race-save-page")
+    file = tmp_path / "race.html"
+    download.value.save_as(file)
+    context = browser.new_context(offline=True)
+    alone = context.new_page()
+    alone.goto(file.as_uri())
+    alone.wait_for_selector("[data-lane] .text [data-index]")
+    assert alone.locator("[data-lane]").count() == 2
+    context.close()
+
+
+def test_what_is_no_race_is_told_and_the_picture_stays(compare, tmp_path):
+    page, race = compare.page, opening_race()
+    run = trace_files()["story-tree"].read_text("utf-8")
+    for text, words in (
+        (run, "opens under Watch"),
+        ("no race at all\n", "no race"),
+        (race[: len(race) // 2] + "\n", "Line"),
+        (joined({"one": run, "two": Toy(steps=2).ndjson()}), "not the same in all lanes"),
+        (race.replace('"milliseconds":{"draft":', '"milliseconds":{"draft":-', 1), "Lane none"),
+    ):
+        bring(compare, tmp_path, text)
+        alarm(compare, words)
+        assert compare.trace and page.locator("[data-lane]").count() == 5
+    # and Watch sends a race here
+    file = tmp_path / "race.ndjson"
+    file.write_text(race, "utf-8")
+    page.get_by_role("tab", name="Watch").click()
+    page.set_input_files("#open-trace", file)
+    compare.wait_state("error")
+    assert "open it under Compare" in compare.alarm
+
+
+def test_hostile_words_in_a_race_stay_words(compare, tmp_path):
+    page = compare.page
+    tags = "[...new Set([...document.querySelectorAll('#compare-view *')].map(e => e.tagName))]"
+    before = set(page.evaluate(tags))
+    settings = {"words": list(HOSTILE), "prompt": " ".join(HOSTILE), "pieces": list(HOSTILE)}
+    toy = Toy(steps=20, cut=20, key="<img src=x onerror=alert(1)>", **settings).ndjson()
+    race = joined({"one": toy, "two": toy})
+    bring(compare, tmp_path, race)
+    page.wait_for_selector("[data-lane=two] .text [data-index]")
+    page.wait_for_function("document.querySelectorAll('.ds-outcome tbody tr').length >= 2")
+    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    assert page.locator("img, iframe, #compare-view script, [onerror], [onload]").count() == 0
+    assert set(page.evaluate(tags)) - before <= {"circle", "s", "S"}

@@ -1,0 +1,161 @@
+"""The guided tour: begun by wish only, walked by doing what it asks, never in the way."""
+
+import pytest
+
+from app.words import TOUR
+from tests.app.test_page import violations
+
+STOPS = [stop["title"] for stop in TOUR["stops"]]
+FREE = """(selector) => {
+  const box = document.querySelector(selector).getBoundingClientRect();
+  const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  return seen !== null && !seen.closest('.pg-tour-layer');
+}"""
+INSIDE = """() => {
+  const box = document.querySelector('.pg-tour').getBoundingClientRect();
+  return box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
+}"""
+AT_REST = """() => new Promise((answer) => {
+  const before = scrollY;
+  setTimeout(() => answer(scrollY === before), 400);
+})"""
+ASKED = [
+    "#text .ds-token:last-child",
+    "#tree [data-root]",
+    "#inspector th .ds-term",
+    "#timeline",
+    "#drafter input",
+    "#run",
+]
+
+
+def begin(visitor):
+    visitor.page.click("#take-tour")
+    return at_stop(visitor, 0)
+
+
+def at_stop(visitor, number: int):
+    visitor.page.get_by_role("dialog", name=STOPS[number]).wait_for()
+    return visitor.page.locator(".pg-tour")
+
+
+def drag(page, selector: str):
+    """From its left edge to its middle, once the page has come to rest: a tour stop scrolls there."""
+    page.wait_for_function(AT_REST)
+    box = page.locator(selector).bounding_box()
+    page.mouse.move(box["x"] + 4, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20, steps=4)
+    page.mouse.up()
+
+
+def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
+    visitor = visit()
+    page = visitor.page
+    assert page.locator(".pg-tour").is_hidden(), "nobody asked for it"
+    begin(visitor)
+    page.locator("#text [data-status=accepted]").first.click()
+    at_stop(visitor, 1)
+    page.locator("#tree [data-status=rejected]").first.click()
+    at_stop(visitor, 2)
+    assert "rejected" in page.inner_text("#inspector")
+    page.hover("#inspector th .ds-term")
+    at_stop(visitor, 3)
+    drag(page, "#timeline svg")
+    at_stop(visitor, 4)
+    visitor.choose("drafter", "chain")
+    at_stop(visitor, 5)
+    assert visitor.run() == "done"
+    end = page.get_by_role("dialog", name=TOUR["farewell"]["title"])
+    end.get_by_role("button", name="Close").click()
+    assert end.is_hidden()
+    assert page.evaluate("document.activeElement.id") == "take-tour"
+
+
+def test_the_keyboard_walks_it_too(visit):
+    page = (visitor := visit()).page
+    page.focus("#take-tour")
+    page.keyboard.press("Enter")
+    at_stop(visitor, 0)
+    assert page.evaluate("document.activeElement.matches('.pg-tour')")
+
+    def go_there():
+        page.get_by_role("dialog").get_by_role("button", name="Go there").press("Enter")
+
+    go_there()
+    page.keyboard.press("Enter")
+    at_stop(visitor, 1)
+    go_there()
+    for _ in range(60):
+        if page.evaluate("document.activeElement.dataset.status") == "rejected":
+            break
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    at_stop(visitor, 2)
+    go_there()
+    at_stop(visitor, 3)
+    go_there()
+    page.keyboard.press("Home")
+    page.keyboard.press("End")  # one of them is another step
+    at_stop(visitor, 4)
+    page.keyboard.press("Escape")
+    assert page.locator(".pg-tour").is_hidden()
+    assert page.evaluate("document.activeElement.id") == "timeline", "the focus stays at work"
+
+
+def test_escape_closes_an_open_list_first(visit):
+    visitor = visit()
+    card = begin(visitor)
+    for number in range(1, 5):
+        card.get_by_role("button", name="Next").click()
+        card = at_stop(visitor, number)
+    visitor.page.click("#drafter input")
+    visitor.page.locator("#drafter [role=listbox]").wait_for()
+    visitor.page.keyboard.press("Escape")
+    visitor.page.locator("#drafter [role=listbox]").wait_for(state="hidden")
+    assert card.is_visible()
+    visitor.page.keyboard.press("Escape")
+    assert card.is_hidden()
+
+
+def test_it_begins_on_the_watch_page_and_invites_once(visit):
+    visitor = visit()
+    page = visitor.page
+    visitor.open_compare()
+    page.click("#take-tour")
+    card = at_stop(visitor, 0)
+    assert page.locator("#text").is_visible()
+    assert page.locator("#no-tour").count() == 0
+    card.get_by_role("button", name="End tour").click()
+    page.reload()
+    page.wait_for_selector("#take-tour")
+    assert page.locator("#no-tour").count() == 0
+
+
+@pytest.mark.parametrize("screen", ["desk", "phone", "projector"])
+def test_it_hides_nothing_it_asks_for(visit, screen):
+    size = (390, 844) if screen == "phone" else (1280, 860)
+    visitor = visit(reduced_motion="reduce", viewport=dict(zip(("width", "height"), size)))
+    page = visitor.page
+    if screen == "projector":
+        page.locator("#watch-view .ds-large").click()
+    card = begin(visitor)
+    for number, asked in enumerate(ASKED):
+        at_stop(visitor, number)
+        page.wait_for_function(INSIDE)
+        page.wait_for_function(FREE, arg=asked)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        card.get_by_role("button", name="Next").click()
+    card.get_by_role("button", name="Back").click()
+    at_stop(visitor, 5)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_in_it_stands_in_the_way_of_anybody(visit, scheme):
+    visitor = visit(f"/?n=8&__theme={scheme}", color_scheme=scheme, reduced_motion="reduce")
+    assert visitor.page.locator("#no-tour").is_visible()
+    card = begin(visitor)
+    assert violations(visitor.page) == []
+    card.get_by_role("button", name="Next").click()
+    at_stop(visitor, 1)
+    assert violations(visitor.page) == []

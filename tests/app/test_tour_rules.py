@@ -1,0 +1,80 @@
+"""The tour's arithmetic and choices, called in a browser that holds the page's scripts and no page."""
+
+import pytest
+
+from app.assets import SCRIPTS, WEB
+from app.words import TOUR
+from viz.bundle import bundle_js
+
+EVERYWHERE = """(sides) => {
+  const bad = [], cards = [[400, 260], [366, 240]], rooms = [[1280, 860], [390, 844], [390, 500]];
+  const hides = (at, card, spot) => at.left < spot.right && at.left + card.width > spot.left && at.top < spot.bottom && at.top + card.height > spot.top;
+  for (const [width, height] of rooms) for (const [w, h] of cards) {
+    const room = {width, height}, card = {width: w, height: h};
+    for (let i = 0; i < 400; i++) {
+      const left = (i * 53) % width, top = (i * 97) % (height * 2) - height / 2;
+      const spot = {left, top, right: left + 10 + (i * 31) % 500, bottom: top + 10 + (i * 71) % 600};
+      const at = DraftscopePage.placeCard(spot, card, room, sides);
+      if (at.left < 0 || at.top < 0 || at.top + h > height || at.left + w > width) if (w <= width) bad.push(['outside', spot, at]);
+      const free = spot.top - 28 >= h && spot.top < height || spot.bottom + 28 + h <= height && spot.bottom > 0;
+      if (free && hides(at, card, spot)) bad.push(['hides', room, spot, at]);
+    }
+  }
+  return bad.slice(0, 5);
+}"""
+STEP = """(kept, coin) => ({judgements: [{accept: 0.5, coin}], view: {path: Array.from({length: kept})}})"""
+
+
+@pytest.fixture(scope="module")
+def scripts(browser):
+    page = browser.new_page()
+    page.set_content("<!DOCTYPE html><title>t</title>")
+    scripts = [bundle_js(), *((WEB / name).read_text("utf-8") for name in SCRIPTS)]
+    page.add_script_tag(content="\n".join(scripts))
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("sides", [["below", "above"], ["above", "below"]])
+def test_the_card_stays_in_the_window_and_hides_nothing_without_need(scripts, sides):
+    assert scripts.evaluate(EVERYWHERE, sides) == []
+
+
+def test_the_page_scrolls_only_if_it_must(scripts):
+    scroll = """(top) => DraftscopePage.scrollFor({left: 20, right: 300, top, bottom: top + 200},
+      {width: 366, height: 240}, {width: 390, height: 844}, ['below', 'above'])"""
+    assert scripts.evaluate(scroll, 100) == 0
+    for top in (-500, 900, 3000):
+        assert 12 <= top - scripts.evaluate(scroll, top) <= 844 - 200 - 240
+
+
+def test_it_shows_a_refusal_with_a_coin_first_then_the_longest_path(scripts):
+    telling = (
+        f"(steps) => DraftscopePage.tellingStep(steps.map(([kept, coin]) => ({STEP})(kept, coin)))"
+    )
+    assert scripts.evaluate(telling, []) is None
+    assert scripts.evaluate(telling, [[3, 0.1]]) is None, "nothing was refused"
+    assert scripts.evaluate(telling, [[1, 0.9], [3, 0.9], [2, 0.9]]) == 1
+    greedy = (
+        "DraftscopePage.tellingStep([{judgements: [{accept: 0, coin: null}], view: {path: [1, 2]}}, "
+        f"({STEP})(0, 0.9)])"
+    )
+    assert scripts.evaluate(greedy) == 1
+
+
+def test_a_browser_that_keeps_nothing_can_take_the_tour(scripts):
+    text = scripts.evaluate(
+        """(words) => {
+          Object.defineProperty(globalThis, 'localStorage', {configurable: true, get() { throw new Error('blocked'); }});
+          document.body.append(DraftscopePage.tourStart(words));
+          document.querySelector('#no-tour').click();
+          return document.body.innerText; }""",
+        TOUR,
+    )
+    assert TOUR["take"] in text and TOUR["decline"] not in text
+
+
+def test_every_stop_has_words_and_a_place(scripts):
+    places = scripts.evaluate("Object.keys(DraftscopePage.TOUR_STOPS)")
+    assert [stop["name"] for stop in TOUR["stops"]] == places
+    assert len(places) == 6

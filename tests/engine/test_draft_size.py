@@ -1,0 +1,157 @@
+"""How much is drafted: the choice, what it rests on, and that it stays."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from engine import draft_size
+from engine.draft_size import Known, best, known_gains, measure_costs, settle_size
+from engine.drafters import drafter
+from engine.models import load_models
+from engine.options import resolve
+from engine.sampling import Sampling
+from presets import family
+
+
+@pytest.fixture
+def memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
+    return draft_size.memory_file()
+
+
+@pytest.fixture(scope="module")
+def models():
+    return load_models(family(), frozenset({"draft"}), "float32", "cpu")
+
+
+def declared(key: str, **given) -> dict:
+    cls = drafter(key)
+    return resolve(key, cls.options, given)
+
+
+def gains_of(rate: float, *sizes: int) -> dict[int, float]:
+    return {size: sum(rate**i for i in range(size + 1)) for size in sizes}
+
+
+def knowing(monkeypatch, gains: dict[int, float], key: str = "chain") -> None:
+    known = Known({key: gains}, ["Once upon a time", "Copy: a red boat\nOutput:"])
+    monkeypatch.setattr(draft_size, "known_gains", lambda _: known)
+
+
+def test_dear_drafts_are_short_and_free_ones_long():
+    sizes = (1, 2, 4, 8, 16)
+    gains = gains_of(0.8, *sizes)
+    assert best(gains, {size: 10.0 for size in sizes}) == 16
+    assert best(gains, {size: 10.0 + 9.0 * size for size in sizes}) == 1
+    # by hand: 1.8/11, 2.44/12, 3.36/14, 4.33/18, 4.89/26
+    assert best(gains, {size: 10.0 + 1.0 * size for size in sizes}) == 8
+
+
+def test_a_size_whose_cost_is_unknown_is_not_picked():
+    assert best(gains_of(0.99, 1, 4, 16), {1: 1.0, 2: 1.0, 4: 1.0}) == 4
+
+
+def test_a_given_size_stays(memory, models):
+    options = declared("chain", length=3)
+    assert settle_size(drafter("chain"), options, models, Sampling()) == options
+    assert not memory.exists()
+
+
+def test_costs_are_measured_once_and_remembered(memory, models, monkeypatch):
+    cls = drafter("chain")
+    knowing(monkeypatch, gains_of(0.7, 1, 2, 4))
+    calls = []
+
+    def measured(*arguments):
+        calls.append(arguments)
+        return measure_costs(*arguments)
+
+    monkeypatch.setattr(draft_size, "measure_costs", measured)
+    first = settle_size(cls, declared("chain"), models, Sampling())
+    assert first["length"] in (1, 2, 4)
+    (costs,) = json.loads(memory.read_text()).values()
+    assert list(costs) == ["1", "2", "4"] and all(cost > 0 for cost in costs.values())
+    assert settle_size(cls, declared("chain"), models, Sampling()) == first and len(calls) == 1
+
+
+def test_a_remembered_cost_decides(memory, models, monkeypatch):
+    cls = drafter("chain")
+    knowing(monkeypatch, gains_of(0.7, 1, 2, 4))
+    settle_size(cls, declared("chain"), models, Sampling())
+    (key,) = json.loads(memory.read_text())
+    for costs, length in (({"1": 1, "2": 50, "4": 90}, 1), ({"1": 1, "2": 1, "4": 1}, 4)):
+        memory.write_text(json.dumps({key: costs}))
+        assert settle_size(cls, declared("chain"), models, Sampling())["length"] == length
+
+
+def test_what_another_drafter_needs_changes_nothing(memory, models, monkeypatch):
+    """A bench opens every model, a run only its own; both must come to the same size."""
+    cls = drafter("chain")
+    knowing(monkeypatch, gains_of(0.7, 1, 2))
+    more = replace(models, folders={**models.folders, "diffusion": "elsewhere"})
+    assert settle_size(cls, declared("chain"), models, Sampling()) == settle_size(
+        cls, declared("chain"), more, Sampling()
+    )
+    assert len(json.loads(memory.read_text())) == 1
+
+
+def test_drawn_tokens_get_the_usual_size(memory, models, monkeypatch):
+    """Gains are those of greedy decoding; they say nothing of a temperature."""
+    knowing(monkeypatch, gains_of(0.9, 1, 16))
+    cls = drafter("chain")
+    drawn = settle_size(cls, declared("chain"), models, Sampling(temperature=1.0))
+    assert drawn["length"] == cls.usual_size and not memory.exists()
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{broken"])
+def test_a_broken_memory_is_made_anew(memory, models, monkeypatch, content):
+    knowing(monkeypatch, gains_of(0.7, 1, 2))
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    memory.write_text(content)
+    settle_size(drafter("chain"), declared("chain"), models, Sampling())
+    assert len(json.loads(memory.read_text())) == 1
+
+
+def test_without_a_memory_nothing_is_measured_into_the_options(models, monkeypatch, tmp_path):
+    """A machine that cannot remember would resolve the same options differently each time."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path / "file" / "below"))
+    knowing(monkeypatch, gains_of(0.7, 1, 2))
+    cls = drafter("chain")
+    assert settle_size(cls, declared("chain"), models, Sampling())["length"] == cls.usual_size
+
+
+def test_unknown_models_get_the_usual_size(memory, models, tmp_path):
+    elsewhere = replace(models, folders={"draft": str(tmp_path)})
+    assert known_gains(elsewhere) == Known({}, [])
+    for key in ("chain", "dyspec"):
+        cls = drafter(key)
+        options = settle_size(cls, declared(key), elsewhere, Sampling())
+        assert options[cls.size_option] == cls.usual_size
+    assert not memory.exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[1]", '{"gains": 3}', '{"gains": {"chain": {"many": 1}}, "prompts": []}']
+)
+def test_gains_that_cannot_be_read_are_none(models, tmp_path, content):
+    (tmp_path / draft_size.GAINS).write_text(content)
+    assert known_gains(replace(models, folders={"draft": str(tmp_path)})) == Known({}, [])
+
+
+def test_the_family_ships_its_gains():
+    models = load_models(family(), frozenset({"draft", "diffusion"}), "float32", "cpu")
+    known = known_gains(models)
+    assert set(known.gains) == {"chain", "dyspec", "dflash", "ddtree"}
+    assert len(known.prompts) == 6
+    for curve in known.gains.values():
+        assert list(curve) == list(draft_size.SIZES[: len(curve)])
+        assert all(a < b for a, b in pairwise(curve.values()))
+
+
+def test_costs_are_of_the_sizes_that_have_gains(models):
+    known = Known({"chain": gains_of(0.7, 1, 7)}, ["Once upon a time", "There was a"])
+    costs = measure_costs(drafter("chain"), declared("chain"), models, known)
+    assert set(costs) == {1, 7} and all(cost > 0 for cost in costs.values())

@@ -1,0 +1,90 @@
+"""No pass on static buffers waits for the host, so that a CUDA graph can hold it.
+
+The models lie on torch's meta device, which, as a GPU does, shows every copy from and to the host
+and holds no number that could be looked at. Attention goes to its Triton kernel, whose launches are
+caught instead of made.
+"""
+
+import pytest
+import torch
+
+from engine import gpu
+from engine.cache import KVCache
+from engine.kernels import tree_attention
+from engine.language_model import LanguageModel
+from engine.sampling import Sampling
+from engine.static.host_free import HostFree, WaitsForHost
+from engine.static.inputs import Size, StepInputs
+from engine.static.step import chain, step
+from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
+
+pytest.importorskip("triton")
+from engine.kernels.compiled import caught
+
+META = torch.device("meta")
+
+
+@pytest.fixture
+def as_on_gpu(monkeypatch):
+    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
+
+
+def model_of(architecture: str) -> LanguageModel:
+    with META:
+        module = tiny_hf_model(architecture).to(torch.bfloat16)
+        return LanguageModel(module, None, architecture, static=True)
+
+
+def one_step(model: LanguageModel):
+    cache = KVCache.empty(model.layers, 64, 2)
+    inputs = StepInputs(Size.of(4, 3), META, sequences=2)
+    with torch.no_grad(), caught() as launches, HostFree():
+        logits, features = step(model.model, inputs, cache, (0, 3))
+    assert logits.shape == (2, 5, VOCABULARY) and features.shape[:2] == (2, 5)
+    assert logits.device == META
+    return launches
+
+
+@pytest.mark.parametrize("architecture", sorted(CONFIGS))
+def test_a_pass_asks_the_host_nothing(architecture, as_on_gpu):
+    model = model_of(architecture)
+    launches = one_step(model)
+    assert len(launches) == 2 * model.layers
+
+
+def test_nor_does_it_where_attention_has_no_kernel():
+    assert not one_step(model_of("gemma2"))
+
+
+LAWS = [Sampling(), Sampling(0.8), Sampling(0.8, top_k=5), Sampling(0.8, top_p=0.9)]
+
+
+@pytest.mark.parametrize("sampling", LAWS)
+def test_a_chain_asks_the_host_nothing(sampling, as_on_gpu):
+    model = model_of("llama")
+    cache = KVCache.empty(model.layers, 64)
+    passes = [StepInputs(Size(rows, 1), META) for rows in (2, 1, 1)]
+    with torch.no_grad(), caught(), HostFree():
+        drawn = torch.empty(3, dtype=torch.float64, device=META)
+        ids, laws = chain(model.model, passes, cache, VOCABULARY, sampling, drawn)
+    assert ids.shape == (3,) and ids.dtype == torch.int32
+    assert laws is None if sampling.greedy else laws.shape == (3, VOCABULARY)
+
+
+WAITING = {
+    "a number": lambda x: x[0].item(),
+    "a truth": lambda x: bool((x > 0).any()),
+    "nonzero": lambda x: x.nonzero(),
+    "a mask": lambda x: x[x > 0],
+    "to the host": lambda x: x.cpu(),
+    "from the host": lambda x: x + torch.tensor([1.0]).to(x.device),
+    "into a buffer": lambda x: x.copy_(torch.zeros(3, device="cpu")),
+}
+
+
+@pytest.mark.parametrize("what", WAITING)
+def test_what_waits_is_seen(what):
+    x = torch.ones(3, device=META)
+    with pytest.raises(WaitsForHost), HostFree():
+        WAITING[what](x)

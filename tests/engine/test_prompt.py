@@ -1,0 +1,104 @@
+"""Texts with one prompt read it once, and write what they write alone."""
+
+import pytest
+import torch
+
+from engine.decode import decode
+from engine.drafters.chain import ChainDrafter
+from engine.language_model import LanguageModel
+from engine.prompt import PromptReading
+from engine.sampling import Sampling
+from engine.session import Session
+from engine.verifiers import verifier
+from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
+
+PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]
+
+
+def model_of(architecture: str, lean: bool, static: bool) -> LanguageModel:
+    return LanguageModel(tiny_hf_model(architecture), None, architecture, lean, static)
+
+
+WAYS = [(name, False, False) for name in sorted(CONFIGS)] + [
+    ("llama", True, False),
+    ("mistral", False, True),
+]
+
+
+@pytest.mark.parametrize(("architecture", "lean", "static"), WAYS)
+def test_texts_that_take_turns_write_what_they_write_alone(architecture, lean, static):
+    """The first one has moved on, through rejections, when the others take its prompt over."""
+    target = model_of(architecture, lean, static)
+    draft = model_of("llama", True, False)
+
+    def steps(reading=None, length=3):
+        drafter = ChainDrafter({"length": length, "stop_below": 0.0}, draft, VOCABULARY)
+        given = target, drafter, verifier("greedy"), Sampling(), PROMPT, 12
+        return decode(*given, reading=reading)
+
+    reading = PromptReading(PROMPT[:-1])
+    alone = [list(steps(length=length)) for length in (3, 1, 2)]
+    first = steps(reading)
+    began = [next(first), next(first)]
+    lanes = [steps(reading, 1), steps(reading, 2)]
+    heads = [next(lane) for lane in lanes]
+    rests = [list(lane) for lane in lanes]
+    together = [
+        began + list(first),
+        *([head, *rest] for head, rest in zip(heads, rests, strict=True)),
+    ]
+    for one, other in zip(alone, together, strict=True):
+        assert [step.output for step in one] == [step.output for step in other]
+        for a, b in zip(one, other, strict=True):
+            torch.testing.assert_close(a.logits, b.logits, atol=1e-5, rtol=1e-5)
+
+
+def test_each_gets_the_features_it_asked_for():
+    target = model_of("llama", True, False)
+    reading = PromptReading(PROMPT)
+    reading.expect((3,))
+    sessions = [target.session(40, layers) for layers in ((), (2, 0), (3,), (2,))]
+    features = [reading.fill(session) for session in sessions]
+    assert features[0] is None
+    for session, found in list(zip(sessions, features, strict=True))[1:]:
+        expected = target.session(40, session.features).prefill(PROMPT)
+        torch.testing.assert_close(found, expected, atol=0, rtol=0)
+        root = session.feed([5], [-1])[1]
+        assert root.shape == (1, found.shape[1])
+
+
+def test_nothing_is_read_twice_and_nothing_shared_is_written(monkeypatch):
+    target = model_of("llama", False, False)
+    read = []
+    prefill = Session.prefill
+    monkeypatch.setattr(
+        Session, "prefill", lambda self, tokens, *a: read.append(self) or prefill(self, tokens, *a)
+    )
+    reading = PromptReading(PROMPT)
+    first, second = target.session(40), target.session(40)
+    for session in (first, second):
+        reading.fill(session)
+    assert read == [first]
+    for session, token in ((first, 1), (second, 2)):
+        session.feed([token, 7], [-1, 0])
+        session.commit([0, 1])
+    found = second.feed([4], [-1])[0]
+    alone = target.session(40)
+    alone.prefill([*PROMPT, 2, 7])
+    torch.testing.assert_close(found, alone.feed([4], [-1])[0], atol=1e-5, rtol=1e-5)
+
+
+def test_whoever_takes_a_prompt_over_is_charged_its_reading():
+    reading = PromptReading(PROMPT)
+    assert [reading.charge(spent) for spent in (8.0, 0.1, 0.2)] == [8.0] * 3
+    reading.expect((1,))  # it has to be read again
+    assert reading.charge(9.0) == 9.0
+
+
+def test_a_prompt_of_one_token():
+    target = model_of("llama", False, False)
+    reading = PromptReading([])
+    for _ in range(2):
+        session = target.session(8, (1,))
+        assert reading.fill(session).shape == (0, target.hidden_size)
+        assert session.feed([3], [-1])[0].shape == (1, VOCABULARY)

@@ -1,0 +1,204 @@
+"""Passes on static buffers, padded to a size, write what the plain passes write."""
+
+import logging
+from functools import partial
+from itertools import chain
+
+import pytest
+import torch
+
+from engine.decode import decode
+from engine.drafters.chain import ChainDrafter
+from engine.drafters.dyspec import DySpecDrafter
+from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.language_model import LanguageModel
+from engine.sampling import Sampling
+from engine.static.capture import captured
+from engine.static.host_free import WaitsForHost
+from engine.static.inputs import ROWS, Rows, Size, StepInputs
+from engine.static.slots import Slots
+from engine.static.text_slot import TextSlot
+from engine.verifiers import verifier
+from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
+
+PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]
+TREE = ([1, 2, 3, 4, 5, 6], [-1, 0, 0, 1, 2, 4])  # the root, and under it two branches
+CHAIN = {"length": 3, "stop_below": 0.0}
+TREES = {"budget": 7, "depth": 4, "width": 3, "sharpness": 2.0, "stop_below": 0.0}
+
+
+def model_of(architecture: str, static: bool, seed: int = 0) -> LanguageModel:
+    module = tiny_hf_model(architecture, seed)
+    return LanguageModel(module, None, architecture, lean=False, static=static)
+
+
+def pair(architecture: str, seed: int = 0) -> tuple[LanguageModel, LanguageModel]:
+    return model_of(architecture, False, seed), model_of(architecture, True, seed)
+
+
+def drafters(draft: LanguageModel):
+    yield ChainDrafter(CHAIN, draft, VOCABULARY)
+    yield DySpecDrafter(TREES, draft, VOCABULARY)
+    yield PromptLookupDrafter({"length": 5, "max_ngram": 2, "min_ngram": 1})
+
+
+def steps_of(target, drafter, rule="greedy", sampling=None, watched=True, count=14):
+    sampling = sampling or Sampling()
+    return list(decode(target, drafter, verifier(rule), sampling, PROMPT, count, watched))
+
+
+def texts(steps) -> list[list[int]]:
+    return [step.output for step in steps]
+
+
+@pytest.mark.parametrize("architecture", sorted(CONFIGS))
+def test_steps_are_those_of_the_plain_way(architecture):
+    """Trees, commits that move rows, windows, caps and sinks: token for token, step by step."""
+    plain, static = pair(architecture)
+    drafts = pair("llama", seed=5)
+    for one, other in zip(drafters(drafts[0]), drafters(drafts[1]), strict=True):
+        expected, found = steps_of(plain, one), steps_of(static, other)
+        assert [step.tree.tokens for step in found] == [step.tree.tokens for step in expected]
+        assert texts(found) == texts(expected)
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a.logits, b.logits, atol=2e-5, rtol=1e-4)
+
+
+def test_features_are_the_same():
+    plain, static = (model.session(20, (0, 2, 3)) for model in pair("llama"))
+    for session in (plain, static):
+        session.prefill(PROMPT)
+    torch.testing.assert_close(plain.feed(*TREE)[1], static.feed(*TREE)[1], atol=2e-5, rtol=1e-4)
+
+
+def test_nothing_of_a_padded_row_is_left_behind():
+    """A slot that has been used, by trees of other sizes and a longer text, starts afresh."""
+    plain, static = pair("mistral")
+    worn = static.session(30)
+    worn.prefill(PROMPT * 2)
+    worn.feed(list(range(20)), [-1] * 20)
+    slot, beside = worn._slot, static.session(30)
+    assert beside._slot is not slot
+    del worn
+    fresh, expected = static.session(30), plain.session(30)
+    assert fresh._slot is slot
+    for session in (fresh, expected):
+        session.prefill(PROMPT[:3])
+        session.feed(*TREE)
+        session.commit([0, 2, 4, 5])
+    torch.testing.assert_close(
+        fresh.feed([9], [-1])[0], expected.feed([9], [-1])[0], atol=2e-5, rtol=1e-4
+    )
+
+
+def test_growing_beyond_the_buffers(monkeypatch):
+    monkeypatch.setattr("engine.static.slots.MARGIN", 0)
+    monkeypatch.setattr("engine.static.slots.SMALLEST", 1)
+    plain, static = pair("llama")
+    one, other = (ChainDrafter(CHAIN, plain, VOCABULARY) for _ in range(2))
+    assert texts(steps_of(static, one, count=40)) == texts(steps_of(plain, other, count=40))
+
+
+RULES = [
+    ("greedy", Sampling()),
+    ("rejection", Sampling(0.9, seed=4)),
+    ("rejection", Sampling(0.9, 20, 0.9, seed=4)),
+    ("sampler_match", Sampling(0.9, seed=4)),
+]
+
+
+@pytest.mark.parametrize(("rule", "sampling"), RULES)
+def test_an_unwatched_run_writes_the_same(rule, sampling):
+    """The verdict of the device, and the chain that stays there, against the plain loop."""
+    plain, static = pair("qwen3")
+    longest = 0
+    for one, other in zip(drafters(plain), drafters(static), strict=True):
+        expected = steps_of(plain, one, rule, sampling, count=30)
+        found = steps_of(static, other, rule, sampling, watched=False, count=30)
+        assert texts(found) == texts(expected)
+        for a, b in zip(found, expected, strict=True):
+            assert (a.verdict.status, a.final) == (b.verdict.status, b.final)
+            assert a.p is None and not a.verdict.judgements
+        longest = max(longest, *(len(step.output) for step in found))
+    assert longest > 1
+
+
+def test_a_chain_on_the_device_tells_what_was_kept_only():
+    static = model_of("llama", True)
+    other = model_of("llama", True, seed=8)  # another model: most of its guesses are wrong
+    steps = steps_of(static, ChainDrafter(CHAIN, other, VOCABULARY), watched=False, count=20)
+    for step in steps:
+        assert step.tree.ids is not None or not len(step.tree)
+        for node, token in enumerate(step.tree.tokens):
+            assert (token >= 0) == (node in step.verdict.accepted)
+    same = ChainDrafter(CHAIN, static, VOCABULARY)
+    perfect = steps_of(static, same, watched=False, count=20)
+    assert {len(step.output) for step in perfect[:-1]} == {4}
+    assert list(chain.from_iterable(texts(perfect))) == list(chain.from_iterable(texts(steps)))
+
+
+def test_sampled_chains_stay_on_the_device():
+    """Also of a draft padded to more tokens, with several settings; graphs of old ones are let go."""
+    plain, static = pair("llama")
+    padded = LanguageModel(
+        tiny_hf_model("llama", 8, vocab_size=VOCABULARY + 9), None, "s", lean=False, static=True
+    )
+    for sampling in (Sampling(0.7, seed=1), Sampling(1.2, top_p=0.8, seed=2), Sampling()):
+        one, other = (ChainDrafter(CHAIN, padded, VOCABULARY) for _ in range(2))
+        rule = "greedy" if sampling.greedy else "rejection"
+        expected = steps_of(plain, one, rule, sampling, count=20)
+        found = steps_of(static, other, rule, sampling, watched=False, count=20)
+        assert texts(found) == texts(expected)
+        assert all(step.tree.ids is not None for step in found if len(step.tree))
+    kept = [key[0] for slot in _slots_of(padded) for key in slot._passes if len(key) == 4]
+    assert len({law for law in kept if not law.greedy}) <= 1 and Sampling() in kept
+
+
+def _slots_of(model):
+    with model.slots._guard:
+        model.slots._collect()
+    return model.slots._free
+
+
+def test_sizes():
+    assert [Size.of(count, 0).rows for count in (1, 2, 4, 6, 65, 129)] == [1, 2, 5, 9, 65, 129]
+    assert Size.of(130, 0) is None
+    assert Size.of(1, 31).words == 1 and Size.of(2, 31).words == 2
+    assert Size.of(65, 0).words == 4  # 65 rows take three words; sizes are powers of two
+    for rows in ROWS:
+        size = Size.of(rows, 7)
+        assert size.scratch >= rows + 7
+        inputs = StepInputs(size, torch.device("cpu"))
+        inputs.load(Rows([1], 3, [0] * 8, [1 << 7]))
+        assert inputs.bits.shape == (1, rows, size.words)
+
+
+class _Waits(torch.nn.Module):
+    def forward(self, number):
+        return number[number > 0]
+
+
+def test_what_cannot_be_captured_says_so_once(caplog):
+    """The search for host waits is the first thing of a capture, so it runs on any machine."""
+    with pytest.raises(WaitsForHost, match="mask"):
+        captured(partial(_Waits(), torch.ones(3)), None)
+    slots = Slots(TextSlot, _Waits(), 1, "this model", torch.device("cpu"))
+    slots.captures = True
+    function = partial(_Waits(), torch.ones(3))
+    with caplog.at_level(logging.WARNING):
+        assert slots.prepared(function, None) is function
+        assert slots.prepared(function, None) is function
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "this model runs without CUDA graphs"
+    ]
+    assert not slots.usable
+
+
+def test_without_capture_the_plain_way_goes_on():
+    plain, refused = pair("llama")
+    refused.slots.usable = False
+    for watched in (True, False):
+        drafts = ChainDrafter(CHAIN, refused, VOCABULARY), ChainDrafter(CHAIN, plain, VOCABULARY)
+        assert texts(steps_of(refused, drafts[0], watched=watched)) == texts(
+            steps_of(plain, drafts[1])
+        )

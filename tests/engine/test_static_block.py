@@ -1,0 +1,99 @@
+"""The diffusion drafter on static buffers writes what its plain passes write, and waits for nobody."""
+
+import pytest
+import torch
+
+from engine import block_context, gpu
+from engine.block_context import ModuleContext, StaticContext, slots_of
+from engine.cache import KVCache
+from engine.decode import decode
+from engine.drafters.ddtree import DDTreeDrafter
+from engine.drafters.dflash import DFlashDrafter
+from engine.kernels import tree_attention
+from engine.sampling import Sampling
+from engine.static.block_slot import denoise, read
+from engine.static.host_free import HostFree
+from engine.static.inputs import Size, StepInputs
+from engine.verifiers import verifier
+from tests.engine.test_lean_block import BLOCK, LAYERS, WIDTH, drafter
+from tests.verifiers.tiny import tiny_models
+
+
+@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)
+def test_everything_is_the_same(changes, monkeypatch):
+    """Prompts, steps of several sizes, buffers that must grow; a slot that has been used before."""
+    monkeypatch.setattr("engine.static.slots.MARGIN", 0)
+    monkeypatch.setattr("engine.static.slots.SMALLEST", 1)
+    monkeypatch.setattr(block_context, "CAPACITY", 16)
+    model = drafter(**changes)
+    slots, slot = slots_of(model), None
+    for sizes in ((0, 30, 1, 4, 100, 2), (3, 5, 1, 9, 33, 34)):
+        module, static = ModuleContext(model), StaticContext(slots)
+        assert slot in (None, static._slot)
+        slot = static._slot
+        for rows in sizes:
+            features = torch.randn(rows, len(LAYERS) * WIDTH)
+            module.read(features)
+            static.read(features)
+            for _ in range(2):  # a block leaves nothing behind
+                block = torch.randn(BLOCK, WIDTH)
+                found, expected = static.denoise(block), module.denoise(block)
+                torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
+        del static
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(DFlashDrafter, {"length": 3}), (DDTreeDrafter, {"length": 3, "budget": 6})],
+)
+def test_drafts_are_those_of_the_plain_way(kind, options, temperature, monkeypatch):
+    models = tiny_models(16)
+    slots = slots_of(models.diffusion)
+    rule = verifier("rejection" if temperature else "greedy")
+
+    def steps(context):
+        monkeypatch.setattr("engine.drafters.marginals.block_context", context)
+        given = models.target, kind.build(options, models), rule, Sampling(temperature, seed=3)
+        return [(step.tree.tokens, step.output) for step in decode(*given, [3, 5, 7, 3], 24)]
+
+    assert steps(lambda _: StaticContext(slots)) == steps(ModuleContext)
+
+
+def test_no_pass_asks_the_host_anything(monkeypatch):
+    pytest.importorskip("triton")
+    from engine.kernels.compiled import caught
+
+    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
+    meta = torch.device("meta")
+    model = drafter().to(meta, torch.bfloat16)
+    cache, inputs = KVCache.empty(len(model.layers), 64), StepInputs(Size(BLOCK, 1), meta)
+    embeddings, features = (
+        torch.empty(BLOCK, width, dtype=torch.bfloat16, device=meta)
+        for width in (WIDTH, len(LAYERS) * WIDTH)
+    )
+    with torch.no_grad(), caught() as launches, HostFree():
+        read(model, inputs, features, cache)
+        hidden = denoise(model, inputs, embeddings, cache)
+    assert hidden.shape == (BLOCK, WIDTH)
+    assert len(launches) == 2 * len(model.layers)
+
+
+def test_where_nothing_can_be_captured_the_module_goes_on(monkeypatch):
+    class OnGpu:
+        type = "cuda"
+
+    class Weight:
+        device = OnGpu()
+
+    class Drafter:
+        class norm:
+            weight = Weight()
+
+        slots = slots_of(drafter())
+
+    monkeypatch.setattr(block_context, "ModuleContext", lambda drafter: "module")
+    assert isinstance(block_context.block_context(Drafter), StaticContext)
+    Drafter.slots.usable = False
+    assert block_context.block_context(Drafter) == "module"

@@ -1,0 +1,186 @@
+"""Several texts in one pass a round: each is the one that it is alone."""
+
+import pytest
+
+from engine.decode import decode
+from engine.drafters import drafter as drafter_class
+from engine.drafters.chain import ChainDrafter
+from engine.drafters.dyspec import DySpecDrafter
+from engine.drafters.none import NoDrafter
+from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.language_model import LanguageModel
+from engine.models import load_models
+from engine.options import resolve
+from engine.sampling import Sampling
+from engine.static.text_slot import TextSlot
+from engine.together import decode_together
+from engine.verifiers import verifier
+from engine.writing import Wanted
+from presets import family, prompts
+from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
+
+LONG = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]  # longer than the windows
+PROMPTS = [LONG, LONG[:3], [7], LONG]
+COUNTS = [9, 17, 5, 14]  # they end in different rounds
+CHAIN = {"length": 3, "stop_below": 0.25}
+TREES = {"budget": 7, "depth": 4, "width": 3, "sharpness": 2.0, "stop_below": 0.0}
+
+
+def model_of(architecture: str, static: bool | None = False, lean: bool = False) -> LanguageModel:
+    return LanguageModel(tiny_hf_model(architecture), None, architecture, lean, static)
+
+
+@pytest.fixture(scope="module")
+def draft() -> LanguageModel:
+    return LanguageModel(tiny_hf_model("llama", seed=5), None, "draft")
+
+
+def wanted(draft, rule="greedy", temperature=0.0, skip=()) -> list[Wanted]:
+    """Four texts with four ways of drafting: trees, chains and copies of every size, and none."""
+    drafters = [
+        DySpecDrafter(TREES, draft, VOCABULARY),
+        PromptLookupDrafter({"length": 5, "max_ngram": 2, "min_ngram": 1}),
+        NoDrafter({}),
+        ChainDrafter(CHAIN, draft, VOCABULARY),
+    ]
+    given = zip(drafters, PROMPTS, COUNTS, strict=True)
+    return [
+        Wanted(drafter, verifier(rule), Sampling(temperature, seed=index), prompt, count)
+        for index, (drafter, prompt, count) in enumerate(given)
+        if index not in skip
+    ]
+
+
+def alone(target, one: Wanted, watched=True) -> list:
+    given = one.drafter, one.verifier, one.sampling, one.prompt, one.max_new_tokens
+    return list(decode(target, *given, watched))
+
+
+def together(target, several, watched=True) -> list[list]:
+    steps = [[] for _ in several]
+    for index, step in decode_together(target, several, watched):
+        steps[index].append(step)
+    return steps
+
+
+def assert_same(found: list[list], expected: list[list]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [step.output for step in ours] == [step.output for step in theirs]
+        assert [step.index for step in ours] == list(range(len(ours)))
+        assert [step.stop for step in ours] == [step.stop for step in theirs]
+        assert ours[0].prefill_milliseconds > 0
+
+
+@pytest.fixture
+def passes(monkeypatch) -> list[int]:
+    """How many sequences each pass on static buffers was over."""
+    seen, feed = [], TextSlot.feed
+    monkeypatch.setattr(
+        TextSlot, "feed", lambda self, given, *a: seen.append(len(given)) or feed(self, given, *a)
+    )
+    return seen
+
+
+@pytest.mark.parametrize("architecture", sorted(CONFIGS))
+def test_greedy_texts_are_those_of_one_at_a_time(architecture, draft, passes):
+    target = model_of(architecture)
+    expected = [alone(target, one) for one in wanted(draft)]
+    assert not passes
+    found = together(target, wanted(draft))
+    assert_same(found, expected)
+    assert passes == [4] * max(len(steps) for steps in found)
+
+
+@pytest.mark.parametrize(("rule", "temperature"), [("rejection", 0.9), ("sampler_match", 0.7)])
+def test_sampled_texts_too(rule, temperature, draft):
+    target = model_of("mistral")
+    expected = [alone(target, one) for one in wanted(draft, rule, temperature)]
+    assert_same(together(target, wanted(draft, rule, temperature)), expected)
+
+
+def test_nobody_watches(draft):
+    target, plain = model_of("llama", static=True), model_of("llama")
+    expected = [alone(plain, one) for one in wanted(draft, "rejection", 0.8)]
+    found = together(target, wanted(draft, "rejection", 0.8), watched=False)
+    assert_same(found, expected)
+    assert all(step.p is None for steps in found for step in steps)
+
+
+def test_a_lean_target_reads_for_one_after_the_other(draft, passes):
+    target = model_of("qwen3", lean=True, static=None)
+    expected = [alone(target, one) for one in wanted(draft)]
+    assert_same(together(target, wanted(draft)), expected)
+    assert not passes
+
+
+def test_prompts_of_one_token_and_trees_beyond_the_largest_pass(draft, passes):
+    """What no pass over all can serve is served by one each."""
+
+    class Wide(NoDrafter):
+        def propose(self, context, max_depth):
+            tree = super().propose(context, max_depth)
+            for token in range(VOCABULARY):
+                child = tree.child(-1, "one_hot", token, "wide", None)
+                for other in range(3) if max_depth > 1 else ():
+                    tree.child(child, "one_hot", other, "wide", None)
+            return tree
+
+    target = model_of("llama")
+    several = [
+        Wanted(made({}), verifier("greedy"), Sampling(), [7 + index], 6)
+        for index, made in enumerate((Wide, NoDrafter))
+    ]
+    expected = [alone(target, one) for one in several]
+    assert_same(together(target, several), expected)
+    assert 0 < len(passes) < max(len(steps) for steps in expected)
+
+
+def test_an_end_of_text_ends_one_text_only(draft):
+    target = model_of("llama")
+    first = [step.output for step in alone(target, wanted(draft)[0])]
+    target.end_tokens = frozenset([first[1][-1]])
+    expected = [alone(target, one) for one in wanted(draft)]
+    assert {steps[-1].stop for steps in expected} >= {"eos"}
+    assert_same(together(target, wanted(draft)), expected)
+
+
+def test_closing_closes_every_drafter(draft, monkeypatch):
+    several, closed = wanted(draft), []
+    for one in several:
+        monkeypatch.setattr(one.drafter, "close", lambda one=one: closed.append(one))
+    steps = decode_together(model_of("llama"), several)
+    next(steps)
+    steps.close()
+    assert closed == several
+
+
+def test_the_embedded_family():
+    """As modules, for the lean path reads one after the other: all drafters in one pass a round."""
+    models = load_models(family(), frozenset({"draft", "diffusion"}))
+    target = LanguageModel.load(family().target)
+    plain = LanguageModel(_module(family().target), models.target.tokenizer, "t", lean=False)
+    keys = ["chain", "dyspec", "dflash", "ddtree", "none"]
+    texts = [prompts("story")[0]["prompt"], prompts("code")[0]["prompt"]]
+    several = []
+    for index, key in enumerate(keys):
+        cls = drafter_class(key)
+        options = resolve(key, cls.options, {})
+        prompt = models.target.tokenizer(texts[index % 2])["input_ids"]
+        several.append((cls, options, prompt, 6 + 3 * index))
+
+    def made():
+        return [
+            Wanted(cls.build(options, models), verifier("greedy"), Sampling(), prompt, count)
+            for cls, options, prompt, count in several
+        ]
+
+    expected = [alone(target, one) for one in made()]
+    found = together(plain, made())
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [step.output for step in ours] == [step.output for step in theirs]
+
+
+def _module(path):
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(path)

@@ -1,0 +1,30 @@
+"""The suite ``kernels`` at toy size: every part runs, and every promised figure comes out of it."""
+
+from engine.bench_gpu import kernels
+from engine.bench_gpu.costs import Ceilings, Shape
+from engine.bench_gpu.goals import kernel_goals
+from engine.bench_gpu.kernels import Sizes, parts
+from engine.bench_gpu.report import measure_all
+from engine.bench_gpu.timing import Deadline
+
+FOUND = Ceilings(bandwidth=1e9, rate=1e10)
+TOY = Sizes(
+    Shape("toy", 2, 32, 4, 2, 16, 48, 64, False),
+    ((9, 40), (65, 40), (1, 0)),
+    vocabulary=50,
+    text=60,
+)
+
+
+def test_every_part_runs():
+    content = {"rows": [], "left_out": []}
+    measure_all(parts(TOY, FOUND, False, Deadline(900)), Deadline(900), content)
+    assert content["left_out"] == []
+    assert not [key for row in content["rows"] for key in row if key.endswith("_problem")]
+    assert all(goal.value is not None for goal in kernel_goals(content["rows"]))
+    assert all(row["same"] for row in content["rows"] if row["name"].startswith("verify_tree"))
+
+
+def test_plans_are_tried_as_long_as_there_is_time():
+    rows = kernels._plans(9, TOY, FOUND, Deadline(10.3))
+    assert rows and rows[0]["ms"] <= rows[-1]["ms"]

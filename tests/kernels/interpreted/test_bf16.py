@@ -1,0 +1,85 @@
+"""bf16 numerics of the kernels that multiply matrices, against float64 and a bound.
+
+Triton's interpreter keeps bf16 as bits, multiplies those bits in a dot and cuts off where a GPU
+rounds. Here both are mended, so that what runs is the kernel: bf16 operands, fp32 sums, and
+rounding to nearest where it rounds.
+"""
+
+import numpy as np
+import pytest
+import torch
+from triton import language as tl
+from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+from engine.kernels.attention_plan import Plan
+from engine.kernels.bits import AncestorBits
+from engine.kernels.head_topk import head_topk_reference, head_topk_triton
+from engine.kernels.tree_attention import tree_attention_reference, tree_attention_triton
+from tests.kernels.cases import attention_inputs
+
+ROUNDED = 2**-8  # how far, relatively, a number moves when it is rounded to bf16
+FP32 = 1e-5  # what fp32 sums of this length add
+
+
+def _widened(handle):
+    if handle.dtype.scalar != tl.bfloat16:
+        return handle
+    bits = handle.data.astype(np.uint32) << 16
+    return TensorHandle(bits.view(np.float32), tl.float32)
+
+
+@pytest.fixture
+def true_bf16(monkeypatch):
+    dot, cast = InterpreterBuilder.create_dot, InterpreterBuilder.cast_impl
+
+    def mended_dot(self, a, b, d, *rest):
+        return dot(self, _widened(a), _widened(b), d, *rest)
+
+    def mended_cast(self, src, dst_type):
+        if (src.dtype.scalar, dst_type.scalar) != (tl.float32, tl.bfloat16):
+            return cast(self, src, dst_type)
+        rounded = torch.from_numpy(np.ascontiguousarray(src.data)).to(torch.bfloat16)
+        return TensorHandle(rounded.view(torch.int16).numpy().view(np.uint16), tl.bfloat16)
+
+    monkeypatch.setattr(InterpreterBuilder, "create_dot", mended_dot)
+    monkeypatch.setattr(InterpreterBuilder, "cast_impl", mended_cast)
+
+
+def bf16_case():
+    torch.manual_seed(0)
+    seen = torch.ones(5, 5, dtype=torch.bool).tril()
+    mask = AncestorBits.of(seen, torch.arange(5), 150)
+    return attention_inputs(mask, 4, 2, 64, torch.bfloat16), mask
+
+
+def excess(inputs, mask, cut) -> float:
+    """The largest error over its bound.
+
+    Scores and sums are fp32. Weights are rounded before they meet v, the output once more: with
+    weights w an output is off by at most ROUNDED (sum of w |v|, and its own size).
+    """
+    found = tree_attention_triton(*inputs, mask, cut=cut).double()
+    exact = [tensor.double() for tensor in inputs]
+    expected = tree_attention_reference(*exact, mask)
+    around = tree_attention_reference(exact[0], exact[1], exact[2].abs(), mask)
+    bound = ROUNDED * (around + expected.abs()) + FP32
+    return float(((found - expected).abs() / bound).max())
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_attention_stays_within_its_rounding(splits, true_bf16):
+    assert excess(*bf16_case(), Plan(32, 16, splits, 4, 2)) <= 1
+
+
+def test_a_broken_dot_would_be_seen():
+    """The interpreter as it is: bits multiplied as numbers."""
+    assert not excess(*bf16_case(), Plan(32, 16, 1, 4, 2)) <= 1
+
+
+def test_head_sums_in_fp32(true_bf16):
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(3, 64).bfloat16(), torch.randn(90, 64).bfloat16()
+    values, tokens = head_topk_triton(hidden, weight, 4)[:2]
+    expected = head_topk_reference(hidden.double(), weight.double(), 4)[:2]
+    torch.testing.assert_close(values.double(), expected[0].double(), atol=FP32, rtol=FP32)
+    assert torch.equal(tokens.long(), expected[1].long())

@@ -1,0 +1,38 @@
+"""What a draft size gains, held against runs with that size."""
+
+import pytest
+
+from engine.decode import decode
+from engine.drafters import drafter
+from engine.models import load_models
+from engine.options import resolve
+from engine.sampling import Sampling
+from engine.training import gains
+from engine.verifiers import verifier
+from presets import family, prompts
+
+PROMPTS = [entry["prompt"] for kind in ("story", "template") for entry in prompts(kind)[:2]]
+NEW_TOKENS = 40
+
+
+def run_with(cls, models, size: int) -> float:
+    """Mean accepted drafted tokens a step and the target's own one, with this size."""
+    options = resolve(cls.key, cls.options, {cls.size_option: size})
+    accepted = []
+    for prompt in PROMPTS:
+        tokens = models.target.tokenizer(prompt)["input_ids"]
+        made = cls.build(options, models)
+        steps = decode(models.target, made, verifier("greedy"), Sampling(), tokens, NEW_TOKENS)
+        accepted += [len(step.verdict.accepted) for step in steps]
+    return 1 + sum(accepted) / len(accepted)
+
+
+@pytest.mark.parametrize("key", ["chain", "dflash"])
+def test_the_gains_are_what_runs_of_each_size_give(key, monkeypatch):
+    cls = drafter(key)
+    models = load_models(family(), cls.needs, "float32", "cpu")
+    monkeypatch.setattr(gains, "SIZES", (1, 3, 7, 9))
+    found = gains.gains(cls, models, PROMPTS, NEW_TOKENS)
+    assert list(found) == {"chain": [1, 3, 7, 9], "dflash": [1, 3, 7]}[key], "a block has 7 places"
+    for size, gain in found.items():
+        assert gain == pytest.approx(run_with(cls, models, size), abs=1e-3)

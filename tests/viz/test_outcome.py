@@ -1,0 +1,58 @@
+"""The sentence under a race: whether the lanes that owe each other one text wrote it."""
+
+import json
+
+from tests.viz.builder import Toy
+
+COMPARE = """(texts) => Draftscope.compareTexts(texts.map((text, i) => {
+  const model = Draftscope.traceModel();
+  model.feed(text);
+  return ['lane' + i, model];
+}))"""
+
+
+def greedy(seed: int = 0) -> str:
+    return Toy(style="chain", rule="greedy", seed=seed).ndjson()
+
+
+def sampled(rule: str) -> str:
+    return Toy(style="chain", rule=rule).ndjson()
+
+
+def lossy(text: str) -> str:
+    run, rest = text.split("\n", 1)
+    run = json.loads(run)
+    run["verifier"]["lossless"] = False
+    return json.dumps(run) + "\n" + rest
+
+
+def test_greedy_lanes_agree_or_part_somewhere(script):
+    assert script.evaluate(COMPARE, [greedy(), greedy()])["alike"] is True
+    other = [json.loads(line) for line in greedy().splitlines()]
+    other[3]["output"]["tokens"][0] += 1
+    changed = "".join(json.dumps(line) + "\n" for line in other)
+    verdict = script.evaluate(COMPARE, [greedy(), changed])
+    first = sum(len(line["output"]["tokens"]) for line in other[1:3])
+    assert verdict["alike"] is False and verdict["index"] == first
+
+
+def test_a_lossy_lane_owes_nobody_its_text(script):
+    assert script.evaluate(COMPARE, [greedy(), greedy(1)])["alike"] is False
+    verdict = script.evaluate(COMPARE, [greedy(), greedy(), lossy(greedy(1))])
+    assert verdict == {
+        "text": "All 2 exact lanes wrote the same text, token for token. Lossy, so left out: lane2.",
+        "index": None,
+        "alike": True,
+    }
+    alone = script.evaluate(COMPARE, [greedy(), lossy(greedy(1))])
+    assert alone == {"text": "Lossy, so left out: lane1.", "index": None, "alike": None}
+
+
+def test_lanes_matched_to_one_sampler_are_compared_among_themselves(script):
+    matched, free = sampled("sampler_match"), sampled("rejection")
+    verdict = script.evaluate(COMPARE, [matched, free, matched])
+    assert verdict["alike"] is True
+    assert verdict["text"].startswith("All 2 lanes under sampler_match wrote the same text")
+    for lanes in ([free, free], [matched, free]):
+        verdict = script.evaluate(COMPARE, lanes)
+        assert verdict["alike"] is None and "may differ" in verdict["text"]

@@ -1,0 +1,100 @@
+"""Several runs of one prompt in one file: the lines of their traces, each saying its lane."""
+
+import json
+import re
+from collections.abc import Mapping
+
+from engine.errors import UserError
+from engine.trace import MAX_BYTES, Trace, read_trace, to_line
+
+LANE = re.compile(r"[A-Za-z0-9_-]{1,40}")
+MOST = 8
+"""Lanes that a file may hold."""
+
+
+def tagged(lane: str, line: str) -> str:
+    """A trace line that says which lane it belongs to. lane: as LANE allows."""
+    return f'{{"lane":"{lane}",{line[1:]}'
+
+
+def joined(traces: Mapping[str, str]) -> str:
+    """A race's tagged lines, from the lanes' own traces; one lane after the other."""
+    return "".join(
+        tagged(name, f"{line}\n")
+        for name, own in traces.items()
+        for line in own.split("\n")
+        if line
+    )
+
+
+def split(text: str) -> dict[str, str]:
+    """The lanes' own traces again, from tagged lines that were written here."""
+    traces: dict[str, str] = {}
+    for line in text.split("\n"):
+        head, _, rest = line.partition(",")
+        if rest:
+            lane = head.removeprefix('{"lane":"').removesuffix('"')
+            traces[lane] = traces.get(lane, "") + "{" + rest + "\n"
+    return traces
+
+
+def is_race(text: str) -> bool:
+    """Whether this claims to be a race: its first line names a lane."""
+    try:
+        first = json.loads(text.lstrip().partition("\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and "lane" in first
+
+
+def read_race(text: str, most: int = MOST) -> dict[str, Trace]:
+    """The lanes of a race that may come from a stranger, by name, in the order of the file.
+
+    Raises UserError, one sentence, unless there are two to ``most`` lanes, each a whole trace,
+    all of one prompt, target and sampling.
+    """
+    if len(text) > MAX_BYTES:
+        raise UserError(f"This is larger than a race may be ({MAX_BYTES >> 20} MB).")
+    lines: dict[str, list[str]] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            lane, own = _untagged(number, line)
+            lines.setdefault(lane, []).append(own)
+            if len(lines) > most:
+                raise UserError(f"A race has two to {most} lanes; this file holds more.")
+    if len(lines) < 2:
+        raise UserError(f"A race has two to {most} lanes; this file holds {len(lines)}.")
+    traces = {lane: _read_lane(lane, "".join(own)) for lane, own in lines.items()}
+    _check_alike(traces)
+    return traces
+
+
+def _untagged(number: int, line: str) -> tuple[str, str]:
+    try:
+        entry = json.loads(line)
+        lane = entry.pop("lane")
+        own = to_line(entry)
+    except (ValueError, RecursionError):
+        raise UserError(f"Line {number} of the race is not valid JSON; is it cut off?") from None
+    except (AttributeError, TypeError, KeyError):
+        raise UserError(f"Line {number} of the race does not say its lane.") from None
+    if not isinstance(lane, str) or not LANE.fullmatch(lane):
+        raise UserError(
+            f"Line {number} of the race names a lane in a way that is not known: "
+            "a name has at most 40 letters, digits, _ and -."
+        )
+    return lane, own
+
+
+def _read_lane(lane: str, text: str) -> Trace:
+    try:
+        return read_trace(text)
+    except UserError as error:
+        raise UserError(f"Lane {lane} of the race: {error}") from None
+
+
+def _check_alike(traces: Mapping[str, Trace]) -> None:
+    first, *others = (trace.run for trace in traces.values())
+    for part in ("prompt", "target", "sampling"):
+        if any(run[part] != first[part] for run in others):
+            raise UserError(f"This is no race: the {part} is not the same in all lanes.")

@@ -1,0 +1,124 @@
+// Two runs of the same prompt beside each other, on one axis of text positions: the public mountBeside.
+(function (D) {
+  "use strict";
+  const SETTINGS = {
+    drafter: (run) => run.drafter.key + Object.entries(run.drafter.options).map(([name, value]) => `, ${name.replaceAll("_", " ")} ${value}`).join(""),
+    rule: (run) => run.verifier.key,
+    temperature: (run) => `temperature ${run.sampling.temperature}`,
+  };
+
+  function lane(name, title, glossary, onToken) {
+    const model = D.traceModel();
+    const last = (step) => model.steps[step].view.firstIndex + model.steps[step].view.tokens - 1;
+    const panels = D.panels(model, glossary, { ids: false, brief: true, timeline: (box) => D.spanLine(box, { onToken }), onSeek: (step) => onToken(last(step)) });
+    const setting = D.el("span", { class: "ds-lane-rule" }), numbers = D.el("span", { class: "ds-lane-numbers" });
+    return {
+      model, panels, setting,
+      element: D.el("article", { class: "ds-card ds-lane", "data-run": name, "aria-label": title },
+        D.el("header", { class: "ds-lane-head" }, D.el("strong", { class: "ds-lane-name", text: title }), numbers, setting),
+        panels.timeline, panels.tree, panels.text, panels.inspector),
+      feed(ndjson) {
+        if (model.feed(ndjson).reset) panels.reset();
+        panels.grow();
+      },
+      /** The step that wrote the token with this index; the last one, where the text is shorter. */
+      show(index) {
+        const at = model.stepOfIndex(Math.min(index, model.tokens - 1)), step = model.steps[at];
+        if (!step) { panels.blank(); numbers.textContent = ""; return; }
+        if (at !== panels.shown) { panels.draw(at, null); panels.strip.scroll(panels.strip.newest()); }
+        panels.line.at(index);
+        numbers.textContent = `step ${at + 1} of ${model.steps.length}`;
+      },
+    };
+  }
+
+  /** What ran, in words; what is not as in the other run stands out. */
+  function describe(one, other, glossary) {
+    const run = one.model.run, against = other.model.run;
+    if (!run) return one.setting.replaceChildren();
+    const word = run.verifier.lossless ? "lossless" : "lossy", badge = glossary.term(word, word);
+    badge.classList.add("ds-badge");
+    const parts = Object.values(SETTINGS).map((write) => D.el("span", { class: "ds-setting", "data-changed": Boolean(against) && write(run) !== write(against), text: D.running(write(run)) }));
+    return one.setting.replaceChildren(...parts.slice(0, 2), badge, parts[2]);
+  }
+
+  D.mountBeside = function (element) {
+    const root = D.el("section", { class: "ds ds-beside", "aria-label": "Two runs beside each other", hidden: true });
+    element.replaceChildren(root);
+    const glossary = D.glossary(root), first = lane("first", "First", glossary, seek), second = lane("what-if", "What if", glossary, seek), both = [first, second];
+    const difference = D.difference(glossary), note = D.el("p", { class: "ds-message", role: "status", hidden: true });
+    let position = 0, parts = null, running = false, elsewhere = false;
+
+    const knob = D.el("input", { class: "ds-race-range", type: "range", min: 1, max: 1, value: 1, step: 1, "aria-label": "Token of the text", oninput: () => seek(Number(knob.value) - 1) });
+    const where = D.el("span", { class: "ds-where" });
+    const to = D.el("button", { type: "button", class: "ds-choice ds-to-part", text: "Where they part", hidden: true, onclick: () => seek(parts) });
+    root.append(note, D.el("div", { class: "ds-card ds-race-card" }, D.el("div", { class: "ds-transport", role: "group", "aria-label": "Both runs" },
+      D.iconButton("first", "First token", () => seek(0)), D.iconButton("previous", "Previous step of either", () => seek(nextEnd(-1))),
+      D.iconButton("next", "Next step of either", () => seek(nextEnd(1))), D.iconButton("last", "Last token", () => seek(end())), to, where), knob),
+    D.el("div", { class: "ds-pair" }, first.element, second.element), difference.element);
+    const unfollow = D.followTheme(root), unwatch = D.followWidth(root), ask = D.coalesce(draw);
+
+    function end() { return Math.max(0, ...both.map((one) => one.model.tokens - 1)); }
+    function seek(index) { running = false; position = D.clamp(index, 0, end()); ask(); }
+    /** The next or the last token at which a step of either run ended. */
+    function nextEnd(by) {
+      const ends = both.flatMap((one) => one.model.steps.map((step) => step.view.firstIndex + step.view.tokens - 1)).sort((a, b) => a - b);
+      return by > 0 ? ends.find((i) => i > position) ?? end() : ends.reverse().find((i) => i < position) ?? 0;
+    }
+
+    function draw() {
+      const last = end();
+      if (running) position = Math.max(0, second.model.tokens - 1);
+      position = D.clamp(position, 0, last);
+      both.forEach((one) => { one.panels.line.scale(last + 1); one.show(position); });
+      D.set(knob, { max: last + 1, "aria-valuetext": `token ${position + 1} of ${last + 1}` });
+      knob.value = position + 1;
+      where.textContent = `token ${position + 1} of ${last + 1}`;
+    }
+
+    function compare() {
+      parts = difference.draw(first.model, second.model, elsewhere);
+      to.hidden = parts === null;
+      both.forEach((one) => { one.panels.strip.differ(parts); one.panels.line.part(parts); });
+    }
+
+    /** Both are written: the whole texts, scrolled to where they part. */
+    function finish() {
+      running = false;
+      position = end();
+      ask.now();
+      for (const { panels, model } of both) {
+        const token = panels.strip.element(parts === null ? model.tokens - 1 : parts);
+        if (token) panels.text.scrollTop = token.offsetTop - panels.text.clientHeight / 2;
+      }
+    }
+
+    const view = {
+      /** The finished run that the other is held against. options.elsewhere: its times are another machine's. */
+      feedFirst(ndjson, options = {}) { elsewhere = Boolean(options.elsewhere); first.feed(ndjson); view.feed(""); },
+      /** The second run, as far as it has come; "" takes the pair away. */
+      feed(ndjson) {
+        second.feed(ndjson);
+        root.hidden = !second.model.run || !first.model.run;
+        if (second.model.trouble) view.setState("error", second.model.trouble);
+        describe(first, second, glossary);
+        describe(second, first, glossary);
+        compare();
+        if (second.model.summary) finish(); else ask();
+      },
+      setState(state, message) {
+        note.textContent = message || "";
+        D.set(note, { hidden: !message, "data-kind": state });
+        if (state === "running") running = true;
+        first.panels.tree.setAttribute("data-state", "done");
+        second.panels.tree.setAttribute("data-state", state);
+        ask();
+      },
+      seek,
+      get position() { return position; },
+      get parts() { return parts; },
+      destroy() { ask.stop(); unfollow(); unwatch(); both.forEach((one) => one.panels.destroy()); root.remove(); },
+    };
+    return view;
+  };
+})(globalThis.Draftscope);
