@@ -96,7 +96,7 @@ class Compare:
             run.failure(None, js=over(TAB))
         ends = [
             *runs,
-            self.stop.click(_stop, None, canvas_out, **QUICK),
+            self.said.ask_stop(_stop, None, canvas_out, **QUICK),
             self.tools.seen(_show_earlier, None, canvas_out, **SLOW),
             self.tools.opened(_open, None, canvas_out, **SLOW),
         ]

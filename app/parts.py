@@ -67,7 +67,8 @@ def canvas(
     """
     handed = "{element: element.querySelector('.pg-mount'), props, trigger, watch}"
     said = html(
-        f"DraftscopePage.status('{tab}', {handed}); /* events: 'ask_pause' 'ask_resume' */",
+        f"DraftscopePage.status('{tab}', {handed}); "
+        "/* events: 'ask_pause' 'ask_resume' 'ask_stop' */",
         value=status("idle", hint),
         elem_id=f"{tab}-status",
         render=False,

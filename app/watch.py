@@ -140,7 +140,7 @@ class Watch:
         example = [self.preset, self.cards, self.prompt, *choose]
         ends = [
             *runs,
-            self.stop.click(_stop, None, canvas_out, **QUICK),
+            self.said.ask_stop(_stop, None, canvas_out, **QUICK),
             self.tools.opened(_open, None, canvas_out, **SLOW),
             self.preset.input(self._example_of, self.preset, [*canvas_out, *example], **QUICK),
             self.cards.chosen(self._example_of, self.cards, [*canvas_out, *example], **QUICK),

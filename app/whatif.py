@@ -16,7 +16,7 @@ class WhatIf:
         self.said, self.view = canvas(TAB, "")
         self.form = html(
             "DraftscopePage.whatIf({element: element.querySelector('.pg-mount'), props, trigger}); "
-            "/* events: 'asked' 'halt' */",
+            "/* events: 'asked' */",
             menu=drafters,
             rules=rule_menu(),
             elem_id="whatif",
@@ -29,7 +29,7 @@ class WhatIf:
         run = self.form.asked(_start, None, canvas_out, **engine_event())
         run.then(None, js=over(TAB))
         run.failure(None, js=over(TAB))
-        self.form.halt(_stop, None, canvas_out, **QUICK)
+        self.said.ask_stop(_stop, None, canvas_out, **QUICK)
 
 
 def _start(request: gr.Request, event: gr.EventData):

@@ -66,10 +66,30 @@
       setTimeout(() => buttons(kind));   // not within the click that caused it: it must still reach the button
     };
     r.show = show;
-    const hear = () => show(JSON.parse(c.props.value));
+    const hear = () => {
+      const status = JSON.parse(c.props.value);
+      show(status);
+      heard(r, status);
+    };
     c.watch("value", hear);
     hear();
   };
+
+  /** The server speaks of a run. One that runs and needs no message can be asked now, and is, for what was wished meanwhile. */
+  function heard(r, status) {
+    if (status.state === "running" && status.message) return;   // models are being loaded, there is no run yet
+    const wish = status.state === "running" && r.wish;
+    r.unheard = false;
+    r.wish = null;
+    if (wish) r.trigger(wish);
+  }
+
+  /** Ask the server to pause or stop the run. The click may come before the server knows of the run: then it waits. */
+  function ask(r, wish) {
+    if (!r.unheard) return r.trigger(wish);
+    r.wish = wish;
+    return r.show({ state: "running", message: wish === "ask_stop" ? "It stops as soon as it begins." : "It pauses as soon as it begins." });
+  }
 
   const LOST = "The server did not take this run: it is busy, or cannot be reached. Try again in a moment.";
 
@@ -82,6 +102,8 @@
 
   function begin(r) {
     r.events = (r.events || 0) + 1;
+    r.unheard = true;
+    r.wish = null;
     if (r.view && r.view.goto) r.view.goto(Infinity);   // what was still playing is over
     r.show({ state: "running", message: "" });
   }
@@ -113,8 +135,9 @@
       const r = rooms[kind];
       if (!button || !r || !r.trigger || button.disabled) continue;
       if (button.id === ids.run || button.id === ids.step) begin(r);
+      if (button.id === ids.stop) ask(r, "ask_stop");
       if (button.id !== ids.pause) continue;
-      if (r.status.state === "running") r.trigger("ask_pause");
+      if (r.status.state === "running") ask(r, "ask_pause");
       else if (r.status.state === "paused") { begin(r); r.trigger("ask_resume"); }
     }
   }, true);

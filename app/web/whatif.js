@@ -17,7 +17,7 @@
     const temperature = el("input", { id: "whatif-temperature", type: "number", min: 0, max: 2, step: 0.05, inputmode: "decimal" });
     const options = el("div", { class: "pg-what-options" });
     const run = el("button", { type: "button", id: "whatif-run", class: "pg-tool pg-go", text: "Run it beside", onclick: ask });
-    const stop = el("button", { type: "button", id: "whatif-stop", class: "pg-tool", text: "Stop", disabled: true, onclick: () => c.trigger("halt") });
+    const stop = el("button", { type: "button", id: "whatif-stop", class: "pg-tool", text: "Stop", disabled: true });
     const field = (label, control) => el("div", { class: "pg-what-field" }, el("label", { for: control.id, text: label }), control);
     const form = el("fieldset", { class: "pg-what-form" }, el("legend", { class: "pg-hidden", text: "What shall be different" }),
       el("div", { class: "pg-what-fields" }, field("Drafter", drafter), field("Rule", rule), field("Temperature", temperature)),

@@ -3,6 +3,8 @@
 import json
 from urllib.parse import urlencode
 
+import pytest
+
 from app.menu import rule_menu
 
 PLAYED = """() => {
@@ -103,28 +105,54 @@ PRESS = """(id) => {
 """Press a button as soon as something new has come of the race; it is soon over."""
 
 
-def test_a_race_waits_goes_on_and_is_stopped(visit):
+AT_ONCE = """async ([first, then]) => {
+  const [one, other] = [first, then].map((id) => document.getElementById(id));
+  one.click();
+  while (other.disabled) await new Promise((next) => setTimeout(next));
+  other.click();
+  return document.querySelector('#compare-status').innerText;
+}"""
+"""Press two buttons, one after the other, before the server can have answered the first."""
+
+
+@pytest.fixture
+def long_race(visit):
+    """Five lanes of plain decoding; the entries of their trace are waited for by state."""
     lanes_of = "&".join(f"lane{number}=none" for number in range(1, 6))
     long = urlencode({"prompt": "Repeat 4 times: " + "the red boat and the tall tree " * 9})
-    visitor = visit(f"/?tab=compare&{lanes_of}&{long}&n=256")
-    page = visitor.page
+    page = visit(f"/?tab=compare&{lanes_of}&{long}&n=256").page
     page.wait_for_selector(".pg-racer >> nth=4")
+    return page
 
-    def wait(state):
-        page.wait_for_function("state => DraftscopePage.stateOf('compare') === state", arg=state)
 
+def wait_state(page, state: str) -> list[dict]:
+    page.wait_for_function("state => DraftscopePage.stateOf('compare') === state", arg=state)
+    return entries(page)
+
+
+def test_a_race_waits_goes_on_and_is_stopped(long_race):
+    page = long_race
     page.evaluate(PRESS, "race-pause")
     page.click("#race")
-    wait("paused")
-    before = entries(page)
+    before = wait_state(page, "paused")
     page.wait_for_timeout(600)
     assert entries(page) == before, "a paused race stands still"
     assert page.inner_text("#race-pause").strip() == "Resume"
     page.evaluate(PRESS, "race-stop")
     page.click("#race-pause")
-    wait("done")
-    after = entries(page)
+    after = wait_state(page, "done")
     assert after[: len(before)] == before and len(after) > len(before)
+    assert [entry["stop"] for entry in after if entry["kind"] == "summary"] == ["cancelled"] * 5
+
+
+def test_what_is_pressed_before_the_server_answers_is_not_lost(long_race):
+    page = long_race
+    assert "pauses as soon as it begins" in page.evaluate(AT_ONCE, ["race", "race-pause"])
+    before = wait_state(page, "paused")
+    assert {entry["drafter"]["key"] for entry in before if entry["kind"] == "run"} == {"none"}
+    assert "stops as soon as it begins" in page.evaluate(AT_ONCE, ["race-pause", "race-stop"])
+    after = wait_state(page, "done")
+    assert after[: len(before)] == before
     assert [entry["stop"] for entry in after if entry["kind"] == "summary"] == ["cancelled"] * 5
 
 
