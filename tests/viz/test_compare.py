@@ -59,6 +59,38 @@ def test_four_lanes_are_drawn_and_seek_on_one_axis(race):
     assert page.locator(".ds-same").inner_text()
 
 
+def test_the_buttons_of_the_race_do_what_they_say(race):
+    page, _ = race()
+    page.evaluate("view.feed(lanes)")
+
+    def press(name):
+        page.get_by_role("button", name=name, exact=True).click()
+
+    end = page.evaluate("view.milliseconds")
+    knob = page.get_by_label("Compute time")
+    press("End of the race")
+    assert page.locator(".ds-outcome tbody tr").count() == len(LANES)
+    assert knob.input_value() == "1000"
+    press("Start of the race")
+    assert knob.input_value() == "0"
+    assert page.locator("[data-lane] .text [data-index]").count() == 0
+    pace = page.get_by_label("Pace of the race")
+    pace.select_option("slower100")
+    press("Play the race")
+    until(page, "Number(document.querySelector('.ds-race-range').value) > 0")
+    press("Pause the race")
+    held = knob.input_value()
+    page.wait_for_timeout(300)
+    assert knob.input_value() == held and float(held) < 1000
+    pace.select_option("real")
+    press("Play the race")
+    until(page, "document.querySelector('.ds-race-range').value === '1000'")
+    knob.fill("500")
+    assert abs(page.evaluate("view.milliseconds") - end / 2) < end / 500
+    written = page.locator("[data-lane=none] .text [data-index]").count()
+    assert 0 < written < 20
+
+
 def test_two_lanes_of_one_drafter_are_told_apart_and_measured_against_plain(race):
     page, _ = race()
     page.evaluate("view.feed({chain: lanes.chain, 'chain-2': lanes.chain, none: lanes.none})")

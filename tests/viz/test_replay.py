@@ -81,6 +81,40 @@ def test_keys_and_drag_scrub_and_space_plays(replay):
     until(page, "view.step === 19")
 
 
+def test_the_buttons_of_the_replay_do_what_they_say(replay):
+    page = replay(Toy(steps=9).ndjson())
+
+    def press(name):
+        page.get_by_role("button", name=name, exact=True).click()
+
+    for name, step in (
+        ("Last step", 8), ("Previous step", 7), ("First step", 0), ("Next step", 1),
+    ):  # fmt: skip
+        press(name)
+        assert page.evaluate("view.step") == step
+    pace = page.get_by_label("Pace", exact=True)
+    pace.select_option("explain")
+    press("Play")
+    until(page, "view.step === 2")
+    assert page.locator("#tree svg").get_attribute("data-stage") in ("draft", "judge", "commit")
+    press("Pause replay")
+    assert not page.locator("#tree svg").get_attribute("data-stage"), "all of the step is shown"
+    standing = page.evaluate("view.step")
+    page.wait_for_timeout(1200)
+    assert page.evaluate("view.step") == standing < 8
+    pace.select_option("real")
+    press("Play")
+    until(page, "view.step === 8")
+    large = page.get_by_role("button", name="Large type")
+    size = "document.querySelector('#text [data-index]').getBoundingClientRect().height"
+    before = page.evaluate(size)
+    large.click()
+    assert large.get_attribute("aria-pressed") == "true"
+    assert page.evaluate(size) > 1.2 * before
+    large.click()
+    assert page.evaluate(size) == before
+
+
 def test_a_click_on_a_node_says_why(replay):
     toy = Toy(steps=8)
     _, steps, _ = lines(toy)
