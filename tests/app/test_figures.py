@@ -37,6 +37,23 @@ def test_plain_decoding_is_measured_beside_the_run_and_the_mean_tree_comes_last(
     assert graph.nodes["root"]["kept"] == len(read_trace(before).steps)
 
 
+def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
+    lanes = "&".join(f"lane{number}=none" for number in range(1, 6))
+    other = visit(f"/?tab=compare&{lanes}&n=256").page
+    other.wait_for_selector(".pg-racer >> nth=4")
+    visitor = visit()
+    page = visitor.page
+    other.click("#race")
+    assert visitor.run() == "done"
+    page.wait_for_selector("#plain-measure")
+    assert "others are running" in page.inner_text("#speed-figure .pg-measured")
+    assert not page.locator("#speed-figure .js-plotly-plot").is_visible()
+    page.click("#plain-measure")
+    page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
+    assert "measured just now" in page.inner_text("#speed-figure .pg-measured")
+    assert not page.locator("#plain-measure").is_visible()
+
+
 def test_plain_decoding_has_nothing_to_be_measured_against(visit):
     visitor = visit()
     visitor.choose("drafter", "none")
