@@ -32,21 +32,57 @@ def test_it_opens_on_a_finished_trace_in_time(visit, server):
         assert opened < 3
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_stands_in_the_way_of_anybody(visit, scheme):
-    visitor = visit(f"/?n=8&__theme={scheme}", color_scheme=scheme, reduced_motion="reduce")
-    assert violations(visitor.page) == []
-    visitor.page.click("#more button")
+@pytest.fixture(params=["light", "dark"])
+def plainly(request, visit):
+    """A page in which nothing moves, and what axe says of it."""
+    settings = {"color_scheme": request.param, "reduced_motion": "reduce"}
+    visitor = visit(f"/?n=8&__theme={request.param}", **settings)
+
+    def look(state: str) -> None:
+        assert violations(visitor.page) == [], state
+
+    return visitor, look
+
+
+def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
+    visitor, look = plainly
+    page = visitor.page
+    look("as it opens")
+    visitor.click("step")
+    visitor.wait_state("paused")
+    page.locator("#tree g[data-node]").first.click()
+    look("paused, a node chosen")
+    page.get_by_role("button", name="Icicle").click()
+    page.locator("#watch-view .ds-large").click()
+    look("an icicle in large type")
+    page.click("#preset input")
+    page.wait_for_selector("[role=option]")
+    page.wait_for_timeout(500)  # it is faded in by script, reduced motion or not
+    look("the examples open")
+    page.keyboard.press("Escape")
+    page.click("#more button")
+    visitor.choose("drafter", "dyspec")
     assert visitor.run("Once upon a time") == "done"
-    visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
-    assert violations(visitor.page) == []
+    page.wait_for_selector("#speed-figure .js-plotly-plot")
+    look("figures")
     visitor.run(" ")
-    assert violations(visitor.page) == []
+    look("a mistake")
+
+
+def test_nothing_on_compare_stands_in_the_way_of_anybody(plainly):
+    visitor, look = plainly
+    page = visitor.page
     visitor.open_compare()
-    visitor.page.wait_for_selector("#compare-figures .js-plotly-plot")
-    visitor.page.click("#race-more button")
-    visitor.page.get_by_label("Rule and options of lane 2").click()
-    assert violations(visitor.page) == []
+    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    page.click("#race-more button")
+    page.get_by_label("Rule and options of lane 2").click()
+    look("as it opens")
+    page.get_by_role("button", name="Start of the race").click()
+    page.locator("#compare-view .ds-large").click()
+    look("at its start, in large type")
+    page.click("#race")
+    page.wait_for_function("DraftscopePage.stateOf('compare') === 'done'")
+    look("raced")
 
 
 def test_a_phone_need_not_scroll_sideways(visit):
