@@ -38,7 +38,7 @@
     const where = D.el("span", { class: "ds-where" });
     const knob = D.el("input", { class: "ds-race-range", type: "range", min: 0, max: 1000, value: 0, step: 1, "aria-label": "Compute time", oninput: () => take((knob.value / 1000) * end()) });
     root.append(note, D.el("div", { class: "ds-card ds-race-card" }, D.el("div", { class: "ds-transport", role: "group", "aria-label": "Race" },
-      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, large.element), knob), held, D.el("div", { class: "ds-card" }, D.legend(glossary)), outcome.element);
+      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, large.element), knob), held, D.legend(glossary), outcome.element);
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root, () => scroll([...lanes.values()]));
 
     const ask = D.coalesce(() => draw());

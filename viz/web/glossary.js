@@ -108,7 +108,7 @@
   /** The permanent legend: every status with its shape. */
   D.legend = function (glossary) {
     const examples = [["accepted", "kept"], ["rejected", "refused"], ["ignored", "unread"], ["recovered", "anew"], ["bonus", "free"], ["root", "from"]];
-    return D.el("ul", { class: "ds-legend", "aria-label": "Legend" },
+    return D.el("ul", { class: "ds-card ds-legend", "aria-label": "Legend" },
       ...examples.map(([status, text]) => D.el("li", {}, glossary.term(status, status, D.legendChip(status, text)))));
   };
 })(globalThis.Draftscope);
