@@ -23,7 +23,7 @@ SCRIPTS = (
     "figures.js",
     "whatif.js",
 )
-STYLES = ("page.css", "tour.css", "watch.css")
+STYLES = ("page.css", "tour.css", "watch.css", "projector.css")
 
 
 @cache

@@ -103,6 +103,24 @@ def test_a_phone_need_not_scroll_sideways(visit):
     assert visitor.page.evaluate(wide) <= 390
 
 
+def test_large_type_is_for_the_whole_page(visit):
+    visitor = visit(viewport={"width": 1920, "height": 1080}, reduced_motion="reduce")
+    page = visitor.page
+    stage = "document.querySelector('#watch-view').getBoundingClientRect().width"
+    before = page.evaluate(stage)
+    page.locator("#watch-view .ds-large").click()
+    assert page.evaluate(stage) > before + 250, "the controls stand below"
+    assert page.locator("#cards").is_hidden()
+    visitor.open_compare()
+    page.wait_for_selector("[data-lane]")
+    large = page.locator("#compare-view .ds-large")
+    assert large.get_attribute("aria-pressed") == "true"
+    large.click()
+    page.get_by_role("tab", name="Watch").click()
+    assert page.locator("#watch-view .ds-large").get_attribute("aria-pressed") == "false"
+    assert page.locator("#cards").is_visible()
+
+
 def test_the_keyboard_is_enough(visit):
     page = visit().page
     page.focus("#prompt textarea")

@@ -115,6 +115,21 @@ def test_the_buttons_of_the_replay_do_what_they_say(replay):
     assert page.evaluate(size) == before
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_moves_while_the_text_grows(replay, width):
+    page = replay(Toy(steps=40, budget=20).ndjson())
+    page.set_viewport_size({"width": width, "height": 900})
+    places = "['tree', 'timeline', 'text', 'inspector'].map(id => { const box = document.getElementById(id).getBoundingClientRect(); return [box.top, box.height]; })"
+    page.evaluate("view.goto(0)")
+    first = page.evaluate(places)
+    for step in (7, 20, 39):
+        page.evaluate(f"view.goto({step})")
+        now = page.evaluate(places)
+        assert now[:2] == first[:2], "the tree and the timeline"
+        if width == 1280:
+            assert now == first
+
+
 def test_a_click_on_a_node_says_why(replay):
     toy = Toy(steps=8)
     _, steps, _ = lines(toy)

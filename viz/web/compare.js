@@ -158,7 +158,7 @@
       setLarge: (on) => large.set(on),
       get milliseconds() { return clock.ms; },
       get lanes() { return new Map([...lanes.values()].map((one) => [one.name, one.model])); },
-      destroy() { clock.stop(); ask.stop(); unfollow(); unwatch(); unkey(); for (const one of lanes.values()) one.panels.destroy(); root.remove(); },
+      destroy() { clock.stop(); ask.stop(); unfollow(); unwatch(); large.forget(); unkey(); for (const one of lanes.values()) one.panels.destroy(); root.remove(); },
     };
     const unkey = options.keys ? D.keys(root, { move: (by) => take(nextMoment(by)), toggle: () => { live = false; clock.toggle(); } }) : () => {};
     /** The next or the last moment at which some lane finished a step. */

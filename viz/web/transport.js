@@ -18,12 +18,17 @@
     return { element: D.el("div", { class: "ds-choices", role: "group", "aria-label": label }, ...buttons), set };
   };
 
-  /** Large type, for a lecture hall. */
+  const enlarged = new Set();   // what sets each picture on the page
+  let hall = false;
+
+  /** Large type, for a lecture hall: in every picture of the page at once. */
   D.largeButton = function (root) {
     const button = D.el("button", { type: "button", class: "ds-button ds-large", "aria-pressed": "false", "aria-label": "Large type", title: "Large type", text: "Aa",
-      onclick: () => set(!root.hasAttribute("data-large")) });
+      onclick: () => { hall = !root.hasAttribute("data-large"); for (const each of enlarged) each(hall); } });
     function set(on) { D.set(root, { "data-large": Boolean(on) }); button.setAttribute("aria-pressed", String(Boolean(on))); }
-    return { element: button, set };
+    enlarged.add(set);
+    if (hall) set(true);
+    return { element: button, set, forget: () => enlarged.delete(set) };
   };
 
   D.transport = function (player, model) {

@@ -27,13 +27,13 @@
       D.iconButton("minus", "Smaller", () => panels.camera.zoomBy(0.8)), D.iconButton("plus", "Larger", () => panels.camera.zoomBy(1.25)), D.iconButton("fit", "Whole tree", () => panels.camera.fit(true)));
 
     root.append(facts.element, note,
-      D.el("div", { class: "ds-main" },
-        D.el("div", { class: "ds-card ds-tree-card" }, D.el("div", { class: "ds-bar-top" }, words, weight.element, shape.element, zoom, large.element), panels.tree),
-        D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
-      D.legend(glossary),
-      D.el("div", { class: "ds-card ds-text-card" }, panels.text),
+      D.el("div", { class: "ds-card ds-tree-card" },
+        D.el("div", { class: "ds-bar-top" }, words, D.el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), panels.tree, D.legend(glossary)),
       D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline,
-        D.el("p", { class: "ds-timeline-key" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part }, glossary.term(part, part))), D.el("span", { "data-hint": "", text: "arrow keys step · space plays" }))));
+        D.el("p", { class: "ds-timeline-key" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part }, glossary.term(part, part))), D.el("span", { "data-hint": "", text: "arrow keys step · space plays" }))),
+      D.el("div", { class: "ds-main" },
+        D.el("div", { class: "ds-card ds-text-card" }, panels.text),
+        D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)));
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
@@ -43,7 +43,7 @@
       const ms = step.milliseconds || {};
       words.textContent =
         stage === "draft" ? `The draft proposes ${D.plural(step.view.count, "token")}${ms.draft ? ` in ${D.ms(ms.draft)}` : ""}.`
-          : stage === "judge" ? `One pass of the target judges them all${ms.verify ? `, ${D.ms(ms.verify)}` : ""}.`
+          : stage === "judge" ? `One pass of the target reads them all${ms.verify ? `, ${D.ms(ms.verify)}` : ""}.`
             : D.stepSentence(step);
     }
 
@@ -106,7 +106,7 @@
       select: (node) => panels.select(node),
       get step() { return player.step; },
       get model() { return model; },
-      destroy() { player.stop(); clearTimeout(waiting); panels.destroy(); unfollow(); unwatch(); unkey(); root.remove(); },
+      destroy() { player.stop(); clearTimeout(waiting); panels.destroy(); unfollow(); unwatch(); large.forget(); unkey(); root.remove(); },
     };
     note.hidden = true;
     around();
