@@ -17,6 +17,7 @@ from engine.drafters.base import Drafter
 from engine.joint import Joint
 from engine.sampling import Sampling
 from engine.static.judge import DeviceJudge
+from engine.static.question import Draft
 from engine.verifiers import verifier
 
 NODES = (8, 16, 32, 64, 128)
@@ -111,7 +112,7 @@ def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
         one.take_over(session, session.length)
 
     def step():
-        joint.look_at(dict.fromkeys(range(TEXTS), (1, tree)))
+        joint.look_at(dict.fromkeys(range(TEXTS), Draft(1, tree, session.length + 1, None)))
         for one in joint.sessions:
             one.commit([])
 

@@ -150,7 +150,7 @@ def test_sampled_chains_stay_on_the_device():
         found = steps_of(static, other, rule, sampling, watched=False, count=20)
         assert texts(found) == texts(expected)
         assert all(step.tree.ids is not None for step in found if len(step.tree))
-    kept = [key[0] for slot in _slots_of(padded) for key in slot._passes if len(key) == 4]
+    kept = [key[0][0] for slot in _slots_of(padded) for key in slot._passes if len(key) == 4]
     assert len({law for law in kept if not law.greedy}) <= 1 and Sampling() in kept
 
 

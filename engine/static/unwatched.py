@@ -8,7 +8,7 @@ from engine.sampling import Sampling, uniforms
 from engine.tree import ROOT, DraftTree
 
 
-def unwatched(drafter: Drafter, sampling: Sampling) -> Drafter:
+def unwatched(drafter: Drafter, target: LanguageModel) -> Drafter:
     """What drafts in its place when no one records: itself, or a twin that proposes the same."""
     if type(drafter) is ChainDrafter and drafter.draft.slots:
         return DeviceChain(drafter)
