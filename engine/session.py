@@ -76,7 +76,8 @@ class Session:
         layers, parts = self.features if layers is None else layers, []
         for start in range(0, len(tokens), PREFILL_ROWS):
             chunk = tokens[start : start + PREFILL_ROWS]
-            _, features = self._feed(chunk, range(-1, len(chunk) - 1), last=0, layers=layers)
+            rows = self.lay_out(chunk, range(-1, len(chunk) - 1))
+            _, features = self._read(rows, last=0, layers=layers)
             self.commit(range(len(chunk)))
             parts.append(features)
         if not layers:
@@ -99,7 +100,7 @@ class Session:
 
         Returns logits [R, V] and features [R, n*H] (None if none were asked for).
         """
-        return self._feed(tokens, parents)
+        return self._read(self.lay_out(tokens, parents))
 
     @torch.no_grad()
     def look(
@@ -152,7 +153,7 @@ class Session:
         if len(tokens) > PREFILL_ROWS:
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
-        logits, _ = self._feed(tokens, range(-1, len(tokens) - 1), last=1)
+        logits, _ = self._read(self.lay_out(tokens, range(-1, len(tokens) - 1)), last=1)
         self.commit(range(len(tokens)))
         return logits[-1]
 
@@ -161,15 +162,6 @@ class Session:
         self._cache.keep(self.length, list(rows))
         self.length += len(rows)
         self._clear_scratch()
-
-    def _feed(
-        self,
-        tokens: Sequence[int],
-        parents: Sequence[int],
-        last: int | None = None,
-        layers: tuple[int, ...] | None = None,
-    ) -> tuple[Tensor | None, Tensor | None]:
-        return self._read(self.lay_out(tokens, parents), last, layers)
 
     def _read(
         self, rows: Rows, last: int | None = None, layers: tuple[int, ...] | None = None

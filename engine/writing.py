@@ -19,6 +19,7 @@ from engine.step import Clock, Step, Stop, cut_at_end
 from engine.tree import DraftTree
 from engine.verifiers.base import Verdict, Verifier
 
+
 @dataclass(frozen=True)
 class Wanted:
     """Up to max_new_tokens after a prompt (at least one token long), and how to write them."""
@@ -48,7 +49,7 @@ class Writing:
         self.on_device = not watched and target.slots is not None and knows(wanted.verifier.key)
         coins = stream(sampling.seed, "verify")
         if self.on_device:
-            self.drafter = unwatched(wanted.drafter, target)
+            self.drafter = unwatched(wanted.drafter)
             law = Law(wanted.verifier.key, replace(sampling, seed=0), self.drafter.kinds(sampling))
             self._judge = DeviceJudge(law, sampling.seed, coins, target)
         else:

@@ -7,6 +7,8 @@ is judged one-hot and therefore exact whatever its shape.
 
 import heapq
 
+from torch import Tensor
+
 from engine.drafters.dflash import DiffusionDrafter
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
@@ -30,12 +32,25 @@ class DDTreeDrafter(DiffusionDrafter):
         return best_first_tree(marginals, self.settings["budget"])
 
 
-def best_first_tree(marginals, budget: int) -> DraftTree:
-    """The ``budget`` likeliest prefixes under independent marginals [L, V], parents first."""
-    tree = DraftTree()
-    length = len(marginals)
+def best_first_tree(marginals: Tensor, budget: int) -> DraftTree:
+    """The ``budget`` likeliest prefixes under independent marginals [L, V], parents first.
+
+    Which of equally likely tokens come first is settled where the marginals lie.
+    """
     values, tokens = marginals.topk(min(budget, marginals.shape[-1]), dim=-1)
-    values, tokens = values.tolist(), tokens.tolist()
+    return best_first(values.tolist(), tokens.tolist(), budget, marginals.cpu())
+
+
+def best_first(
+    values: list[list[float]],
+    tokens: list[list[int]],
+    budget: int,
+    marginals: Tensor | list[None],
+) -> DraftTree:
+    """The same from the likeliest tokens of each position, best first; as many as ``budget`` are
+    enough. marginals: what the nodes show as their q, a row a position, or None."""
+    tree = DraftTree()
+    length = len(values)
     # (-probability of the prefix, order, parent, depth, rank, probability of the parent)
     heap = [(-values[0][0], 0, ROOT, 0, 0, 1.0)]
     order = 1

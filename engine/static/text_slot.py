@@ -119,8 +119,3 @@ class TextSlot(Slot):
             into(found.beside, drawn)
         ids, laws = self._run(key)
         return ids.clone(), None if laws is None else laws.clone()
-
-    def _forget_laws_but(self, laws: tuple) -> None:
-        """Passes of other sampling settings: there is no end of those, and their graphs hold memory."""
-        known = [key for key in self._passes if isinstance(key[0], tuple)]
-        self._drop([key for key in known if key[0] != laws and not all(law.greedy for law in key[0])])
