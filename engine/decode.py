@@ -41,7 +41,7 @@ def decode(
         while writing.stop is None:
             draft = writing.draft()
             times = {"draft": clock.lap()}
-            looked = writing.session.look(*draft.rows)
+            looked = writing.session.look(draft)
             times["verify"] = clock.lap()
             step = writing.settle(draft, writing.judge(draft, looked), looked, times, clock)
             step.prefill_milliseconds, spent = spent, 0.0

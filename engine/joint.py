@@ -44,14 +44,12 @@ class Joint:
         makes it of one. Before all buffers exist, and with a tree larger than the largest pass, it
         is one pass each."""
         if not self._in_one_pass(drafts):
-            return {
-                index: self.sessions[index].look(*draft.rows) for index, draft in drafts.items()
-            }
+            return {index: self.sessions[index].look(draft) for index, draft in drafts.items()}
         for index, draft in drafts.items():
             if self._idle[index].question is None and draft.question is not None:
                 self._idle[index] = replace(_IDLE, question=draft.question.of_nothing())
         rows = [
-            self.sessions[index].lay_out(*drafts[index].rows) if index in drafts else idle
+            self.sessions[index].lay_out(drafts[index]) if index in drafts else idle
             for index, idle in enumerate(self._idle)
         ]
         found = self._looked(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,7 +14,7 @@ from engine.forward import forward
 from engine.row_mask import RowMask
 from engine.sampling import Sampling
 from engine.static.inputs import Rows
-from engine.static.question import Looked, Question
+from engine.static.question import Draft, Looked
 
 if TYPE_CHECKING:
     from engine.language_model import LanguageModel
@@ -76,7 +77,7 @@ class Session:
         layers, parts = self.features if layers is None else layers, []
         for start in range(0, len(tokens), PREFILL_ROWS):
             chunk = tokens[start : start + PREFILL_ROWS]
-            rows = self.lay_out(chunk, range(-1, len(chunk) - 1))
+            rows = self._rows(chunk, range(-1, len(chunk) - 1))
             _, features = self._read(rows, last=0, layers=layers)
             self.commit(range(len(chunk)))
             parts.append(features)
@@ -100,27 +101,21 @@ class Session:
 
         Returns logits [R, V] and features [R, n*H] (None if none were asked for).
         """
-        return self._read(self.lay_out(tokens, parents))
+        return self._read(self._rows(tokens, parents))
 
     @torch.no_grad()
-    def look(
-        self,
-        tokens: Sequence[int],
-        parents: Sequence[int],
-        ids: Tensor | None = None,
-        question: Question | None = None,
-    ) -> Looked:
-        """Read a root and a tree in one pass, which judges the tree too, if asked and if it can.
-
-        tokens, parents: as for ``feed``. ids: int32 [R - 1], what stands for tokens[1:] where these
-        are on the device only.
-        """
-        rows = self.lay_out(tokens, parents, ids, question)
-        if question is not None and self._slot is not None:
+    def look(self, draft: Draft) -> Looked:
+        """Read a root and a tree in one pass, which judges the tree too, if asked and if it can."""
+        rows = self.lay_out(draft)
+        if draft.question is not None and self._slot is not None:
             found = self._slot.judge([rows], self.features)
             if found is not None:
                 self.written()
                 return found[0]
+        if draft.tree.shape is not None:
+            self._clear_scratch()
+            draft.tree.fetch()
+            rows = self.lay_out(draft)
         return Looked(*self._read(rows))
 
     @torch.no_grad()
@@ -153,7 +148,7 @@ class Session:
         if len(tokens) > PREFILL_ROWS:
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
-        logits, _ = self._read(self.lay_out(tokens, range(-1, len(tokens) - 1)), last=1)
+        logits, _ = self._read(self._rows(tokens, range(-1, len(tokens) - 1)), last=1)
         self.commit(range(len(tokens)))
         return logits[-1]
 
@@ -192,17 +187,16 @@ class Session:
         )
         return logits[0], None if states is None else states[0]
 
-    def lay_out(
-        self,
-        tokens: Sequence[int],
-        parents: Sequence[int],
-        ids: Tensor | None = None,
-        question: Question | None = None,
-    ) -> Rows:
-        """These rows as a pass takes them; ``written`` follows one over several sequences."""
+    def lay_out(self, draft: Draft) -> Rows:
+        """Root and tree as a pass takes them; ``written`` follows one over several sequences."""
+        tree = draft.tree
+        rows = self._rows(*draft.rows)
+        return replace(rows, ids=tree.ids, shape=tree.shape, question=draft.question)
+
+    def _rows(self, tokens: Sequence[int], parents: Sequence[int]) -> Rows:
         self._grow_scratch(parents)
         ancestors = self._ancestors[-len(tokens) :]
-        return Rows(tokens, self.length, self._depths, ancestors, ids, question)
+        return Rows(tokens, self.length, self._depths, ancestors)
 
     def written(self) -> None:
         """All scratch rows stand in the cache now, at columns that were given."""

@@ -21,8 +21,10 @@ class Choice(ABC):
         return self.sampling.greedy
 
     @abstractmethod
-    def __call__(self, logits: Tensor, drawn: Tensor) -> tuple[Tensor | None, ...]:
-        """logits: [length, V]. drawn: float64 [length], uniforms; not looked at if nothing is drawn."""
+    def __call__(self, logits: Tensor, drawn: Tensor) -> tuple:
+        """logits: [length, V]. drawn: float64 [length], a number a row; uniforms where one is drawn.
+
+        What is returned can be cloned."""
 
 
 class OneEach(Choice):
@@ -33,15 +35,3 @@ class OneEach(Choice):
         if self.greedy:
             return q.argmax(-1).to(torch.int32), None
         return pick(q, drawn).to(torch.int32), q
-
-
-@dataclass(frozen=True)
-class Likeliest(Choice):
-    """The ``count`` likeliest tokens of each row, in one piece that crosses in one copy: float64
-    [2, length, count], probabilities and tokens."""
-
-    count: int
-
-    def __call__(self, logits, drawn):
-        values, tokens = display_distribution(logits, self.sampling).topk(self.count, dim=-1)
-        return (torch.stack([values.double(), tokens.double()]),)

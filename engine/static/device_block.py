@@ -3,11 +3,15 @@
 import math
 from dataclasses import replace
 
-from engine.drafters.ddtree import DDTreeDrafter, best_first
+import torch
+
+from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.sampling import uniforms
-from engine.static.choice import Likeliest, OneEach
+from engine.static.best_first import BestFirst
+from engine.static.choice import OneEach
 from engine.static.device_chain import chain_of
+from engine.tree import DraftTree
 
 
 class DeviceDFlash(DFlashDrafter):
@@ -25,16 +29,11 @@ class DeviceDFlash(DFlashDrafter):
 
 
 class DeviceDDTree(DDTreeDrafter):
-    """DDTreeDrafter that lets the likeliest few tokens of each position cross, and no marginals.
-
-    The tree's shape follows from these, and the host must know it to lay out the target's pass.
-    """
+    """DDTreeDrafter whose tree is grown in that graph, too: the host learns its shape afterwards."""
 
     def propose(self, context, max_depth):
-        budget = self.settings["budget"]
-        count = min(budget, self.target.vocab_size)
-        choice = Likeliest(self._length(math.inf), replace(self.sampling, seed=0), count)
-        (found,) = self._reader.choose(context[-1], choice, None)
-        length = self._length(max_depth)
-        values, tokens = found[:, :length].tolist()
-        return best_first(values, tokens, budget, [None] * length)
+        most, length = self._length(math.inf), self._length(max_depth)
+        choice = BestFirst(most, replace(self.sampling, seed=0), self.settings["budget"])
+        usable = (torch.arange(most) < length).double()
+        ids, shape = self._reader.choose(context[-1], choice, usable)
+        return DraftTree.unseen("one_hot", "block", ids, replace(shape, deepest=length))

@@ -11,6 +11,7 @@ from engine.kernels.bits import WORD, AncestorBits
 from engine.kernels.lang import power_of_two
 from engine.kernels.transfer import into
 from engine.static.question import Question
+from engine.static.shape import DeviceShape
 
 ROWS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
 """Rows of the passes there are: the root alone, and the root with 1, 2, 4 ... 128 nodes."""
@@ -45,7 +46,8 @@ class Rows:
 
     prefix: committed columns. depths: of all scratch rows fed so far, these among them. ancestors:
     of these; bit s: the row sees scratch row s. ids: int32 [len(tokens) - 1], tokens[1:] where they
-    are on the device only. question: where the rows are root and tree, and the pass judges them.
+    are on the device only. shape: where these are root and tree, whose depths and ancestors are on
+    the device only. question: where the pass judges this tree.
     """
 
     tokens: Sequence[int]
@@ -53,6 +55,7 @@ class Rows:
     depths: Sequence[int]
     ancestors: Sequence[int]
     ids: Tensor | None = None
+    shape: DeviceShape | None = None
     question: Question | None = None
 
     @property
@@ -108,6 +111,14 @@ class StepInputs:
         for sequence, rows in enumerate(given):
             if rows.ids is not None:
                 self.tokens[sequence, 1 : len(rows.tokens)].copy_(rows.ids)
+            if rows.shape is not None:
+                self._take(sequence, rows.shape)
+
+    def _take(self, sequence: int, shape: DeviceShape) -> None:
+        rows, words = shape.bits.shape
+        self.own[sequence, :rows].copy_(shape.own)
+        self.depths[sequence, :rows].copy_(shape.own)
+        self.bits[sequence, :rows, :words].copy_(shape.bits)
 
     def _seen(self, rows: Rows) -> bytes:
         """A row of padding sees the prefix and itself, so that it stays finite."""

@@ -45,7 +45,7 @@ class DeviceJudge:
         if self._law.rule == "rejection":
             coins = self._coins.ahead(len(places.draws))
         if self._law.rule != "greedy":
-            noise = self._noise.rows(position, max(tree.depths, default=0) + 1)
+            noise = self._noise.rows(position, tree.deepest + 1)
         return Question(self._law, places, coins, noise)
 
     def __call__(self, draft: Draft, looked: Looked) -> Coming:
@@ -55,6 +55,7 @@ class DeviceJudge:
 
     def _launched(self, draft: Draft, logits: Tensor) -> Callable[[], list[int]]:
         """In one launch of its own. logits: [N+1, V]."""
+        draft.tree.fetch()
         tree, question, device = draft.tree, draft.question, logits.device
         flat = FlatTree.of(tree, logits.shape[-1], device)
         if tree.ids is not None:
@@ -75,6 +76,8 @@ class DeviceJudge:
         size = len(rest) // 3  # of the tree and its padding
         accepted, kept = rest[:count], rest[size : size + count]
         self._coins.spend(tossed)
+        if tree.shape is not None:
+            tree.unfold(tree.shape.parents.tolist())  # the device has been waited for
         if tree.ids is not None:
             for node, its in zip(accepted, kept, strict=True):
                 tree.tokens[node] = its

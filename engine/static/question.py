@@ -65,10 +65,9 @@ class Draft:
     question: Question | None
 
     @property
-    def rows(self) -> tuple[list[int], list[int], Tensor | None, Question | None]:
-        """As ``Session.look`` takes them: the root in row 0, node i in row i + 1."""
-        above = [-1] + [parent + 1 for parent in self.tree.parents]
-        return [self.root, *self.tree.tokens], above, self.tree.ids, self.question
+    def rows(self) -> tuple[list[int], list[int]]:
+        """Tokens, and the row of each one's parent or -1: the root in row 0, node i in row i + 1."""
+        return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]
 
 
 @dataclass(frozen=True)

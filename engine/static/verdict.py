@@ -14,6 +14,7 @@ from engine.kernels.verify_tree import verify_tree
 from engine.sampling import distribution
 from engine.static.inputs import Rows, Size, StepInputs
 from engine.static.question import Law
+from engine.static.shape import DeviceShape
 from engine.static.step import step
 
 
@@ -57,6 +58,13 @@ class JudgedInputs(StepInputs):
                 self.noise[sequence][: len(noise)].copy_(noise)
             if len(self.q[sequence]) and q:
                 _fill(self.q[sequence], q)
+
+    def _take(self, sequence: int, shape: DeviceShape) -> None:
+        super()._take(sequence, shape)
+        nodes, places = len(shape.draws), len(shape.first)
+        self.draws[sequence, :nodes].copy_(shape.draws)
+        self.first[sequence, :places].copy_(shape.first)
+        self.first[sequence, places:].copy_(shape.first[-1:].expand(self.size.rows + 1 - places))
 
     def fits(self, given: Sequence[Rows]) -> bool:
         """Independent draws may repeat, so that they are more than there is room for; and a drafter

@@ -12,8 +12,9 @@ from engine.drafters.dflash import DFlashDrafter
 from engine.kernels import tree_attention
 from engine.language_model import LanguageModel
 from engine.sampling import Sampling
+from engine.static.best_first import BestFirst
 from engine.static.block_slot import denoise, draft, read
-from engine.static.choice import Likeliest, OneEach
+from engine.static.choice import OneEach
 from engine.static.host_free import HostFree
 from engine.static.inputs import Size, StepInputs
 from engine.verifiers import verifier
@@ -85,7 +86,8 @@ def test_no_pass_asks_the_host_anything(monkeypatch):
 CHOICES = [
     OneEach(3, Sampling()),
     OneEach(3, Sampling(0.8, top_p=0.9)),
-    Likeliest(3, Sampling(0.8, top_k=5), 6),
+    BestFirst(3, Sampling(0.8, top_k=5), 6),
+    BestFirst(3, Sampling(), 40),
 ]
 
 
@@ -104,10 +106,10 @@ def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
     drawn = torch.empty(3, dtype=torch.float64, device=meta)
     with torch.no_grad(), caught(), HostFree():
         found = draft(model, inputs, cache, target, choice, drawn)
-    if isinstance(choice, Likeliest):
-        assert [part.shape for part in found] == [(2, 3, 6)]
+    ids, q = found
+    if isinstance(choice, BestFirst):
+        assert ids.shape == q.parents.shape == (choice.budget,)
     else:
-        ids, q = found
         assert ids.shape == (3,) and ids.dtype == torch.int32
         assert q is None if choice.greedy else q.shape == (3, 16)
 

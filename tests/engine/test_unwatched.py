@@ -240,7 +240,7 @@ def test_a_q_of_fewer_tokens_is_filled_up():
         tree = DraftTree()
         tree.child(-1, "iid", 2, "test", q)
         question = Question(law, Places.of(tree), [0.5], torch.full((2, 9), 2.0))
-        inputs.load(Rows([1, 2], 4, [0, 1], [1, 3], None, question))
+        inputs.load(Rows([1, 2], 4, [0, 1], [1, 3], question=question))
         expected = torch.nn.functional.pad(q, (0, 9 - len(q)))
         assert torch.equal(inputs.tree(0).q[0], expected)
     found = inputs.tree(0)
