@@ -83,8 +83,6 @@ def test_a_level_has_few_candidates(budget):
     above, rank = _candidates(budget, budget, torch.device("cpu"))
     pairs = set(zip(above.tolist(), rank.tolist(), strict=True))
     assert len(pairs) == len(above)
-    wanted = {
-        (i, r) for i in range(budget) for r in range(budget) if (i + 1) * (r + 1) <= budget
-    }
+    wanted = {(i, r) for i in range(budget) for r in range(budget) if (i + 1) * (r + 1) <= budget}
     assert wanted <= pairs
     assert len(pairs) <= 2 * len(wanted)

@@ -232,6 +232,33 @@ def test_what_does_not_fit_is_judged_after_the_pass(drafter, prompt, inside, mod
         )
 
 
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("chain", "no buffers yet"),
+        ("ddtree", "no buffers yet"),
+        ("chain", "no capture"),
+        ("ddtree", "no capture"),
+        ("ddtree", "too large"),
+    ],
+)
+def test_what_is_on_the_device_only_is_fetched_then(key, why, models, static_blocks, judged):
+    target = LanguageModel(models.target.model, None, "t", lean=False, static=True)
+    given = Models(target, models.draft, models.diffusion)
+    if why == "no capture":
+        target.slots.usable = False
+
+    def steps(given, watched):
+        drafter = built(key, given)
+        if why == "too large":
+            drafter.settings["budget"] = 200
+        prompt = [7] if why == "no buffers yet" else PROMPT
+        return steps_of(given, drafter, "rejection", Sampling(0.9, seed=3), watched, prompt, 12)
+
+    assert_same(steps(given, False), steps(models, True))
+    assert judged[0] is False
+
+
 def test_a_q_of_fewer_tokens_is_filled_up():
     law = Law("rejection", Sampling(1.0), frozenset({"iid"}))
     inputs = JudgedInputs(Size(3, 1), torch.device("cpu"), [law], 9)
