@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -190,13 +189,13 @@ class Session:
     def lay_out(self, draft: Draft) -> Rows:
         """Root and tree as a pass takes them; ``written`` follows one over several sequences."""
         tree = draft.tree
-        rows = self._rows(*draft.rows)
-        return replace(rows, ids=tree.ids, shape=tree.shape, question=draft.question)
+        return self._rows(*draft.rows, tree.ids, tree.shape, draft.question)
 
-    def _rows(self, tokens: Sequence[int], parents: Sequence[int]) -> Rows:
+    def _rows(self, tokens: Sequence[int], parents: Sequence[int], *beside) -> Rows:
+        """beside: the rest of what ``Rows`` holds."""
         self._grow_scratch(parents)
         ancestors = self._ancestors[-len(tokens) :]
-        return Rows(tokens, self.length, self._depths, ancestors)
+        return Rows(tokens, self.length, self._depths, ancestors, *beside)
 
     def written(self) -> None:
         """All scratch rows stand in the cache now, at columns that were given."""

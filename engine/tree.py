@@ -103,7 +103,7 @@ class DraftTree:
         size = sum(parent >= ROOT for parent in parents)
         for part in (self.tokens, self.q, self.sources):
             del part[size:]
-        self.parents, self.shape = parents[:size], None
+        self.parents, self.shape, self.ids = parents[:size], None, self.ids[:size]
         kind = self.proposals[ROOT].kind
         self.proposals = {}
         for node, parent in enumerate(self.parents):
@@ -113,7 +113,7 @@ class DraftTree:
         """Wait for the device and learn all of what is there only."""
         if self.shape is not None:
             self.unfold(self.shape.parents.tolist())
-            self.tokens, self.ids = self.ids[: len(self)].tolist(), None
+            self.tokens, self.ids = self.ids.tolist(), None
 
     @property
     def deepest(self) -> int:

@@ -28,7 +28,7 @@ class Law:
     @property
     def draws(self) -> bool:
         """Whether proposals come with the distributions they were drawn from."""
-        return self.rule == "rejection" and self.kinds != {"one_hot"}
+        return self.rule == "rejection" and bool(self.kinds - {"one_hot"})
 
     @property
     def strikes(self) -> bool:
