@@ -1,6 +1,7 @@
 """The verdict made where the logits lie: a few whole numbers come back."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -51,7 +52,12 @@ class DeviceJudge:
     def __call__(self, draft: Draft, looked: Looked) -> Coming:
         """Have the tree judged, if the pass has not done that. One step at a time."""
         numbers = looked.numbers or self._launched(draft, looked.logits)
-        return lambda: (self._verdict(draft.tree, self.arrived(numbers)), None)
+        return partial(self._awaited, draft, numbers)
+
+    def _awaited(self, draft: Draft, numbers: Callable[[], list[int]]) -> tuple[Verdict, None]:
+        if (noise := draft.question.noise) is not None:  # while the device is at work
+            self._noise.make(draft.position + len(noise), len(noise))
+        return self._verdict(draft.tree, self.arrived(numbers)), None
 
     def _launched(self, draft: Draft, logits: Tensor) -> Callable[[], list[int]]:
         """In one launch of its own. logits: [N+1, V]."""
@@ -115,14 +121,16 @@ class NoiseRows:
         self._seed, self._vocabulary, self._device = seed, vocabulary, device
         self._rows: dict[int, Tensor] = {}
 
-    def rows(self, first: int, count: int) -> Tensor:
-        """[count, V] of the positions from ``first`` on; those before it are forgotten. Those that
-        are new cross in one copy."""
-        wanted = range(first, first + count)
-        self._rows = {place: row for place, row in self._rows.items() if place >= first}
-        fresh = [place for place in wanted if place not in self._rows]
+    def make(self, first: int, count: int) -> None:
+        """See that these positions have theirs; what is new crosses in one copy."""
+        fresh = [place for place in range(first, first + count) if place not in self._rows]
         if fresh:
             made = [position_noise(self._seed, place, self._vocabulary) for place in fresh]
             sent = to_device(torch.stack(made), self._device)
             self._rows |= zip(fresh, sent, strict=True)
-        return torch.stack([self._rows[place] for place in wanted])
+
+    def rows(self, first: int, count: int) -> Tensor:
+        """[count, V] of the positions from ``first`` on; those before it are forgotten."""
+        self._rows = {place: row for place, row in self._rows.items() if place >= first}
+        self.make(first, count)
+        return torch.stack([self._rows[first + place] for place in range(count)])
