@@ -70,17 +70,26 @@ class DraftTree:
         self.sources.append(source)
         return len(self.tokens) - 1
 
-    def child(self, parent: int, kind: Kind, token: int, source: str, q: Tensor | None) -> int:
+    def child(
+        self,
+        parent: int,
+        kind: Kind,
+        token: int,
+        source: str,
+        q: Tensor | None,
+        shown: float | None = None,
+    ) -> int:
         """One more draw under ``parent``: a new node, or the one that already holds the token.
 
-        token: -1 where it is on the device only (``ids``).
+        token: -1 where it is on the device only (``ids``). shown: its q, where that is known.
         """
         proposal = self.proposals.setdefault(parent, Proposal(kind, q))
         for node in proposal.draws:
             if self.tokens[node] == int(token):
                 proposal.draws.append(node)
                 return node
-        shown = None if q is None or token < 0 else float(q[token])
+        if shown is None and q is not None and token >= 0:
+            shown = float(q[token])
         node = self.add(parent, token, source, shown)
         proposal.draws.append(node)
         return node

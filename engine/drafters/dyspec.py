@@ -28,8 +28,9 @@ class Place(Protocol):
 
     q: Tensor | None
 
-    def take(self) -> tuple[int, float] | None:
-        """Its next child's token, and that token's share of what is left; None if nothing is."""
+    def take(self) -> tuple[int, float, float | None] | None:
+        """Its next child's token, that token's share of what is left, and its q, if that is known
+        by the way; None if nothing is left."""
 
 
 class HostPlace:
@@ -39,14 +40,14 @@ class HostPlace:
         self.q = q
         self._drafter, self._left = drafter, drafter.ranked(q)
 
-    def take(self) -> tuple[int, float] | None:
+    def take(self) -> tuple[int, float, None] | None:
         mass = float(self._left.sum())
         if mass <= 0:
             return None
         token = self._drafter.pick(self._left)
         share = float(self._left[token]) / mass
         self._left[token] = 0
-        return token, share
+        return token, share, None
 
 
 class DySpecDrafter(DraftModelDrafter):
@@ -174,7 +175,7 @@ class _Growth:
         taken = place.take()
         if taken is None:
             return None
-        token, share = taken
-        node = self.tree.child(parent, self._kind, token, "draft model", place.q)
+        token, share, shown = taken
+        node = self.tree.child(parent, self._kind, token, "draft model", place.q, shown)
         self._push(value * (1 - share), parent)
         return _Leaf(node, value * share, depth + 1)

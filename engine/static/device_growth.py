@@ -39,13 +39,13 @@ class RankedPlace:
         self._children = zip(weights, tokens, strict=True)
         self._mass = mass
 
-    def take(self) -> tuple[int, float] | None:
+    def take(self) -> tuple[int, float, None] | None:
         weight, token = next(self._children, (0.0, -1))
         if weight <= 0 or self._mass <= 0:
             return None
         share = min(1.0, weight / self._mass)
         self._mass -= weight
-        return int(token), share
+        return int(token), share, None
 
 
 class DrawnPlace:
@@ -59,7 +59,7 @@ class DrawnPlace:
         self._left, self._generator = q.clone(), generator
         self._empty = False
 
-    def take(self) -> tuple[int, float] | None:
+    def take(self) -> tuple[int, float, float] | None:
         if self._empty:
             return None
         left, drawn = self._left, to_device(uniforms(self._generator, 1), self._left.device)
@@ -69,4 +69,4 @@ class DrawnPlace:
         found = torch.stack([token[0].double(), weight[0].double(), mass.double(), left.sum()])
         number, its, before, after = found.tolist()
         self._empty = after <= 0
-        return int(number), its / before
+        return int(number), its / before, its
