@@ -1,6 +1,7 @@
 """The chain drafter where nobody watches: its guesses stay on the device until they are judged."""
 
 from torch import Tensor
+from torch.nn.functional import pad
 
 from engine.drafters.base import Drafter
 from engine.drafters.chain import ChainDrafter
@@ -30,18 +31,29 @@ class DeviceChain(Drafter):
     def begin(self, prompt, sampling, generator, features):
         super().begin(prompt, sampling, generator, features)
         self._session = self._draft.session(CAPACITY)
+        self._ahead = 0  # rows read of what was drafted
 
     def propose(self, context, max_depth):
         length = min(self.settings["length"], max_depth)
+        count = self._count(length, len(context))
         fresh = context[self._session.length :]
         drawn = None if self.sampling.greedy else uniforms(self.generator, length)
-        ids, q = self._session.write(fresh, length, self._vocabulary, self.sampling, drawn)
-        return chain_of(ids, q, "draft model")
+        if drawn is not None:
+            drawn = pad(drawn, (0, count - length))
+        ids, q = self._session.write(fresh, count, self._vocabulary, self.sampling, drawn)
+        self._ahead = count - 1  # the last token was not read
+        return chain_of(ids[:length], q, "draft model")
+
+    def _count(self, length: int, position: int) -> int:
+        """How many tokens to draft for so many: the usual number while they have a place, for a
+        shorter chain would be captured anew at the end of a text."""
+        usual = self.settings["length"]
+        return usual if position + usual <= self.max_context else length
 
     def observe(self, kept):
-        drafted_rows = len(kept.tree) - 1  # the last token was not read
-        before = self._session.rows - max(drafted_rows, 0)
-        self._session.commit(range(before + min(len(kept.path), drafted_rows)))
+        before = self._session.rows - self._ahead
+        self._session.commit(range(before + min(len(kept.path), self._ahead)))
+        self._ahead = 0
 
 
 def chain_of(ids: Tensor, q: Tensor | None, source: str) -> DraftTree:

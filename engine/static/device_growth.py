@@ -66,7 +66,9 @@ class DrawnPlace:
         mass, token = left.sum(), pick(left[None], drawn)
         weight = left[token]
         left.index_fill_(0, token, 0.0)
-        found = torch.stack([token[0].double(), weight[0].double(), mass.double(), left.sum()])
+        found = torch.stack(
+            [token[0].double(), weight[0].double(), mass.double(), left.sum().double()]
+        )
         number, its, before, after = found.tolist()
         self._empty = after <= 0
         return int(number), its / before, its
