@@ -2,7 +2,8 @@
 asks for.
 
 Which slot is filled next depends on what was drawn before, so the host decides; the device ranks
-and draws.
+and draws. Where it rounds a sum otherwise than the host does, of two slots that are worth the same
+the other one may come first: another tree, as exact, for the slot is chosen before the draw.
 """
 
 import torch
