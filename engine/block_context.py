@@ -1,26 +1,44 @@
 """The text a block-diffusion drafter has read, as keys and values, and the block it fills behind it."""
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from engine.dflash_model import DFlashModel
+from engine.kernels.transfer import to_device
+from engine.language_model import LanguageModel
 from engine.lean_block import LeanBlock
 from engine.static.block_slot import BlockSlot
+from engine.static.choice import Choice
 from engine.static.slots import Slots
 
 CAPACITY = 512  # first size of the buffers; they double when they must
 
 
-class BlockContext(Protocol):
+class BlockContext(ABC):
     """One sequence. Letters in shapes as in ``engine.lean_block``."""
 
+    @abstractmethod
     def read(self, features: Tensor) -> None:
         """Append committed rows. features: [T, n*H]."""
 
+    @abstractmethod
     def denoise(self, embeddings: Tensor) -> Tensor:
         """Block rows [B, H] behind what was read -> hidden [B, H] after the final norm."""
+
+    def draft(
+        self, tokens: Sequence[int], target: LanguageModel, choice: Choice, drawn: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        """What is chosen for a block of tokens, the root first and masks behind it. drawn: uniforms
+        on the host, of as many rows as will be looked at; None if nothing is drawn."""
+        device = target.device
+        hidden = self.denoise(target.embed(to_device(torch.tensor(tokens), device)))
+        held = torch.zeros(choice.length, dtype=torch.float64)
+        if drawn is not None:
+            held[: len(drawn)] = drawn
+        return choice(target.head(hidden[1 : choice.length + 1]), to_device(held, device))
 
 
 def block_context(drafter: DFlashModel) -> BlockContext:
@@ -39,7 +57,7 @@ def block_context(drafter: DFlashModel) -> BlockContext:
     return LeanContext(drafter.lean)
 
 
-class LeanContext:
+class LeanContext(BlockContext):
     """See ``BlockContext``."""
 
     def __init__(self, lean: LeanBlock) -> None:
@@ -58,7 +76,7 @@ def slots_of(drafter: DFlashModel) -> Slots:
     return Slots(BlockSlot, drafter, layers, "The diffusion drafter", device)
 
 
-class StaticContext:
+class StaticContext(BlockContext):
     """See ``BlockContext``."""
 
     def __init__(self, slots: Slots) -> None:
@@ -72,8 +90,11 @@ class StaticContext:
     def denoise(self, embeddings: Tensor) -> Tensor:
         return self._slot.denoise(embeddings, self._length)
 
+    def draft(self, tokens, target, choice, drawn):
+        return self._slot.draft(tokens, self._length, target, choice, drawn)
 
-class ModuleContext:
+
+class ModuleContext(BlockContext):
     """See ``BlockContext``."""
 
     def __init__(self, drafter: DFlashModel) -> None:

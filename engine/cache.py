@@ -85,6 +85,15 @@ class KVLayer(CacheLayerMixin):
             self.values = _grown(self.values, capacity, self.length)
         self.capacity = capacity
 
+    def move(self, targets: Tensor, sources: Tensor) -> None:
+        """Columns ``sources`` become columns ``targets``; int64 [B, R] both."""
+        for buffer in (self.keys, self.values):
+            there, here = (
+                columns[:, None, :, None].expand(-1, buffer.shape[1], -1, buffer.shape[3])
+                for columns in (targets, sources)
+            )
+            buffer.scatter_(2, there, buffer.gather(2, here))
+
     def keep(self, start: int, columns: Tensor | None, count: int) -> None:
         """Leave ``start + count`` columns; ``columns`` (absolute) move to start if not None."""
         if columns is not None and self.is_initialized:
@@ -188,11 +197,33 @@ class KVCache(Cache):
         for layer in self.layers:
             layer.keep(start, columns, len(rows))
 
-    def _moved_by_kernel(self, start: int, rows: list[int]) -> bool:
-        ready = [layer for layer in self.layers if layer.is_initialized]
-        if not gpu.takes(ready[0].keys):
-            return False
-        buffers = [buffer for layer in ready for buffer in (layer.keys, layer.values)]
-        if self._addresses is None:
+    def move(self, start: Tensor, rows: Tensor, count: Tensor) -> None:
+        """Move the rows at start + rows to start, start + 1, ..., by numbers that only the device
+        knows: int32 [B], [B, R] and [B]. ``locate`` comes first, once; ``length`` stays.
+
+        The first count[b] of rows[b] ascend, the others are their own index.
+        """
+        if self._addresses is not None:
+            gpu.move(self._buffers(), self._addresses, start, rows, count)
+            return
+        places = torch.arange(rows.shape[1], device=rows.device)
+        targets, sources = start[:, None] + places, start[:, None] + rows.long()
+        for layer in self.layers:
+            layer.move(targets, sources)
+
+    def locate(self) -> None:
+        """Find out where the buffers begin, if a kernel will move their rows."""
+        buffers = self._buffers()
+        if self._addresses is None and gpu.takes(buffers[0]):
             self._addresses = gpu.addresses(buffers)
-        return self._addresses is not None and gpu.commit(buffers, self._addresses, start, rows)
+
+    def _buffers(self) -> list[Tensor]:
+        ready = [layer for layer in self.layers if layer.is_initialized]
+        return [buffer for layer in ready for buffer in (layer.keys, layer.values)]
+
+    def _moved_by_kernel(self, start: int, rows: list[int]) -> bool:
+        self.locate()
+        if self._addresses is None:
+            return False
+        gpu.commit(self._buffers(), self._addresses, start, rows)
+        return True

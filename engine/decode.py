@@ -11,7 +11,7 @@ from engine.prompt import PromptReading
 from engine.sampling import Sampling
 from engine.step import Clock, Step
 from engine.verifiers.base import Verifier
-from engine.writing import Wanted, Writing, look_at
+from engine.writing import Wanted, Writing
 
 
 def decode(
@@ -29,8 +29,8 @@ def decode(
     Each step is one full-depth pass of the target over the root and the tree.
 
     watched: False if no one records the steps. On a target with static buffers (``engine.static``)
-    they are then judged on the device, and only the ids of what was kept come back: no p, no
-    judgements, tokens of -1 for what was drafted on the device and not kept. The text is the same.
+    they are then judged on the device, and only the ids of what was kept come back: no logits, no p,
+    no judgements, tokens of -1 for what was drafted on the device and not kept. The text is the same.
     reading: of all of the prompt but its last token, where other texts begin with the same one.
     """
     writing = Writing(target, Wanted(drafter, verifier, sampling, prompt, max_new_tokens), watched)
@@ -39,11 +39,11 @@ def decode(
         spent = begin(writing, target, reading or PromptReading(prompt[:-1]), clock)
         del reading  # the last text to begin frees it
         while writing.stop is None:
-            tree = writing.draft()
+            draft = writing.draft()
             times = {"draft": clock.lap()}
-            found = look_at(writing.session, writing.root, tree)
+            looked = writing.session.look(draft)
             times["verify"] = clock.lap()
-            step = writing.settle(tree, writing.judge(tree, found[0]), *found, times, clock)
+            step = writing.settle(draft, writing.judge(draft, looked), looked, times, clock)
             step.prefill_milliseconds, spent = spent, 0.0
             yield step
             clock.lap()  # what happened outside is not engine time

@@ -78,14 +78,20 @@ def addresses(buffers: list[Tensor]) -> Tensor | None:
     return addresses_of(buffers)
 
 
-def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]) -> bool:
+def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]) -> None:
     """Move columns start + rows of all buffers to start, start + 1, ..."""
-    from engine.kernels.kv_commit import kv_commit
-
     numbers = torch.tensor([start, len(rows), *rows], dtype=torch.int32)
     moved = to_device(numbers, buffers[0].device)
-    kv_commit(buffers, moved[:1], moved[2:][None], moved[1:2], addresses)
-    return True
+    move(buffers, addresses, moved[:1], moved[2:][None], moved[1:2])
+
+
+def move(
+    buffers: list[Tensor], addresses: Tensor, start: Tensor, rows: Tensor, count: Tensor
+) -> None:
+    """The same for several sequences, by numbers on the device (``engine.kernels.kv_commit``)."""
+    from engine.kernels.kv_commit import kv_commit
+
+    kv_commit(buffers, start, rows, count, addresses)
 
 
 def _alike(buffers: list[Tensor]) -> bool:

@@ -13,6 +13,7 @@ from engine.forward import forward
 from engine.row_mask import RowMask
 from engine.sampling import Sampling
 from engine.static.inputs import Rows
+from engine.static.question import Draft, Looked
 
 if TYPE_CHECKING:
     from engine.language_model import LanguageModel
@@ -75,7 +76,8 @@ class Session:
         layers, parts = self.features if layers is None else layers, []
         for start in range(0, len(tokens), PREFILL_ROWS):
             chunk = tokens[start : start + PREFILL_ROWS]
-            _, features = self._feed(chunk, range(-1, len(chunk) - 1), last=0, layers=layers)
+            rows = self._rows(chunk, range(-1, len(chunk) - 1))
+            _, features = self._read(rows, last=0, layers=layers)
             self.commit(range(len(chunk)))
             parts.append(features)
         if not layers:
@@ -93,15 +95,27 @@ class Session:
         self.length = length
 
     @torch.no_grad()
-    def feed(
-        self, tokens: Sequence[int], parents: Sequence[int], ids: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+    def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         """Read R rows in one pass. parents: row numbers, or -1; a parent comes before its child.
 
-        ids: int32 [R - 1], what stands for tokens[1:] where these are on the device only.
         Returns logits [R, V] and features [R, n*H] (None if none were asked for).
         """
-        return self._feed(tokens, parents, ids=ids)
+        return self._read(self._rows(tokens, parents))
+
+    @torch.no_grad()
+    def look(self, draft: Draft) -> Looked:
+        """Read a root and a tree in one pass, which judges the tree too, if asked and if it can."""
+        rows = self.lay_out(draft)
+        if draft.question is not None and self._slot is not None:
+            found = self._slot.judge([rows], self.features)
+            if found is not None:
+                self.written()
+                return found[0]
+        if draft.tree.shape is not None:
+            self._clear_scratch()
+            draft.tree.fetch()
+            rows = self.lay_out(draft)
+        return Looked(*self._read(rows))
 
     @torch.no_grad()
     def write(
@@ -133,7 +147,7 @@ class Session:
         if len(tokens) > PREFILL_ROWS:
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
-        logits, _ = self._feed(tokens, range(-1, len(tokens) - 1), last=1)
+        logits, _ = self._read(self._rows(tokens, range(-1, len(tokens) - 1)), last=1)
         self.commit(range(len(tokens)))
         return logits[-1]
 
@@ -143,30 +157,22 @@ class Session:
         self.length += len(rows)
         self._clear_scratch()
 
-    def _feed(
-        self,
-        tokens: Sequence[int],
-        parents: Sequence[int],
-        last: int | None = None,
-        ids: Tensor | None = None,
-        layers: tuple[int, ...] | None = None,
+    def _read(
+        self, rows: Rows, last: int | None = None, layers: tuple[int, ...] | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
         """last: how many of the last rows need logits; None is all. layers: None is the usual."""
         features = self.features if layers is None else layers
-        self._grow_scratch(parents)
-        ancestors = self._ancestors[-len(tokens) :]
-        if self._slot and (last is None or 0 < last and len(tokens) <= READ_AHEAD):
-            rows = Rows(tokens, self.length, self._depths, ancestors, ids)
+        if self._slot and (last is None or 0 < last and len(rows.tokens) <= READ_AHEAD):
             found = self._slot.feed([rows], features)
             if found is not None:
                 self.written()
                 return found[0]
         self._cache.reserve(self.length + self.rows)
         device = self.model.device
-        mask = RowMask(self.length, self._depths, ancestors, device)
-        given = torch.tensor(tokens, device=device)
-        if ids is not None:
-            given[1:] = ids
+        mask = RowMask(self.length, self._depths, rows.ancestors, device)
+        given = torch.tensor(rows.tokens, device=device)
+        if rows.ids is not None:
+            given[1:] = rows.ids
         if self.model.lean is not None:
             return self.model.lean.forward(given, mask, self._cache, features, last)
         logits, states = forward(
@@ -180,13 +186,16 @@ class Session:
         )
         return logits[0], None if states is None else states[0]
 
-    def lay_out(
-        self, tokens: Sequence[int], parents: Sequence[int], ids: Tensor | None = None
-    ) -> Rows:
-        """These rows as a pass over several sequences takes them; ``written`` follows the pass."""
+    def lay_out(self, draft: Draft) -> Rows:
+        """Root and tree as a pass takes them; ``written`` follows one over several sequences."""
+        tree = draft.tree
+        return self._rows(*draft.rows, tree.ids, tree.shape, draft.question)
+
+    def _rows(self, tokens: Sequence[int], parents: Sequence[int], *beside) -> Rows:
+        """beside: the rest of what ``Rows`` holds."""
         self._grow_scratch(parents)
         ancestors = self._ancestors[-len(tokens) :]
-        return Rows(tokens, self.length, self._depths, ancestors, ids)
+        return Rows(tokens, self.length, self._depths, ancestors, *beside)
 
     def written(self) -> None:
         """All scratch rows stand in the cache now, at columns that were given."""

@@ -19,7 +19,8 @@ class Step:
     """One finished step.
 
     position: tokens committed before it. logits: [N+1, V] of the target, after the root and
-    after each node. p: [N+1, V] what it was sampled from; None where the device judged. output: the kept path and, unless final is ``none``, the final token.
+    after each node. p: [N+1, V] what it was sampled from; both None where the device judged.
+    output: the kept path and, unless final is ``none``, the final token.
     milliseconds: by stage. prefill_milliseconds: of the first step, 0 elsewhere; of a text that took
     its prompt over from another, what reading it took there (``engine.prompt``).
     stop: why the run ends here, or None.
@@ -28,7 +29,7 @@ class Step:
     index: int
     position: int
     tree: DraftTree
-    logits: Tensor
+    logits: Tensor | None
     p: Tensor | None
     verdict: Verdict
     output: list[int]

@@ -59,17 +59,15 @@ def _round(
 ) -> list[tuple[int, Step]]:
     drafts, times = {}, {}
     for index in open_ones:
-        drafts[index] = writings[index].root, writings[index].draft()
+        drafts[index] = writings[index].draft()
         times[index] = {"draft": clock.lap()}
     looked = joint.look_at(drafts)
     share = clock.lap() / len(open_ones)
     # all verdicts are on their way before the first is waited for
-    coming = {
-        index: writings[index].judge(tree, looked[index][0]) for index, (_, tree) in drafts.items()
-    }
+    coming = {index: writings[index].judge(draft, looked[index]) for index, draft in drafts.items()}
     steps = []
-    for index, (_, tree) in drafts.items():
+    for index, draft in drafts.items():
         times[index]["verify"] = share
-        taken = writings[index].settle(tree, coming[index], *looked[index], times[index], clock)
+        taken = writings[index].settle(draft, coming[index], looked[index], times[index], clock)
         steps.append((index, taken))
     return steps

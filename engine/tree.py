@@ -5,10 +5,13 @@ exact: for each parent, how its children were proposed.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from engine.static.shape import DeviceShape
 
 ROOT = -1  # as a parent: the last committed token, which is no node of the tree
 
@@ -43,6 +46,8 @@ class DraftTree:
     note: what this drafter wants to show of this step.
     ids: [N] int32, the tokens where they have not left the device yet (``tokens`` is -1 there), as
         happens only where nobody records; None elsewhere.
+    shape: the parents where they have not left it either. Until they do (``unfold``), all nodes are
+        children of the root here.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -52,6 +57,7 @@ class DraftTree:
     proposals: dict[int, Proposal] = field(default_factory=dict)
     note: dict = field(default_factory=dict)
     ids: Tensor | None = None
+    shape: "DeviceShape | None" = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -64,17 +70,26 @@ class DraftTree:
         self.sources.append(source)
         return len(self.tokens) - 1
 
-    def child(self, parent: int, kind: Kind, token: int, source: str, q: Tensor | None) -> int:
+    def child(
+        self,
+        parent: int,
+        kind: Kind,
+        token: int,
+        source: str,
+        q: Tensor | None,
+        shown: float | None = None,
+    ) -> int:
         """One more draw under ``parent``: a new node, or the one that already holds the token.
 
-        token: -1 where it is on the device only (``ids``).
+        token: -1 where it is on the device only (``ids``). shown: its q, where that is known.
         """
         proposal = self.proposals.setdefault(parent, Proposal(kind, q))
         for node in proposal.draws:
             if self.tokens[node] == int(token):
                 proposal.draws.append(node)
                 return node
-        shown = None if q is None or token < 0 else float(q[token])
+        if shown is None and q is not None and token >= 0:
+            shown = float(q[token])
         node = self.add(parent, token, source, shown)
         proposal.draws.append(node)
         return node
@@ -83,6 +98,36 @@ class DraftTree:
         """Distinct children in the order in which they were first drawn."""
         proposal = self.proposals.get(parent)
         return list(dict.fromkeys(proposal.draws)) if proposal else []
+
+    @classmethod
+    def unseen(cls, kind: Kind, source: str, ids: Tensor, shape: "DeviceShape") -> "DraftTree":
+        """A tree that is on the device only."""
+        size = len(ids)
+        nodes = [-1] * size, [ROOT] * size, [None] * size, [source] * size
+        proposals = {ROOT: Proposal(kind, None, list(range(size)))}
+        return cls(*nodes, proposals, ids=ids, shape=shape)
+
+    def unfold(self, parents: list[int]) -> None:
+        """Learn the shape. Entries below ROOT, which stand at the end, are no nodes."""
+        size = sum(parent >= ROOT for parent in parents)
+        for part in (self.tokens, self.q, self.sources):
+            del part[size:]
+        self.parents, self.shape, self.ids = parents[:size], None, self.ids[:size]
+        kind = self.proposals[ROOT].kind
+        self.proposals = {}
+        for node, parent in enumerate(self.parents):
+            self.proposals.setdefault(parent, Proposal(kind)).draws.append(node)
+
+    def fetch(self) -> None:
+        """Wait for the device and learn all of what is there only."""
+        if self.shape is not None:
+            self.unfold(self.shape.parents.tolist())
+            self.tokens, self.ids = self.ids.tolist(), None
+
+    @property
+    def deepest(self) -> int:
+        """The depth of the deepest node, or more where the shape is not known."""
+        return max(self.depths, default=0) if self.shape is None else self.shape.deepest
 
     @property
     def depths(self) -> list[int]:

@@ -1,7 +1,7 @@
 """One text that is being written: draft below its end, judge what the target said, keep what may stay."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -12,14 +12,12 @@ from engine.kernels.transfer import to_device, to_host_meanwhile
 from engine.language_model import LanguageModel
 from engine.sampling import Sampling, distribution, stream
 from engine.session import Session
-from engine.static.device_chain import unwatched
-from engine.static.judge import DeviceJudge, knows
+from engine.static.judge import Coming, DeviceJudge, knows
+from engine.static.question import Draft, Law, Looked
+from engine.static.unwatched import unwatched
 from engine.step import Clock, Step, Stop, cut_at_end
 from engine.tree import DraftTree
 from engine.verifiers.base import Verdict, Verifier
-
-Coming = Callable[[], tuple[Verdict, Tensor | None]]
-"""A verdict, and p for a recorder, once they are called for: on a GPU it is on its way by then."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,9 @@ class Writing:
         self.on_device = not watched and target.slots is not None and knows(wanted.verifier.key)
         coins = stream(sampling.seed, "verify")
         if self.on_device:
-            self.drafter = unwatched(wanted.drafter, sampling)
-            self._judge = DeviceJudge(wanted.verifier.key, sampling, coins)
+            self.drafter = unwatched(wanted.drafter)
+            law = Law(wanted.verifier.key, replace(sampling, seed=0), self.drafter.kinds(sampling))
+            self._judge = DeviceJudge(law, sampling.seed, coins, target)
         else:
             self.drafter = wanted.drafter
             self._judge = HostJudge(wanted.verifier, sampling, coins)
@@ -62,64 +61,61 @@ class Writing:
         """Columns that its session should have to begin with."""
         return self._limit + 1
 
-    @property
-    def root(self) -> int:
-        return self.context[-1]
-
     def begin(self, session: Session, features: Tensor | None) -> None:
         """session: has read all but the root; features: of what it read."""
         self.session = session
         generator = stream(self._sampling.seed, "draft")
         self.drafter.begin(self.context, self._sampling, generator, features)
 
-    def draft(self) -> DraftTree:
+    def draft(self) -> Draft:
         """What may come next; no more than fits."""
+        tree, position = self._proposed(), len(self.context)
+        return Draft(self.context[-1], tree, position, self._judge.ask(tree, position))
+
+    def _proposed(self) -> DraftTree:
         most = min(self._limit, self.drafter.max_context)
         depth = most - len(self.context) - 1  # one place for the final token
         if depth <= 0:
             return DraftTree()
         return self.drafter.propose(self.context, depth).truncated(depth)
 
-    def judge(self, tree: DraftTree, logits: Tensor) -> Coming:
+    def judge(self, draft: Draft, looked: Looked) -> Coming:
         """Have the tree judged by the target's pass over root and tree."""
-        return self._judge(tree, logits, len(self.context))
+        return self._judge(draft, looked)
 
     def settle(
         self,
-        tree: DraftTree,
+        draft: Draft,
         coming: Coming,
-        logits: Tensor,
-        features: Tensor | None,
+        looked: Looked,
         times: dict[str, float],
         clock: Clock,
     ) -> Step:
-        """Take the verdict and keep what may stay.
-
-        logits, features: of the pass over root and tree. times: what the stages before took.
-        """
-        position = len(self.context)
+        """Take the verdict and keep what may stay. times: what the stages before took."""
+        tree = draft.tree
         verdict, p = coming()
         verdict, final = cut_at_end(verdict, tree, self._target.end_tokens)
         output = [tree.tokens[node] for node in verdict.accepted]
         if final != "none":
             output.append(verdict.final_token)
         times["judge"] = clock.lap()
-        rows = [0] + [node + 1 for node in verdict.accepted]
+        rows = looked.kept([0] + [node + 1 for node in verdict.accepted])
         self.session.commit(rows)
+        features = looked.features
         if features is not None:
             features = features[to_device(torch.tensor(rows), features.device)]
-        self.drafter.observe(Kept(tree, verdict.accepted, output, logits, features))
+        self.drafter.observe(Kept(tree, verdict.accepted, output, looked.logits, features))
         times["commit"] = clock.lap()
         self.context += output
         self.stop = self._why_stop()
         self._steps += 1
         return Step(
-            self._steps - 1, position, tree, logits, p, verdict, output, final, times,
-            stop=self.stop,
+            self._steps - 1, draft.position, tree, None if self.on_device else looked.logits, p, verdict,
+            output, final, times, stop=self.stop,
         )  # fmt: skip
 
     def _why_stop(self) -> Stop | None:
-        if self.root in self._target.end_tokens:
+        if self.context[-1] in self._target.end_tokens:
             return "eos"
         if len(self.context) < self._limit:
             return None
@@ -136,20 +132,13 @@ class HostJudge:
     def __init__(self, verifier: Verifier, sampling: Sampling, coins: torch.Generator) -> None:
         self._verifier, self._sampling, self._coins = verifier, sampling, coins
 
-    def __call__(self, tree: DraftTree, logits: Tensor, position: int) -> Coming:
-        return partial(self._verdict, tree, logits, position)
+    def ask(self, tree: DraftTree, position: int) -> None:
+        """Nothing more than logits."""
+
+    def __call__(self, draft: Draft, looked: Looked) -> Coming:
+        return partial(self._verdict, draft.tree, looked.logits, draft.position)
 
     def _verdict(self, tree: DraftTree, logits: Tensor, position: int) -> tuple[Verdict, Tensor]:
         p = distribution(logits, self._sampling)
         shown = p if self._sampling.greedy else to_host_meanwhile(p)
         return self._verifier.judge(tree, p, self._sampling, position, self._coins), shown
-
-
-def look_at(session: Session, root: int, tree: DraftTree) -> tuple[Tensor, Tensor | None]:
-    """The target's one pass over the root (row 0) and the tree (node i in row i + 1)."""
-    return session.feed(*rows_of(root, tree), tree.ids)
-
-
-def rows_of(root: int, tree: DraftTree) -> tuple[list[int], list[int]]:
-    """The tokens of root and tree, and the row of each one's parent."""
-    return [root, *tree.tokens], [-1] + [parent + 1 for parent in tree.parents]

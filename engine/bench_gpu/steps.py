@@ -15,8 +15,10 @@ from engine.bench_gpu.trees import binary_tree
 from engine.decode import decode
 from engine.drafters.base import Drafter
 from engine.joint import Joint
+from engine.kernels.flat_tree import Places
 from engine.sampling import Sampling
 from engine.static.judge import DeviceJudge
+from engine.static.question import Draft, Law, Question
 from engine.verifiers import verifier
 
 NODES = (8, 16, 32, 64, 128)
@@ -28,8 +30,9 @@ WARM_UP, STEPS = 5, 30  # of the loop whose host time is measured
 def step_times(
     shape: Shape, found: Ceilings, nodes: tuple[int, ...] = NODES, prefix: int = PREFIX
 ) -> list[dict]:
-    """One row for the 1-token step, one a tree size with its ratio to the first, one for what the
-    host does in a whole step of the loop, and one for a pass over several texts."""
+    """One row for the 1-token step, one a tree size with its ratio to the first, one for a tree that
+    is judged in its pass, one for what the host does in a whole step of the loop, and one for a pass
+    over several texts."""
     model = random_model(shape)
     prompt = torch.randint(0, shape.vocabulary, (prefix,)).tolist()
     session = model.session(prefix + 2 * max(nodes) + 2)
@@ -42,6 +45,8 @@ def step_times(
     rows[0]["times_weights"] = rows[0]["ms"] / weights_milliseconds(shape, found)
     captures = model.slots is not None and model.slots.captures and model.slots.usable
     rows[0]["captured"] = captures
+    rows.append(_judged(shape, session, nodes[0]))
+    rows[-1]["times_one_token"] = rows[-1]["ms"] / rows[0]["ms"]
     rows.append(host_share(shape, model, prompt, nodes[0]))
     rows.append(_texts_at_once(shape, session, nodes[0]))
     rows[-1]["times_one_token"] = rows[-1]["ms"] / rows[0]["ms"]
@@ -103,6 +108,19 @@ def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
     return against_floor(name, measured, cost, found)
 
 
+def _judged(shape: Shape, session, nodes: int) -> dict:
+    """The same step with verdict and commit within the pass; what was kept is dropped again."""
+    tree = binary_tree(nodes)
+    law = Law("greedy", Sampling(), frozenset({"one_hot"}))
+    draft = Draft(1, tree, session.length + 1, Question(law, Places.of(tree), [], None))
+
+    def step():
+        session.look(draft)
+        session.commit([])
+
+    return {"name": f"{shape.name}, {nodes} nodes, judged", "ms": milliseconds(step, 20)}
+
+
 def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
     """TEXTS copies of the session, a root and a tree each, in one pass; as ``_step`` otherwise."""
     tree = binary_tree(nodes)
@@ -111,7 +129,7 @@ def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
         one.take_over(session, session.length)
 
     def step():
-        joint.look_at(dict.fromkeys(range(TEXTS), (1, tree)))
+        joint.look_at(dict.fromkeys(range(TEXTS), Draft(1, tree, session.length + 1, None)))
         for one in joint.sessions:
             one.commit([])
 

@@ -7,6 +7,8 @@ is judged one-hot and therefore exact whatever its shape.
 
 import heapq
 
+from torch import Tensor
+
 from engine.drafters.dflash import DiffusionDrafter
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
@@ -30,29 +32,28 @@ class DDTreeDrafter(DiffusionDrafter):
         return best_first_tree(marginals, self.settings["budget"])
 
 
-def best_first_tree(marginals, budget: int) -> DraftTree:
-    """The ``budget`` likeliest prefixes under independent marginals [L, V], parents first."""
-    tree = DraftTree()
-    length = len(marginals)
+def best_first_tree(marginals: Tensor, budget: int) -> DraftTree:
+    """The ``budget`` likeliest prefixes under independent marginals [L, V], parents first.
+
+    Of equals, those of less depth come first, then those whose parent did, then those of the lower
+    rank; which of equally likely tokens ranks first is settled where the marginals lie.
+    """
     values, tokens = marginals.topk(min(budget, marginals.shape[-1]), dim=-1)
-    values, tokens = values.tolist(), tokens.tolist()
-    # (-probability of the prefix, order, parent, depth, rank, probability of the parent)
-    heap = [(-values[0][0], 0, ROOT, 0, 0, 1.0)]
-    order = 1
+    values, tokens, marginals = values.tolist(), tokens.tolist(), marginals.cpu()
+    tree, filled = DraftTree(), [0] * len(values)  # nodes a level
+    # (-probability of the prefix, depth, place of the parent on its level, rank; parent, its probability)
+    heap = [(-values[0][0], 0, 0, 0, ROOT, 1.0)]
     while heap and len(tree) < budget:
-        negative, _, parent, depth, rank, above = heapq.heappop(heap)
+        negative, depth, place, rank, parent, above = heapq.heappop(heap)
         if negative == 0:
             break  # only impossible paths are left
         source = f"block {depth + 1}"
         node = tree.child(parent, "one_hot", tokens[depth][rank], source, marginals[depth])
         if rank + 1 < len(values[depth]):
-            heapq.heappush(
-                heap, (-above * values[depth][rank + 1], order, parent, depth, rank + 1, above)
-            )
-            order += 1
-        if depth + 1 < length:
-            heapq.heappush(
-                heap, (negative * values[depth + 1][0], order, node, depth + 1, 0, -negative)
-            )
-            order += 1
+            other = -above * values[depth][rank + 1]
+            heapq.heappush(heap, (other, depth, place, rank + 1, parent, above))
+        if depth + 1 < len(values):
+            below = negative * values[depth + 1][0]
+            heapq.heappush(heap, (below, depth + 1, filled[depth], 0, node, -negative))
+        filled[depth] += 1
     return tree

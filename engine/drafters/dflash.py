@@ -20,8 +20,8 @@ class DiffusionDrafter(Drafter):
 
     def __init__(self, settings, drafter, target) -> None:
         super().__init__(settings)
-        self._drafter = drafter
-        self._target = target
+        self.diffusion = drafter
+        self.target = target
         self.feature_layers = feature_layers(drafter.config)
 
     @classmethod
@@ -30,13 +30,15 @@ class DiffusionDrafter(Drafter):
 
     def begin(self, prompt, sampling, generator, features):
         super().begin(prompt, sampling, generator, features)
-        self._reader = BlockReader(self._drafter, self._target)
+        self._reader = BlockReader(self.diffusion, self.target)
         self._reader.read(features)
 
     def _marginals(self, context, max_depth):
-        block = self._drafter.config.block_size
-        length = usable_length(self.settings["length"], block, max_depth)
-        return self._reader.marginals(context[-1], length, self.sampling)
+        return self._reader.marginals(context[-1], self._length(max_depth), self.sampling)
+
+    def _length(self, max_depth):
+        block = self.diffusion.config.block_size
+        return usable_length(self.settings["length"], block, max_depth)
 
     def observe(self, kept):
         self._reader.read(kept.features)
@@ -56,7 +58,7 @@ class DFlashDrafter(DiffusionDrafter):
 
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT
-        marginals = self._marginals(context, max_depth)
+        marginals = self._marginals(context, max_depth).cpu()
         if self.sampling.greedy:
             kind, tokens = "one_hot", marginals.argmax(-1)
         else:

@@ -1,6 +1,7 @@
 """The draft model's side of a sequence: what it has read, and rows under tree nodes."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -24,13 +25,16 @@ class DraftReader:
     """Feeds a draft model along a tree and keeps the accepted rows.
 
     q comes out in the target's vocabulary: a draft padded to another size is cut or filled with
-    probability 0.
+    probability 0. It lies on the host, or where it was made, if it ``stays`` there.
     """
 
-    def __init__(self, model: LanguageModel, vocabulary: int, sampling: Sampling) -> None:
+    def __init__(
+        self, model: LanguageModel, vocabulary: int, sampling: Sampling, stays: bool = False
+    ) -> None:
         self._session = model.session(CAPACITY)
         self._vocabulary = vocabulary
         self._sampling = sampling
+        self._stays = stays
         self._row_of: dict[int, int] = {}
 
     def read(self, context: Sequence[int]) -> Tensor:
@@ -57,13 +61,15 @@ class DraftReader:
         elif size < self._vocabulary:
             padding = (0, self._vocabulary - size)
             logits = torch.nn.functional.pad(logits, padding, value=float("-inf"))
-        return display_distribution(logits, self._sampling).cpu()
+        q = display_distribution(logits, self._sampling)
+        return q if self._stays else q.cpu()
 
 
 class DraftModelDrafter(Drafter):
     """A drafter whose guesses come from a draft model of its own."""
 
     needs = frozenset({"draft"})
+    q_stays: ClassVar[bool] = False  # on the draft model's device
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
         super().__init__(settings)
@@ -77,7 +83,7 @@ class DraftModelDrafter(Drafter):
 
     def begin(self, prompt, sampling, generator, features):
         super().begin(prompt, sampling, generator, features)
-        self._reader = DraftReader(self.draft, self.vocabulary, sampling)
+        self._reader = DraftReader(self.draft, self.vocabulary, sampling, self.q_stays)
 
     def observe(self, kept):
         self._reader.keep(kept.path)

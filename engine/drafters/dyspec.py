@@ -7,6 +7,7 @@ slot is chosen first and its token drawn afterwards, so that no drawn value is e
 
 import heapq
 from dataclasses import dataclass
+from typing import Protocol
 
 from torch import Tensor
 
@@ -22,13 +23,31 @@ WORTH_CHECKING = 0.1
 """What a slot must be worth to be filled where nothing is read any more: the target checks it."""
 
 
-@dataclass
-class _Place:
-    """A node that may get children. left: the weights without its children, not renormalised."""
+class Place(Protocol):
+    """A node that may get children. q: what its proposal shows or was drawn from, or None."""
 
-    q: Tensor
-    left: Tensor
-    depth: int
+    q: Tensor | None
+
+    def take(self) -> tuple[int, float, float | None] | None:
+        """Its next child's token, that token's share of what is left, and its q, if that is known
+        by the way; None if nothing is left."""
+
+
+class HostPlace:
+    """See ``Place``. left: the weights without its children, not renormalised."""
+
+    def __init__(self, drafter: "DySpecDrafter", q: Tensor) -> None:
+        self.q = q
+        self._drafter, self._left = drafter, drafter.ranked(q)
+
+    def take(self) -> tuple[int, float, None] | None:
+        mass = float(self._left.sum())
+        if mass <= 0:
+            return None
+        token = self._drafter.pick(self._left)
+        share = float(self._left[token]) / mass
+        self._left[token] = 0
+        return token, share, None
 
 
 class DySpecDrafter(DraftModelDrafter):
@@ -67,7 +86,8 @@ class DySpecDrafter(DraftModelDrafter):
 
     def propose(self, context, max_depth):
         growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))
-        growth.open(ROOT, self._reader.read(context), 1.0, depth=0)
+        (root,) = self.places(self._reader.read(context)[None])
+        growth.open(ROOT, root, 1.0, depth=0)
         while growth.room and growth.slots:
             fresh = growth.fill(min(self.settings["width"], growth.room))
             readable = [leaf for leaf in fresh if leaf.depth < growth.max_depth]
@@ -84,8 +104,12 @@ class DySpecDrafter(DraftModelDrafter):
         rows = self._reader.expand(
             nodes, [tree.tokens[n] for n in nodes], [tree.parents[n] for n in nodes]
         )
-        for leaf, q in zip(leaves, rows, strict=True):
-            growth.open(leaf.node, q, leaf.value, leaf.depth)
+        for leaf, place in zip(leaves, self.places(rows), strict=True):
+            growth.open(leaf.node, place, leaf.value, leaf.depth)
+
+    def places(self, q: Tensor) -> list[Place]:
+        """One a row of q [R, V]."""
+        return [HostPlace(self, row) for row in q]
 
     def ranked(self, q: Tensor) -> Tensor:
         """The weights by which slots are valued; where tokens are drawn they must be q itself."""
@@ -113,8 +137,7 @@ class _Growth:
         self.max_depth = max_depth
         self._budget = budget
         self.slots: list[tuple[float, int, int]] = []  # (-value, order, parent)
-        self._places: dict[int, _Place] = {}
-        self._drafter = drafter
+        self._places: dict[int, tuple[Place, int]] = {}
         self._kind = "one_hot" if drafter.sampling.greedy else "without_replacement"
         self._order = 0
 
@@ -122,9 +145,9 @@ class _Growth:
     def room(self) -> int:
         return self._budget - len(self.tree)
 
-    def open(self, node: int, q: Tensor, value: float, depth: int) -> None:
+    def open(self, node: int, place: Place, value: float, depth: int) -> None:
         """Let ``node`` have children, its first slot being worth ``value``."""
-        self._places[node] = _Place(q, self._drafter.ranked(q), depth)
+        self._places[node] = place, depth
         self._push(value, node)
 
     def _push(self, value: float, parent: int) -> None:
@@ -148,13 +171,11 @@ class _Growth:
             self.fill(1)
 
     def _fill_one(self, value: float, parent: int) -> _Leaf | None:
-        place = self._places[parent]
-        mass = float(place.left.sum())
-        if mass <= 0:
+        place, depth = self._places[parent]
+        taken = place.take()
+        if taken is None:
             return None
-        token = self._drafter.pick(place.left)
-        share = float(place.left[token]) / mass
-        node = self.tree.child(parent, self._kind, token, "draft model", place.q)
-        place.left[token] = 0
+        token, share, shown = taken
+        node = self.tree.child(parent, self._kind, token, "draft model", place.q, shown)
         self._push(value * (1 - share), parent)
-        return _Leaf(node, value * share, place.depth + 1)
+        return _Leaf(node, value * share, depth + 1)

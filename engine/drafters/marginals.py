@@ -10,6 +10,7 @@ from engine.dflash_model import DFlashModel
 from engine.kernels.transfer import to_device
 from engine.language_model import LanguageModel
 from engine.sampling import Sampling, display_distribution
+from engine.static.choice import Choice
 
 
 class BlockReader:
@@ -31,12 +32,21 @@ class BlockReader:
 
     @torch.no_grad()
     def marginals(self, root: int, length: int, sampling: Sampling) -> Tensor:
-        """q [length, V] for the tokens after the root, all at once and independent."""
-        tokens = [root] + [self._config.mask_token_id] * (self._config.block_size - 1)
-        block = self._target.embed(to_device(torch.tensor(tokens), self._target.device))
+        """q [length, V], on the target's device, for the tokens after the root: all at once and
+        independent."""
+        tokens = to_device(torch.tensor(self._block(root)), self._target.device)
+        block = self._target.embed(tokens)
         hidden = self._context.denoise(block)
         logits = self._target.head(hidden[1 : length + 1])
-        return display_distribution(logits, sampling).cpu()
+        return display_distribution(logits, sampling)
+
+    @torch.no_grad()
+    def choose(self, root: int, choice: Choice, drawn: Tensor | None) -> tuple[Tensor | None, ...]:
+        """What is made of the logits after the root, on the device (``engine.static.choice``)."""
+        return self._context.draft(self._block(root), self._target, choice, drawn)
+
+    def _block(self, root: int) -> list[int]:
+        return [root] + [self._config.mask_token_id] * (self._config.block_size - 1)
 
 
 def usable_length(wanted: int, block_size: int, max_depth: int) -> int:

@@ -45,6 +45,37 @@ class FlatTree:
 
         The host waits for nothing: all whole numbers cross in one copy, the distributions in one.
         """
+        places = Places.of(tree)
+        parts = (tree.tokens, [0, *tree.depths], *places.numbers)
+        numbers = torch.tensor([number for part in parts for number in part], dtype=torch.int32)
+        parts = to_device(numbers, device).split([len(part) for part in parts])
+        q = [_padded(q, vocabulary) for q in places.q]
+        stacked = torch.stack(q) if q else torch.empty(0, vocabulary)
+        repeats = any(
+            p.kind == "without_replacement" and len(p.draws) > 1 for p in tree.proposals.values()
+        )
+        return cls(*parts, q=to_device(stacked, device), repeats_q=repeats)
+
+
+@dataclass(frozen=True)
+class Places:
+    """How the children of each place of a tree were proposed, on the host; names as in ``FlatTree``.
+
+    q: a row each of those distributions, wherever the drafter has them.
+    """
+
+    draws: list[int]
+    first: list[int]
+    kinds: list[int]
+    q_row: list[int]
+    q: list[Tensor]
+
+    @property
+    def numbers(self) -> tuple[list[int], ...]:
+        return self.draws, self.first, self.kinds, self.q_row
+
+    @classmethod
+    def of(cls, tree: DraftTree) -> "Places":
         draws, first, kinds, q_row, q = [], [0], [], [], []
         for place in range(ROOT, len(tree)):
             proposal = tree.proposals.get(place)
@@ -55,15 +86,8 @@ class FlatTree:
             has_q = known and proposal.kind != "one_hot"
             q_row.append(len(q) if has_q else -1)
             if has_q:
-                q.append(_padded(proposal.q, vocabulary))
-        parts = (tree.tokens, [0, *tree.depths], draws, first, kinds, q_row)
-        numbers = torch.tensor([number for part in parts for number in part], dtype=torch.int32)
-        parts = to_device(numbers, device).split([len(part) for part in parts])
-        stacked = torch.stack(q) if q else torch.empty(0, vocabulary)
-        repeats = any(
-            p.kind == "without_replacement" and len(p.draws) > 1 for p in tree.proposals.values()
-        )
-        return cls(*parts, q=to_device(stacked, device), repeats_q=repeats)
+                q.append(proposal.q)
+        return cls(draws, first, kinds, q_row, q)
 
 
 def _padded(q: Tensor, vocabulary: int) -> Tensor:

@@ -216,8 +216,8 @@ def _walk(
 @triton.jit(
     do_not_specialize=["size"],  # nor on where the parts of one buffer begin
     do_not_specialize_on_alignment=[
-        "tokens", "depths", "draws", "first", "kinds", "q_row", "accept", "p_used", "q_used",
-        "numbers", "ticket",
+        "coins", "tokens", "depths", "draws", "first", "kinds", "q_row", "accept", "p_used",
+        "q_used", "numbers", "ticket",
     ],
 )  # fmt: skip
 def _verify_kernel(

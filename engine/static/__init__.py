@@ -5,4 +5,8 @@ a few fixed sizes, padded rows are masked out and never committed (``inputs``), 
 the host anything (``host_free``). So on CUDA it is captured once a size and replayed (``capture``);
 the buffers outlive a run and serve the next one (``slots``). On a CPU the same function is simply
 called, which is how the tests hold it against the plain way.
+
+Where nobody watches, the target's pass also judges its tree and moves the kept rows (``question``,
+``verdict``, ``judge``), and drafters leave what they chose on the device (``unwatched``, ``device_*``,
+``choice``, ``best_first``): a step is a copy in, a replay, and the few numbers of the verdict.
 """

@@ -1,6 +1,10 @@
 """The passes of a block-diffusion drafter on static buffers: features read, a block denoised."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -10,9 +14,14 @@ from engine.cache import KVCache
 from engine.dflash_model import DFlashAttention, DFlashModel
 from engine.kernels.bits import WORD
 from engine.kernels.lang import power_of_two
+from engine.kernels.transfer import into
+from engine.static.choice import Choice
 from engine.static.inputs import Rows, Size, StepInputs
 from engine.static.slots import Pass, Slot
 from engine.static.step import StaticMask
+
+if TYPE_CHECKING:
+    from engine.language_model import LanguageModel
 
 MOST_READ = 33  # rows of the features of a step; more are a prompt, read in a pass of its own size
 
@@ -59,10 +68,39 @@ class BlockSlot(Slot):
         found.beside.copy_(embeddings)
         return self._run(key).clone()
 
+    def draft(
+        self,
+        tokens: Sequence[int],
+        length: int,
+        target: LanguageModel,
+        choice: Choice,
+        drawn: Tensor | None,
+    ) -> tuple[Tensor | None, ...]:
+        """What is chosen for a block of these tokens behind ``length`` columns; these stay.
 
-def _rows(length: int, count: int) -> Rows:
+        drawn: uniforms, at most one a row that is chosen for; the others are anything.
+        """
+        count = len(tokens)
+        size = Size(count, power_of_two(-(-count // WORD)))
+        self.cache.length = length
+        self._make_room(length + size.scratch)
+        key = ((choice,), size, target)
+        if key not in self._passes:
+            self._forget_laws_but((choice,))
+            inputs = StepInputs(size, self._slots.device)
+            held = torch.zeros(choice.length, dtype=torch.float64, device=self._slots.device)
+            function = partial(draft, self._slots.module, inputs, self.cache, target, choice, held)
+            self._passes[key] = Pass(inputs, held, function)
+        found = self._passes[key]
+        found.inputs.load(_rows(length, count, tokens))
+        if drawn is not None:
+            into(found.beside[: len(drawn)], drawn)
+        return tuple(None if part is None else part.clone() for part in self._run(key))
+
+
+def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> Rows:
     """So many rows one behind the other, each of which sees all of them."""
-    return Rows([0] * count, length, range(count), [(1 << count) - 1] * count)
+    return Rows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
 
 
 def _read_plainly(drafter: DFlashModel, features: Tensor, cache: KVCache) -> None:
@@ -93,6 +131,19 @@ def denoise(drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache:
             rows = rows + _attend(layer.self_attn, layer.input_layernorm(rows), turn, mask, own)
             rows = rows + layer.mlp(layer.post_attention_layernorm(rows))
     return drafter.norm(rows)
+
+
+def draft(
+    drafter: DFlashModel,
+    inputs: StepInputs,
+    cache: KVCache,
+    target: LanguageModel,
+    choice: Choice,
+    drawn: Tensor,
+) -> tuple[Tensor | None, ...]:
+    """From the tokens of a block, root first, to what is chosen for the rows behind it."""
+    hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
+    return choice(target.head(hidden[1 : choice.length + 1]), drawn)
 
 
 def _attend(attention: DFlashAttention, rows: Tensor, turn, mask: StaticMask, own) -> Tensor:

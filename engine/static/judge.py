@@ -1,17 +1,23 @@
-"""The verdict made where the logits lie: one launch, and a few whole numbers come back."""
+"""The verdict made where the logits lie: a few whole numbers come back."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from engine.kernels.flat_tree import FlatTree
+from engine.kernels.flat_tree import FlatTree, Places
 from engine.kernels.transfer import to_device
-from engine.kernels.verify_tree import RULES, DeviceVerdict, verify_tree
-from engine.sampling import Sampling, distribution, position_noise
+from engine.kernels.verify_tree import RULES, verify_tree
+from engine.language_model import LanguageModel
+from engine.sampling import distribution, position_noise
+from engine.static.question import Draft, Law, Looked, Question
 from engine.tree import ROOT, DraftTree
 from engine.verifiers.base import Verdict
 from engine.verifiers.rejection import toss
+
+Coming = Callable[[], tuple[Verdict, Tensor | None]]
+"""A verdict, and p for a recorder, once they are called for: on a GPU it is on its way by then."""
 
 STATUS = ("ignored", "rejected", "accepted")
 FINAL = ("bonus", "recovered")
@@ -28,49 +34,62 @@ class DeviceJudge:
     Its verdicts hold no judgements and no residuals: these are for a recorder.
     """
 
-    def __init__(self, rule: str, sampling: Sampling, coins: torch.Generator) -> None:
-        self._rule = rule
-        self._sampling = sampling
+    def __init__(self, law: Law, seed: int, coins: torch.Generator, target: LanguageModel) -> None:
+        self._law = law
         self._coins = Coins(coins)
-        self._noise = NoiseRows(sampling.seed)
+        self._noise = NoiseRows(seed, target.vocab_size, target.device)
 
-    def __call__(
-        self, tree: DraftTree, logits: Tensor, position: int
-    ) -> Callable[[], tuple[Verdict, None]]:
-        """Launch it; what is returned waits for the verdict. One step at a time.
+    def ask(self, tree: DraftTree, position: int) -> Question:
+        """What the pass is asked about the tree, whose first token would stand at ``position``."""
+        places = Places.of(tree)
+        coins, noise = [], None
+        if self._law.rule == "rejection":
+            coins = self._coins.ahead(len(places.draws))
+        if self._law.rule != "greedy":
+            noise = self._noise.rows(position, tree.deepest + 1)
+        return Question(self._law, places, coins, noise)
 
-        logits: [N+1, V]. position: where the first drafted token would stand in the text.
-        """
-        vocabulary, device = logits.shape[-1], logits.device
-        flat = FlatTree.of(tree, vocabulary, device)
+    def __call__(self, draft: Draft, looked: Looked) -> Coming:
+        """Have the tree judged, if the pass has not done that. One step at a time."""
+        numbers = looked.numbers or self._launched(draft, looked.logits)
+        return partial(self._awaited, draft, numbers)
+
+    def _awaited(self, draft: Draft, numbers: Callable[[], list[int]]) -> tuple[Verdict, None]:
+        if (noise := draft.question.noise) is not None:  # while the device is at work
+            self._noise.make(draft.position + len(noise), len(noise))
+        return self._verdict(draft.tree, self.arrived(numbers)), None
+
+    def _launched(self, draft: Draft, logits: Tensor) -> Callable[[], list[int]]:
+        """In one launch of its own. logits: [N+1, V]."""
+        draft.tree.fetch()
+        tree, question, device = draft.tree, draft.question, logits.device
+        flat = FlatTree.of(tree, logits.shape[-1], device)
         if tree.ids is not None:
             flat = flat.holding(tree.ids)
-        rows, coins, noise = logits, None, None
-        if self._rule != "greedy":
-            rows = distribution(logits, self._sampling)
-            depth = max(tree.depths, default=0)
-            noise = self._noise.rows(position, depth + 1, vocabulary, device)
-        if self._rule == "rejection":
-            coins = to_device(self._coins.ahead(flat.draws.numel()), device)
-        found = verify_tree(self._rule, rows, flat, coins, noise)
-        return lambda: (self._verdict(tree, self.arrived(found)), None)
+        law, rows = question.law, logits
+        if law.rule != "greedy":
+            rows = distribution(logits, law.sampling)
+        coins = to_device(torch.tensor(question.coins, dtype=torch.float64), device)
+        return verify_tree(law.rule, rows, flat, coins, question.noise).numbers.tolist
 
     @staticmethod
-    def arrived(found: DeviceVerdict) -> list[int]:
+    def arrived(numbers: Callable[[], list[int]]) -> list[int]:
         """The step's one wait for the device."""
-        return found.numbers.tolist()
+        return numbers()
 
     def _verdict(self, tree: DraftTree, numbers: list[int]) -> Verdict:
         (count, token, final, tossed), rest = numbers[:4], numbers[4:]
-        size = len(tree)
-        accepted, kept, status = rest[:count], rest[size : size + count], rest[2 * size :]
+        size = len(rest) // 3  # of the tree and its padding
+        accepted, kept = rest[:count], rest[size : size + count]
         self._coins.spend(tossed)
+        if tree.shape is not None:
+            tree.unfold(tree.shape.parents.tolist())  # the device has been waited for
         if tree.ids is not None:
             for node, its in zip(accepted, kept, strict=True):
                 tree.tokens[node] = its
         return Verdict(
             accepted=accepted,
-            status=[STATUS[state] for state in status],
+            status=[STATUS[state] for state in rest[2 * size : 2 * size + len(tree)]],
             judgements=[],
             final_token=token,
             final=FINAL[final],
@@ -85,11 +104,11 @@ class Coins:
         self._generator = generator
         self._tossed: list[float] = []
 
-    def ahead(self, count: int) -> Tensor:
-        """[count] float64, without spending them."""
+    def ahead(self, count: int) -> list[float]:
+        """So many, without spending them."""
         while len(self._tossed) < count:
             self._tossed.append(toss(self._generator))
-        return torch.tensor(self._tossed[:count], dtype=torch.float64)
+        return self._tossed[:count]
 
     def spend(self, count: int) -> None:
         del self._tossed[:count]
@@ -98,16 +117,20 @@ class Coins:
 class NoiseRows:
     """The noise of positions of the text, each made and sent to the device once."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
+    def __init__(self, seed: int, vocabulary: int, device: torch.device) -> None:
+        self._seed, self._vocabulary, self._device = seed, vocabulary, device
         self._rows: dict[int, Tensor] = {}
 
-    def rows(self, first: int, count: int, vocabulary: int, device: torch.device) -> Tensor:
+    def make(self, first: int, count: int) -> None:
+        """See that these positions have theirs; what is new crosses in one copy."""
+        fresh = [place for place in range(first, first + count) if place not in self._rows]
+        if fresh:
+            made = [position_noise(self._seed, place, self._vocabulary) for place in fresh]
+            sent = to_device(torch.stack(made), self._device)
+            self._rows |= zip(fresh, sent, strict=True)
+
+    def rows(self, first: int, count: int) -> Tensor:
         """[count, V] of the positions from ``first`` on; those before it are forgotten."""
-        wanted = range(first, first + count)
         self._rows = {place: row for place, row in self._rows.items() if place >= first}
-        for place in wanted:
-            if place not in self._rows:
-                noise = position_noise(self._seed, place, vocabulary)
-                self._rows[place] = to_device(noise, device)
-        return torch.stack([self._rows[place] for place in wanted])
+        self.make(first, count)
+        return torch.stack([self._rows[first + place] for place in range(count)])

@@ -38,7 +38,9 @@ class Pass:
 class Slot:
     """The buffers of one sequence, or of several side by side, and the passes over them.
 
-    What passes there are is the business of its kinds: ``TextSlot``, ``BlockSlot``.
+    What passes there are is the business of its kinds: ``TextSlot``, ``BlockSlot``. Where tokens are
+    drawn or judged, a pass's key begins with the tuple of laws by which that happens; each says
+    whether it is greedy.
     """
 
     def __init__(self, slots: "Slots", capacity: int, sequences: int = 1) -> None:
@@ -57,6 +59,12 @@ class Slot:
             del self._passes[key]
         if not self._passes:
             self._pool = None  # memory that no graph uses any more cannot be captured into
+
+    def _forget_laws_but(self, laws: tuple) -> None:
+        """Passes of other sampling settings: there is no end of those, and their graphs hold memory."""
+        known = [key for key in self._passes if isinstance(key[0], tuple)]
+        others = [key for key in known if key[0] != laws]
+        self._drop([key for key in others if not all(law.greedy for law in key[0])])
 
     def _make_room(self, columns: int) -> None:
         self.cache.reserve(columns)

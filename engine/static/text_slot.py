@@ -12,12 +12,15 @@ from engine.kernels.lang import power_of_two
 from engine.kernels.transfer import into
 from engine.sampling import Sampling
 from engine.static.inputs import Rows, Size, StepInputs
+from engine.static.question import Looked
 from engine.static.slots import Pass, Slot
 from engine.static.step import chain, step
+from engine.static.verdict import Arrival, JudgedInputs, judged
 
 
 class TextSlot(Slot):
-    """See ``Slot``. Passes are known by (size, features) and (sampling, tokens read, drafted, V)."""
+    """See ``Slot``. Passes are known by (size, features); where tokens are judged or drafted, by the
+    laws of that and (size, features) or (tokens read, drafted, V)."""
 
     def feed(
         self, given: Sequence[Rows], features: tuple[int, ...]
@@ -26,10 +29,9 @@ class TextSlot(Slot):
         where no size is large enough, or where steps of one sequence should be captured and cannot
         be, so that the plain way is the better one.
         """
-        size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
-        if size is None or (not self._slots.usable and self.sequences == 1):
+        size = self._size(given)
+        if size is None:
             return None
-        self._make_room(max(rows.prefix for rows in given) + size.scratch)
         key = (size, features)
         if key not in self._passes:
             inputs = StepInputs(size, self._slots.device, self.sequences)
@@ -44,6 +46,44 @@ class TextSlot(Slot):
             )
             for index, rows in enumerate(given)
         ]
+
+    def judge(self, given: Sequence[Rows], features: tuple[int, ...]) -> list[Looked] | None:
+        """The same with the verdict on every sequence's root and tree, whose kept rows are in their
+        place afterwards. None also before the buffers exist, and where there are too many draws."""
+        size = self._size(given)
+        if size is None or not self.cache.ready:
+            return None
+        laws = tuple(rows.question.law for rows in given)
+        key = (laws, size, features)
+        if key not in self._passes:
+            self._forget_laws_but(laws)
+            vocabulary = self._slots.module.get_output_embeddings().weight.shape[0]
+            inputs = JudgedInputs(size, self._slots.device, laws, vocabulary)
+            function = partial(judged, self._slots.module, inputs, self.cache, features)
+            self._passes[key] = Pass(inputs, None, function)
+        inputs = self._passes[key].inputs
+        if not inputs.fits(given):
+            return None
+        self.cache.locate()
+        inputs.load(*given)
+        logits, states, numbers = self._run(key)
+        arrival = Arrival(numbers)
+        return [
+            Looked(
+                logits[index, : len(rows.tokens)],
+                None if states is None else states[index, : len(rows.tokens)].clone(),
+                partial(arrival.of, index),
+            )
+            for index, rows in enumerate(given)
+        ]
+
+    def _size(self, given: Sequence[Rows]) -> Size | None:
+        """Of a pass over these rows, for which there is room then; None where it should not be."""
+        size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
+        if size is None or (not self._slots.usable and self.sequences == 1):
+            return None
+        self._make_room(max(rows.prefix for rows in given) + size.scratch)
+        return size
 
     def write(
         self,
@@ -63,9 +103,9 @@ class TextSlot(Slot):
         self._make_room(prefix + WORD * words)
         sees = [(2 << row) - 1 for row in range(rows)]
         law = Sampling() if sampling.greedy else replace(sampling, seed=0)
-        key = (law, first, count, vocabulary)
+        key = ((law,), first, count, vocabulary)
         if key not in self._passes:
-            self._forget_laws_but(law)
+            self._forget_laws_but((law,))
             sizes = [Size(first, words)] + [Size(1, words)] * (count - 1)
             passes = [StepInputs(size, self._slots.device) for size in sizes]
             for row, inputs in enumerate(passes[1:], start=first):
@@ -79,8 +119,3 @@ class TextSlot(Slot):
             into(found.beside, drawn)
         ids, laws = self._run(key)
         return ids.clone(), None if laws is None else laws.clone()
-
-    def _forget_laws_but(self, law: Sampling) -> None:
-        """Chains of other sampling settings: there is no end of those, and their graphs hold memory."""
-        keys = [key for key in self._passes if isinstance(key[0], Sampling)]
-        self._drop([key for key in keys if key[0] != law and not key[0].greedy])

@@ -85,11 +85,11 @@ def test_a_perfect_draft_is_taken_whole_and_a_bonus_added(model):
 
 def test_one_full_pass_a_step(model, monkeypatch):
     calls = []
-    feed = Session._feed
+    read = Session._read
     monkeypatch.setattr(
         Session,
-        "_feed",
-        lambda self, tokens, *a, **k: calls.append(len(tokens)) or feed(self, tokens, *a, **k),
+        "_read",
+        lambda self, rows, *a, **k: calls.append(len(rows.tokens)) or read(self, rows, *a, **k),
     )
     steps = run(model, Oracle(plain_text(model, 30)), count=30)
     prefill, *passes = calls

@@ -10,12 +10,14 @@ import torch
 
 from engine import gpu
 from engine.cache import KVCache
-from engine.kernels import tree_attention
+from engine.kernels import kv_commit, tree_attention, verify_tree
 from engine.language_model import LanguageModel
 from engine.sampling import Sampling
 from engine.static.host_free import HostFree, WaitsForHost
 from engine.static.inputs import Size, StepInputs
+from engine.static.question import Law
 from engine.static.step import chain, step
+from engine.static.verdict import JudgedInputs, judged
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 pytest.importorskip("triton")
@@ -27,7 +29,8 @@ META = torch.device("meta")
 @pytest.fixture
 def as_on_gpu(monkeypatch):
     monkeypatch.setattr(gpu, "takes", lambda tensor: True)
-    monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
+    for module in (tree_attention, verify_tree, kv_commit):
+        monkeypatch.setattr(module, "on_gpu", lambda tensor: True)
 
 
 def model_of(architecture: str) -> LanguageModel:
@@ -70,6 +73,45 @@ def test_a_chain_asks_the_host_nothing(sampling, as_on_gpu):
         ids, laws = chain(model.model, passes, cache, VOCABULARY, sampling, drawn)
     assert ids.shape == (3,) and ids.dtype == torch.int32
     assert laws is None if sampling.greedy else laws.shape == (3, VOCABULARY)
+
+
+VERDICTS = [
+    Law("greedy", Sampling(), frozenset({"one_hot"})),
+    Law("rejection", Sampling(0.8), frozenset({"iid"})),
+    Law("rejection", Sampling(0.8, top_k=5, top_p=0.9), frozenset({"without_replacement"})),
+    Law("sampler_match", Sampling(0.8), frozenset({"one_hot"})),
+]
+
+
+@pytest.mark.parametrize("architecture", sorted(CONFIGS))
+def test_a_pass_with_its_verdict_asks_the_host_nothing(architecture, as_on_gpu):
+    """Of four texts, each under a law of its own; kept rows are moved in it, their features too."""
+    model = model_of(architecture)
+    cache = KVCache.empty(model.layers, 64, len(VERDICTS))
+    size = Size.of(4, 0)
+    with torch.no_grad(), caught() as launches:
+        step(model.model, StepInputs(size, META, len(VERDICTS)), cache)  # makes the buffers
+        inputs = JudgedInputs(size, META, VERDICTS, VOCABULARY)
+        cache.locate()
+        launches.clear()
+        with HostFree():
+            logits, features, numbers = judged(model.model, inputs, cache, (0, 3))
+    assert logits.shape == (4, 5, VOCABULARY) and features.shape[:2] == (4, 5)
+    assert numbers.shape == (4, 4 + 3 * 4) and numbers.dtype == torch.int32
+    names = [launch.kernel.__name__ for launch in launches]
+    assert names[-5:] == ["_verify_kernel"] * 4 + ["_commit_kernel"]
+
+
+def test_nor_where_layers_differ_so_that_no_kernel_moves_rows(as_on_gpu):
+    cache = KVCache.empty(2, 32)
+    for layer, width in zip(cache.layers, (4, 8), strict=True):
+        rows = torch.empty(1, 2, 5, width, device=META)
+        layer.update(rows, rows)
+    cache.locate()
+    numbers = torch.empty(1, 6, dtype=torch.int32, device=META)
+    with caught() as launches, HostFree():
+        cache.move(numbers[:, 0], numbers, numbers[:, 1])
+    assert not launches
 
 
 WAITING = {

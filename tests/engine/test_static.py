@@ -150,8 +150,25 @@ def test_sampled_chains_stay_on_the_device():
         found = steps_of(static, other, rule, sampling, watched=False, count=20)
         assert texts(found) == texts(expected)
         assert all(step.tree.ids is not None for step in found if len(step.tree))
-    kept = [key[0] for slot in _slots_of(padded) for key in slot._passes if len(key) == 4]
+    kept = [key[0][0] for slot in _slots_of(padded) for key in slot._passes if len(key) == 4]
     assert len({law for law in kept if not law.greedy}) <= 1 and Sampling() in kept
+
+
+def test_the_end_of_a_text_captures_no_shorter_chains():
+    """But at the end of the context there is no place for more."""
+    for room, counts in ((128, {3}), (len(PROMPT) + 9, {1, 2, 3})):
+        plain, static = pair("gpt2")
+        for model in (plain, static):
+            model.max_context = room
+        one, other = ChainDrafter(CHAIN, plain, VOCABULARY), ChainDrafter(CHAIN, static, VOCABULARY)
+        arguments = "rejection", Sampling(0.8, seed=6)
+        expected = steps_of(plain, one, *arguments, count=11)
+        assert texts(steps_of(static, other, *arguments, watched=False, count=11)) == texts(
+            expected
+        )
+        passes = [key for slot in _slots_of(static) for key in slot._passes if len(key) == 4]
+        assert {key[2] for key in passes} <= counts
+        assert {len(step.tree) for step in expected} > {3}
 
 
 def _slots_of(model):

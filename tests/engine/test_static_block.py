@@ -10,8 +10,11 @@ from engine.decode import decode
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.kernels import tree_attention
+from engine.language_model import LanguageModel
 from engine.sampling import Sampling
-from engine.static.block_slot import denoise, read
+from engine.static.best_first import BestFirst
+from engine.static.block_slot import denoise, draft, read
+from engine.static.choice import OneEach
 from engine.static.host_free import HostFree
 from engine.static.inputs import Size, StepInputs
 from engine.verifiers import verifier
@@ -78,6 +81,37 @@ def test_no_pass_asks_the_host_anything(monkeypatch):
         hidden = denoise(model, inputs, embeddings, cache)
     assert hidden.shape == (BLOCK, WIDTH)
     assert len(launches) == 2 * len(model.layers)
+
+
+CHOICES = [
+    OneEach(3, Sampling()),
+    OneEach(3, Sampling(0.8, top_p=0.9)),
+    BestFirst(3, Sampling(0.8, top_k=5), 6),
+    BestFirst(3, Sampling(), 40),
+]
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
+    pytest.importorskip("triton")
+    from engine.kernels.compiled import caught
+
+    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
+    meta = torch.device("meta")
+    models = tiny_models(16)
+    module, model = models.target.model.to(meta), models.diffusion.to(meta)
+    target = LanguageModel(module, None, "t", lean=False)
+    cache, inputs = KVCache.empty(len(model.layers), 64), StepInputs(Size(4, 1), meta)
+    drawn = torch.empty(3, dtype=torch.float64, device=meta)
+    with torch.no_grad(), caught(), HostFree():
+        found = draft(model, inputs, cache, target, choice, drawn)
+    ids, q = found
+    if isinstance(choice, BestFirst):
+        assert ids.shape == q.parents.shape == (choice.budget,)
+    else:
+        assert ids.shape == (3,) and ids.dtype == torch.int32
+        assert q is None if choice.greedy else q.shape == (3, 16)
 
 
 def test_where_nothing_can_be_captured_the_module_goes_on(monkeypatch):

@@ -86,7 +86,7 @@ def test_steps_are_measured_at_toy_size():
     """The suite's own way on a CPU: passes on static buffers, and the host's part of the loop."""
     rows = step_times(TOY, H200, nodes=(8, 64), prefix=20)
     assert [row["name"].split(", ", 1)[1] for row in rows] == [
-        "1 token", "8 nodes", "64 nodes", "host, 8 nodes", "4 texts, 8 nodes",
+        "1 token", "8 nodes", "64 nodes", "8 nodes, judged", "host, 8 nodes", "4 texts, 8 nodes",
     ]  # fmt: skip
     assert rows[0]["times_one_token"] == 1
     assert rows[0]["captured"] is False

@@ -12,6 +12,7 @@ from torch import Tensor
 from engine.language_model import LanguageModel
 from engine.models import Models
 from engine.session import Session
+from engine.static.question import Draft, Looked
 
 
 def remembering(models: Models) -> Models:
@@ -65,10 +66,10 @@ class MemoSession:
             parts.append(self.model.row(self._text, layers)[1])
         return torch.cat(parts) if layers else None
 
-    def feed(
-        self, tokens: Sequence[int], parents: Sequence[int], ids: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """ids: the tokens where they already lie on the device; nothing of it is needed here."""
+    def look(self, draft: Draft) -> Looked:
+        return Looked(*self.feed(*draft.rows))
+
+    def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         rows = []
         for token, parent in zip(tokens, parents, strict=True):
             before = self._text if parent < 0 else self._scratch[parent]

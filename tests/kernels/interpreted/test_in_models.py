@@ -75,7 +75,12 @@ def tree(model) -> DySpecDrafter:
     return DySpecDrafter(settings, model, VOCABULARY)
 
 
-LOOPS = [("greedy", 0.0, chain), ("rejection", 0.9, tree)]
+LOOPS = [
+    ("greedy", 0.0, chain),
+    ("rejection", 0.9, chain),
+    ("rejection", 0.9, tree),
+    ("sampler_match", 0.9, tree),
+]
 
 
 def outputs(static: bool, rule: str, temperature: float, drafter) -> list[list[int]]:

@@ -1,0 +1,62 @@
+"""How often the host waits for a number of the device in a step that nobody watches."""
+
+import pytest
+from torch.overrides import TorchFunctionMode
+
+from engine import sampling as sampled
+from engine.decode import decode
+from engine.static import judge, verdict
+from engine.verifiers import verifier
+from tests.engine.unwatched import OPTIONS, PROMPT, RULES, built
+
+READING = {"tolist", "item", "cpu", "numpy", "__int__", "__float__", "__bool__", "__index__"}
+
+
+class Reads(TorchFunctionMode):
+    """Counts what would wait for a device, if the tensors lay on one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.looking = 0, True
+
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        self.count += self.looking and getattr(function, "__name__", "") in READING
+        return function(*arguments, **(named or {}))
+
+    def without(self, function):
+        """The function not counted: what is a kernel on a GPU, or never was on one."""
+
+        def call(*arguments, **named):
+            self.looking = False
+            try:
+                return function(*arguments, **named)
+            finally:
+                self.looking = True
+
+        return call
+
+
+READS = {"none": 1, "chain": 1, "prompt_lookup": 1, "dflash": 1, "ddtree": 2}
+"""Reads of a step. The shape of ddtree's tree comes after the verdict has been waited for."""
+
+
+@pytest.mark.parametrize("key", OPTIONS)
+@pytest.mark.parametrize(("rule", "sampling"), RULES)
+def test_the_verdict_is_all_it_waits_for(
+    key, rule, sampling, static_models, static_blocks, monkeypatch
+):
+    reads = Reads()
+    for owner, name in ((verdict, "verify_tree"), (judge, "toss"), (sampled, "_nucleus")):
+        monkeypatch.setattr(owner, name, reads.without(getattr(owner, name)))
+    given = verifier(rule), sampling, PROMPT, 30
+    drafter = built(key, static_models)
+    with reads:
+        for step in decode(static_models.target, drafter, *given, watched=False):
+            nodes = len(step.tree)
+            if key != "dyspec":
+                assert reads.count == (READS[key] if nodes else 1)
+            elif sampling.greedy:  # once a pass of the draft model, which reads a node or more
+                assert 1 <= reads.count <= 1 + nodes
+            else:  # once a draw
+                assert reads.count == 1 + nodes
+            reads.count = 0

@@ -1,0 +1,125 @@
+"""What a pass can judge itself, and what happens where it cannot."""
+
+import pytest
+import torch
+
+from engine.drafters.none import NoDrafter
+from engine.kernels.flat_tree import Places
+from engine.language_model import LanguageModel
+from engine.models import Models
+from engine.sampling import Sampling, position_noise
+from engine.static.inputs import Rows, Size
+from engine.static.judge import DeviceJudge
+from engine.static.question import Law, Question
+from engine.static.unwatched import unwatched
+from engine.static.verdict import JudgedInputs
+from engine.tree import DraftTree
+from tests.engine.unwatched import PROMPT, assert_same, built, steps_of
+
+
+class Fixed(NoDrafter):
+    """The same tree whenever it fits, drawn from a flat q."""
+
+    def __init__(self, draws, kinds):
+        super().__init__({})
+        self.draws, self.said = draws, frozenset(kinds)
+
+    def kinds(self, sampling):
+        return self.said
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        for token in self.draws:
+            tree.child(-1, "iid", token, "fixed", torch.full((16,), 1 / 16))
+        return tree
+
+
+@pytest.mark.parametrize(
+    ("drafter", "prompt", "inside"),
+    [
+        (Fixed([3, 4, 5], {"iid"}), PROMPT, True),
+        (Fixed([3, 3, 3, 4, 3, 4], {"iid"}), PROMPT, False),  # more draws than rows
+        (Fixed([3, 4, 5], {"one_hot"}), PROMPT, False),  # there is a q, and no room for it
+        (Fixed([3, 4, 5], {"iid"}), [7], None),  # the first pass makes the buffers
+    ],
+)
+def test_what_does_not_fit_is_judged_after_the_pass(drafter, prompt, inside, static_models, judged):
+    assert unwatched(drafter) is drafter
+    target = LanguageModel(static_models.target.model, None, "t", lean=False, static=True)
+    given = Models(target), drafter, "rejection", Sampling(0.9, seed=3)
+    found = steps_of(*given, False, prompt)
+    assert_same(found, steps_of(*given, True, prompt))
+    if inside is None:
+        assert not judged[0] and all(judged[1:])
+    else:
+        # with no room for a draft nothing is in its way
+        drafted = [bool(len(step.tree)) for step in found]
+        assert [one for one, had in zip(judged, drafted, strict=True) if had].count(inside) == sum(
+            drafted
+        )
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("chain", "no buffers yet"),
+        ("ddtree", "no buffers yet"),
+        ("chain", "no capture"),
+        ("ddtree", "no capture"),
+        ("ddtree", "too large"),
+    ],
+)
+def test_what_is_on_the_device_only_is_fetched_then(key, why, static_models, static_blocks, judged):
+    target = LanguageModel(static_models.target.model, None, "t", lean=False, static=True)
+    given = Models(target, static_models.draft, static_models.diffusion)
+    if why == "no capture":
+        target.slots.usable = False
+
+    def steps(given, watched):
+        drafter = built(key, given)
+        if why == "too large":
+            drafter.settings["budget"] = 200
+        prompt = [7] if why == "no buffers yet" else PROMPT
+        return steps_of(given, drafter, "rejection", Sampling(0.9, seed=3), watched, prompt, 12)
+
+    assert_same(steps(given, False), steps(static_models, True))
+    assert judged[0] is False
+
+
+def test_noise_is_made_once_and_while_the_device_works(static_models, monkeypatch):
+    order = []
+
+    def noted(seed, position, vocabulary):
+        order.append(position)
+        return position_noise(seed, position, vocabulary)
+
+    def arrived(numbers):
+        order.append("verdict")
+        return numbers()
+
+    monkeypatch.setattr("engine.static.judge.position_noise", noted)
+    monkeypatch.setattr(DeviceJudge, "arrived", staticmethod(arrived))
+    found = steps_of(
+        static_models, built("chain", static_models), "rejection", Sampling(0.9, seed=3), False
+    )
+    made = [place for place in order if place != "verdict"]
+    assert made == list(range(len(PROMPT), len(PROMPT) + len(made)))
+    before_first = order[: order.index("verdict")]
+    assert len(before_first) == 2 * (1 + len(found[0].tree))
+    assert order.count("verdict") == len(found)
+
+
+def test_a_q_of_fewer_tokens_is_filled_up():
+    law = Law("rejection", Sampling(1.0), frozenset({"iid"}))
+    inputs = JudgedInputs(Size(3, 1), torch.device("cpu"), [law], 9)
+    tree = DraftTree()
+    for q in (torch.full((9,), 1 / 9), torch.full((6,), 1 / 6)):
+        tree = DraftTree()
+        tree.child(-1, "iid", 2, "test", q)
+        question = Question(law, Places.of(tree), [0.5], torch.full((2, 9), 2.0))
+        inputs.load(Rows([1, 2], 4, [0, 1], [1, 3], question=question))
+        expected = torch.nn.functional.pad(q, (0, 9 - len(q)))
+        assert torch.equal(inputs.tree(0).q[0], expected)
+    found = inputs.tree(0)
+    assert found.first.tolist() == [0, 1, 1, 1] and found.draws.tolist() == [0, 0, 0]
+    assert found.q_row.tolist()[:2] == [0, -1] and inputs.coins[0].tolist() == [0.5, 0, 0]

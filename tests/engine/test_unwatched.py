@@ -1,0 +1,107 @@
+"""Runs that nobody watches: judged within the target's pass, drafted on the device, the same text."""
+
+import pytest
+
+from engine.drafters import drafters
+from engine.drafters.none import NoDrafter
+from engine.language_model import LanguageModel
+from engine.models import Models
+from engine.sampling import Sampling
+from engine.together import decode_together
+from engine.tree import DraftTree
+from engine.verifiers import verifier
+from engine.writing import Wanted
+from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
+from tests.engine.unwatched import OPTIONS, PROMPT, RULES, assert_same, built, steps_of
+
+
+def test_every_drafter_is_here():
+    assert OPTIONS.keys() == drafters().keys()
+
+
+@pytest.mark.parametrize("key", OPTIONS)
+@pytest.mark.parametrize(("rule", "sampling"), RULES)
+def test_the_text_is_that_of_a_watched_run(
+    key, rule, sampling, static_models, static_blocks, judged
+):
+    expected = steps_of(static_models, built(key, static_models), rule, sampling, True)
+    assert not judged
+    found = steps_of(static_models, built(key, static_models), rule, sampling, False)
+    assert_same(found, expected)
+    assert judged == [True] * len(found)
+    assert key == "none" or max(len(step.output) for step in found) > 1
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)])
+def test_where_no_block_is_captured_the_module_drafts_the_same(sampling, static_models):
+    """Its forward is that of the CPU here: lean."""
+    for key in ("dflash", "ddtree"):
+        rule = "greedy" if sampling.greedy else "rejection"
+        expected = steps_of(static_models, built(key, static_models), rule, sampling, True)
+        assert_same(
+            steps_of(static_models, built(key, static_models), rule, sampling, False), expected
+        )
+
+
+@pytest.mark.parametrize("key", ["chain", "dflash"])
+def test_chains_do_not_leave_the_device(key, static_models, static_blocks):
+    for rule, sampling in RULES[:2]:
+        for step in steps_of(static_models, built(key, static_models), rule, sampling, False):
+            assert (step.tree.ids is None) == (not len(step.tree))
+            for node, token in enumerate(step.tree.tokens):
+                assert (token >= 0) == (node in step.verdict.accepted)
+
+
+class Wide(NoDrafter):
+    """Every token, and one under each: what is kept never stands where it will be."""
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        for token in reversed(range(VOCABULARY)):
+            child = tree.child(-1, "one_hot", token, "wide", None)
+            tree.child(child, "one_hot", (7 * token + len(context)) % VOCABULARY, "wide", None)
+        return tree
+
+
+@pytest.mark.parametrize("architecture", sorted(CONFIGS))
+def test_rows_are_moved_within_the_pass(architecture, judged):
+    """Trees under windows, caps and sinks, against passes that only read."""
+    plain, static = (
+        LanguageModel(tiny_hf_model(architecture), None, "t", lean=False, static=static)
+        for static in (False, True)
+    )
+    prompt = list(range(2, 20))
+    for rule, sampling in RULES:
+        ours, theirs = (
+            steps_of(Models(one), Wide({}), rule, sampling, watched, prompt)
+            for one, watched in ((static, False), (plain, True))
+        )
+        assert_same(ours, theirs)
+        assert any(step.verdict.accepted[:1] > [0] for step in ours)
+    assert judged and all(judged)
+
+
+@pytest.mark.parametrize(("rule", "sampling"), RULES)
+def test_several_texts(rule, sampling, static_models, static_blocks, judged):
+    """Of different lengths, so that some have ended while others go on."""
+    prompts = [[*PROMPT, index] for index in range(len(OPTIONS))]
+    expected = [
+        steps_of(
+            static_models, built(key, static_models), rule, sampling, True, prompt, 8 + 3 * index
+        )
+        for index, (key, prompt) in enumerate(zip(OPTIONS, prompts, strict=True))
+    ]
+    several = [
+        Wanted(built(key, static_models), verifier(rule), sampling, prompt, 8 + 3 * index)
+        for index, (key, prompt) in enumerate(zip(OPTIONS, prompts, strict=True))
+    ]
+    found = [[] for _ in several]
+    for index, step in decode_together(static_models.target, several, watched=False):
+        found[index].append(step)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_same(ours, theirs)
+    assert judged == [True] * max(len(steps) for steps in found)
