@@ -13,6 +13,8 @@
     left: (spot, card) => ({ left: spot.left - GAP - card.width, top: spot.top }),
   };
 
+  const union = (a, b) => ({ left: Math.min(a.left, b.left), top: Math.min(a.top, b.top), right: Math.max(a.right, b.right), bottom: Math.max(a.bottom, b.bottom) });
+
   const inside = (at, card, room) => at.left >= EDGE - 1 && at.top >= EDGE - 1 && at.left + card.width <= room.width - EDGE + 1 && at.top + card.height <= room.height - EDGE + 1;
 
   /** How much of the spot the card would hide there. */
@@ -23,22 +25,30 @@
   }
 
   /**
-   * spot: {left, top, right, bottom} of what is lit; card, room: {width, height}; sides: best first. The first side with
-   * room for the whole card; where none has it, the one that hides least. Always inside the room: {left, top}.
+   * spot: {left, top, right, bottom} of what is lit; card, room: {width, height}; sides: best first; free: what shall be seen, too, or
+   * null. The first side of the spot, or of both together, with room for the whole card that hides neither; else one that does not hide
+   * the spot; where there is none, the one that hides least. Always inside the room: {left, top}.
    */
-  P.placeCard = function (spot, card, room, sides) {
+  P.placeCard = function (spot, card, room, sides, free = null) {
     const fit = (at) => ({
       left: clamp(at.left, EDGE, Math.max(EDGE, room.width - EDGE - card.width)),
       top: clamp(at.top, EDGE, Math.max(EDGE, room.height - EDGE - card.height)),
     });
-    const asked = sides.map((side) => PLACES[side](spot, card));
-    const good = asked.map((at) => ({ ...at, left: fit(at).left })).find((at) => inside(at, card, room) && !hidden(at, card, spot));
-    if (good) return good;
+    const asked = (free ? [spot, union(spot, free)] : [spot]).flatMap((by) => sides.map((side) => PLACES[side](by, card)));
+    const good = asked.map((at) => ({ ...at, left: fit(at).left })).filter((at) => inside(at, card, room) && !hidden(at, card, spot));
+    if (good.length) return good.find((at) => !free || !hidden(at, card, free)) || good[0];
     return asked.map(fit).reduce((best, at) => (hidden(at, card, spot) < hidden(best, card, spot) ? at : best));
   };
 
-  /** By how much the page should scroll so that spot and card are both in sight; 0 if they already are. */
-  P.scrollFor = function (spot, card, room, sides) {
+  /** Both together, if they and the card find room one below the other; else the spot alone. */
+  function seenTogether(spot, card, room, free) {
+    const both = free ? union(spot, free) : spot;
+    return both.bottom - both.top + GAP + card.height + 2 * EDGE <= room.height ? both : spot;
+  }
+
+  /** By how much the page should scroll so that spot, card and what shall be free are in sight; 0 if they already are. */
+  P.scrollFor = function (lit, card, room, sides, free = null) {
+    const spot = seenTogether(lit, card, room, free);
     const seen = spot.top >= EDGE && spot.bottom <= room.height - EDGE;
     const high = spot.bottom - spot.top, at = P.placeCard(spot, card, room, sides);
     if (seen && !hidden(at, card, spot)) return 0;

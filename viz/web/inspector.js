@@ -88,6 +88,7 @@
         const now = `${step.index}/${step.view.firstIndex}/${node}/open`;
         if (now === key) return;
         clear(D.proposal(step, node));
+        status.textContent = "not judged yet";
         key = now;
         const { nodes, view } = step, rivals = view.children.get(node === null ? -1 : nodes.parent[node]);
         const rows = rivals.filter((i) => nodes.q[i] !== null).map((i) => ({ id: i, piece: nodes.piece[i], q: nodes.q[i] })).sort((a, b) => b.q - a.q).slice(0, TOP);

@@ -181,7 +181,7 @@
         D.set(treeStage, { display: mode === "tree" ? null : "none" });
         D.set(icicleStage, { display: mode === "icicle" ? null : "none" });
         note.hidden = mode !== "icicle";
-        note.textContent = `Width is probability by ${field}, the ${field === "p" ? "target" : "draft"}’s: of the whole path down to the token. The empty room belongs to tokens that are not in this step.`;
+        note.textContent = `Width is the probability of the whole path, by ${field === "p" ? "p, the target’s" : "q, the draft’s"}. Empty room: other tokens.`;
         const step = model.steps[shown];
         if (!step) return;
         picture(step);

@@ -24,15 +24,18 @@
   const forks = (step) => [...step.view.children.values()].some((kids) => kids.length > 1);
   const refuses = (step) => step.judgements.some((judgement) => !D.kept(judgement));
 
-  /** Whether a step shows both that guesses are refused and that there may be several for one place. */
-  D.refusesAndForks = (step) => Boolean(step) && refuses(step) && forks(step);
-
-  /** Index of the step that shows most at a glance: a refusal, two kept tokens, a fork, a coin, a long path, in this order; the latest of the best. -1: no step. */
+  /** Index of the step that shows most at a glance: a refusal, two kept tokens, a fork, a token of the target, a coin, a long path, in this order; the latest of the best. -1: no step. */
   D.tellingStep = function (steps) {
-    const worth = (step) => [refuses(step), step.view.path.length > 1, forks(step), step.judgements.some((judgement) => typeof judgement.coin === "number")]
+    const worth = (step) => [refuses(step), step.view.path.length > 1, forks(step), Boolean(step.view.final), step.judgements.some((judgement) => typeof judgement.coin === "number")]
       .reduce((sum, has) => 2 * sum + has, 0) * 1000 + step.view.path.length + (step.view.count ? 0.5 : 0);
     const worths = steps.map(worth);
     return worths.lastIndexOf(Math.max(...worths));
+  };
+
+  /** The reader's own step if it refuses something and forks, as far as any telling step does; else the telling one. */
+  D.stepToShow = function (steps, own) {
+    const best = D.tellingStep(steps), good = (step) => step && refuses(step) && (forks(step) || !forks(steps[best]));
+    return good(steps[own]) ? own : best;
   };
 
   /** hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many of the step's judgements are told in "judge". */

@@ -98,8 +98,8 @@
 
   function finalSentence(step) {
     const { final, count } = step.view, piece = quote(final.piece), p = topP(step, final.parent, final.token);
-    const odds = p === null ? "" : ` (p gave it ${D.prob(p)})`;
-    if (count === 0) return `Nothing was drafted in this step, so the target wrote its own next token, ${piece}${odds}.`;
+    const odds = p === null ? "" : ` (p ${D.prob(p)})`;
+    if (count === 0) return `Nothing was drafted in this step: the target wrote its next token by itself, ${piece}${odds}.`;
     if (final.kind === "bonus") {
       return `Every token on the path was kept, and the same pass of the target also gave the token after them: ${piece}${odds}.`;
     }
