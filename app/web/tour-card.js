@@ -56,6 +56,8 @@
       },
       praise() {
         set(card, { "data-done": true });
+        pointed = null;
+        redraw();
         if (where.textContent !== words.done) where.textContent = words.done;
       },
       /** Light an element, or nothing, and bring it into sight together with the card, and if there is room with `besides`. */

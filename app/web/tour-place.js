@@ -10,6 +10,8 @@
     below: (spot) => ({ left: spot.left, top: spot.bottom + GAP }),
     above: (spot, card) => ({ left: spot.left, top: spot.top - GAP - card.height }),
     right: (spot) => ({ left: spot.right + GAP, top: spot.top }),
+    "above, at its end": (spot, card) => ({ left: spot.right - card.width, top: spot.top - GAP - card.height }),
+    "below, at its end": (spot, card) => ({ left: spot.right - card.width, top: spot.bottom + GAP }),
     left: (spot, card) => ({ left: spot.left - GAP - card.width, top: spot.top }),
   };
 
@@ -26,18 +28,20 @@
 
   /**
    * spot: {left, top, right, bottom} of what is lit; card, room: {width, height}; sides: best first; free: what shall be seen, too, or
-   * null. The first side of the spot, or of both together, with room for the whole card that hides neither; else one that does not hide
-   * the spot; where there is none, the one that hides least. Always inside the room: {left, top}.
+   * null. The first side with room for the whole card that does not hide the spot; with `free`, of all sides of the spot and of both
+   * together the one that hides least of it. Where there is none, the one that hides least of the spot. Always inside the room: {left, top}.
    */
   P.placeCard = function (spot, card, room, sides, free = null) {
     const fit = (at) => ({
       left: clamp(at.left, EDGE, Math.max(EDGE, room.width - EDGE - card.width)),
       top: clamp(at.top, EDGE, Math.max(EDGE, room.height - EDGE - card.height)),
     });
-    const asked = (free ? [spot, union(spot, free)] : [spot]).flatMap((by) => sides.map((side) => PLACES[side](by, card)));
+    const wishes = free ? sides.flatMap((side) => [side, `${side}, at its end`]).filter((side) => side in PLACES) : sides;
+    const asked = (free ? [spot, union(spot, free)] : [spot]).flatMap((by) => wishes.map((side) => PLACES[side](by, card)));
+    const least = (places, box) => places.reduce((best, at) => (hidden(at, card, box) < hidden(best, card, box) ? at : best));
     const good = asked.map((at) => ({ ...at, left: fit(at).left })).filter((at) => inside(at, card, room) && !hidden(at, card, spot));
-    if (good.length) return good.find((at) => !free || !hidden(at, card, free)) || good[0];
-    return asked.map(fit).reduce((best, at) => (hidden(at, card, spot) < hidden(best, card, spot) ? at : best));
+    if (good.length) return free ? least(good, free) : good[0];
+    return least(asked.map(fit), spot);
   };
 
   /** Both together, if they and the card find room one below the other; else the spot alone. */

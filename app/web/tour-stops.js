@@ -43,8 +43,8 @@
       prepare: (view) => view.goto(Infinity),
     },
     tree: {
-      spot: "#tree", ask: ["#tree [data-status='rejected']", "#tree [tabindex='0']"], sides: ["left", "below", "right", "above"],
-      see: { press: "#tree [data-status='rejected']" },
+      spot: "#tree", ask: ["#tree [data-node][data-status='rejected']", "#tree [tabindex='0']"], sides: ["left", "below", "right", "above"],
+      see: { press: "#tree [data-node][data-status='rejected']" },
       prepare(view) {
         view.goto(Draftscope.stepToShow(view.model.steps, view.step));
         view.select(-1);                                 // the choice is the reader's
