@@ -36,7 +36,7 @@
 
   function bars(rows, token, fields, glossary, title = "The likeliest next tokens in this place") {
     const most = Math.max(0.0001, ...rows.flatMap((row) => fields.map((f) => row[f] || 0)));
-    const table = D.el("table", { class: "ds-bars" },
+    const table = D.el("table", { class: "ds-bars", "data-fields": fields.length },
       D.el("caption", { text: title }),
       D.el("thead", {}, D.el("tr", {}, D.el("th", { scope: "col", text: "token" }),
         ...fields.map((f) => D.el("th", { scope: "col", "data-field": f }, glossary.term(f, f))))));

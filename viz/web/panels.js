@@ -65,7 +65,10 @@
     });
 
     function picture(step) {
-      if (mode === "tree") camera.frame(drawing.draw(step, rootPiece, size.width / size.height, waits)); else icicle.draw(step, rootPiece, field, size, waits);
+      if (mode === "tree") return camera.frame(drawing.draw(step, rootPiece, size.width / size.height, waits));
+      const by = stage === "draft" ? "q" : field;                // p is not known before the target's pass
+      icicle.draw(step, rootPiece, by, size, waits);
+      D.write(note, `Width is the probability of the whole path, by ${by === "p" ? "p, the target’s" : "q, the draft’s"}. Empty room: other tokens.`);
     }
 
     const element = (node) => (mode === "tree" ? drawing : icicle).element(node);
@@ -181,7 +184,6 @@
         D.set(treeStage, { display: mode === "tree" ? null : "none" });
         D.set(icicleStage, { display: mode === "icicle" ? null : "none" });
         note.hidden = mode !== "icicle";
-        note.textContent = `Width is the probability of the whole path, by ${field === "p" ? "p, the target’s" : "q, the draft’s"}. Empty room: other tokens.`;
         const step = model.steps[shown];
         if (!step) return;
         picture(step);

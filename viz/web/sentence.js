@@ -60,9 +60,8 @@
       return `The rule “${D.visible(rule)}” saw p ${D.prob(p)} and kept ${piece} with probability ${D.prob(accept)}; ${fell}`;
     }
     const ours = earlier.length ? `After ${D.plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
-    const theirs = earlier.length ? "what was left of p" : "p";
-    if (accept >= 1) return `${ours} ${D.prob(q)} and ${theirs} even more, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
-    return `${ours} ${D.prob(q)}, ${theirs} only ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
+    if (accept >= 1) return `${ours} ${D.prob(q)} and ${earlier.length ? "p had even more left for it" : "p even more"}, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
+    return `${ours} ${D.prob(q)}, ${earlier.length ? `and p had only ${D.prob(p)} left for it` : `p only ${D.prob(p)}`}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
   }
 
   function sentenceOfJudgement(step, node, judgement) {

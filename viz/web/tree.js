@@ -134,14 +134,14 @@
 
     /** Give every node of the step the look of its status, or of a token that waits for its verdict. */
     function dress(waits) {
-      const { nodes } = shown;
+      const { nodes } = shown, deepest = Math.max(1, ...place.depth);
       for (let i = 0; i < used; i++) {
         const chip = pool[i], open = waits(i), look = open ? "drafted" : nodes.status[i];
         chip.draw(open ? D.chipSize(place.pieces[i], "ignored", reach.crowd) : place.sizes[i], nodes.status[i], look);
         chip.set("aria-label", hooks.name(shown, i, open));
         lines[i].set("data-look", open ? look : null);
         if (!open) continue;
-        for (const element of [chip.g, lines[i].path]) element.style.setProperty("--depth", place.depth[i]);
+        for (const element of [chip.g, lines[i].path]) element.style.setProperty("--depth", (place.depth[i] / deepest).toFixed(2));
       }
     }
 

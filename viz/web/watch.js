@@ -43,7 +43,7 @@
       const ms = step.milliseconds || {};
       words.textContent =
         stage === "draft" ? `The draft proposes ${D.plural(step.view.count, "token")}${ms.draft ? ` in ${D.ms(ms.draft)}` : ""}.`
-          : stage === "judge" ? `One pass of the target judges them all${ms.verify ? `, ${D.ms(ms.verify)}` : ""}.`
+          : stage === "judge" ? `One pass of the target reads them all${ms.verify ? `, ${D.ms(ms.verify)}` : ""}.`
             : D.stepSentence(step);
     }
 
