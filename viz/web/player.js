@@ -45,6 +45,8 @@
       step: -1, stage: null, playing: false, live: false, following: false, ending: false,
 
       get pace() { return chosen || (player.live ? "real" : explaining ? "explain" : "slow"); },
+      /** The last step whose outcome is on the screen. */
+      get finished() { return player.step - (player.stage === "draft" || player.stage === "judge" ? 1 : 0); },
       get last() { return model.steps.length - 1; },
       /** The step to rest on. */
       get telling() { return D.tellingStep(model.steps); },

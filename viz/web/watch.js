@@ -53,7 +53,7 @@
       settle();
     }
 
-    function around() { transport.draw(); facts.draw(model, player.step); settle(); }
+    function around() { transport.draw(); facts.draw(model, player.finished); settle(); }
 
     /** data-state waits until the last step that has come is on the screen; the trace may come just after the word. */
     function settle() {
