@@ -41,6 +41,7 @@ STYLES = (
     "timeline.css",
     "compare.css",
     "beside.css",
+    "token.css",
 )
 
 

@@ -3,32 +3,32 @@
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
 
-  /** hooks: back, next, there, close. Returns {element, card, shown, tell, praise, show, hide, drop}. */
+  /** hooks: back, next, there, close. Returns {element, card, shown, tell, praise, show, point, hide}. */
   P.tourCard = function (words, hooks) {
     const { el, set, freshId } = Draftscope;
     const ids = { title: freshId("tour"), text: freshId("tour") };
     const where = el("p", { class: "pg-tour-where" }), title = el("h2", { id: ids.title }), text = el("p", {}), ask = el("p", { class: "pg-tour-ask" });
     const button = (name, label) => el("button", { type: "button", class: "pg-tool", "data-tour": name, text: label, onclick: hooks[name] });
-    const back = button("back", "Back"), next = button("next", "Next"), there = button("there", "Go there"), close = button("close", "");
+    const back = button("back", "Back"), next = button("next", "Next"), there = button("there", "Show me"), close = button("close", "");
     const card = el("div", { class: "pg-tour", role: "dialog", "aria-modal": "false", "aria-labelledby": ids.title, "aria-describedby": ids.text, tabindex: -1 },
       el("div", { id: ids.text, "aria-live": "polite" }, where, title, text, ask),
       el("div", { class: "pg-tour-buttons" }, close, there, back, next));
     const light = el("div", { class: "pg-spot", "aria-hidden": "true" });
     const element = el("div", { class: "pg-tour-layer", hidden: true }, light, card);
-    let spot = null, sides = ["below"];
+    let spot = null, sides = ["below"], free = null, pointed = null;
 
     const room = () => ({ width: document.documentElement.clientWidth, height: innerHeight });
     const size = () => ({ width: card.offsetWidth, height: card.offsetHeight });
-    const visible = () => (spot && spot.getClientRects().length ? spot.getBoundingClientRect() : null);
+    const visible = (what) => (what && what.getClientRects().length ? what.getBoundingClientRect() : null);
 
     function place() {
-      const lit = visible(), { width, height } = room();
-      light.hidden = !lit;
-      if (lit) {
+      const lit = visible(spot), bright = visible(pointed) || lit, { width, height } = room();
+      light.hidden = !bright;
+      if (bright) {
         const edge = 6;
-        Object.assign(light.style, { left: `${lit.left - edge}px`, top: `${lit.top - edge}px`, width: `${lit.width + 2 * edge}px`, height: `${lit.height + 2 * edge}px` });
+        Object.assign(light.style, { left: `${bright.left - edge}px`, top: `${bright.top - edge}px`, width: `${bright.width + 2 * edge}px`, height: `${bright.height + 2 * edge}px` });
       }
-      const at = P.placeCard(lit || { left: 0, right: 0, top: height, bottom: height }, size(), { width, height }, lit ? sides : ["above"]);
+      const at = P.placeCard(lit || { left: 0, right: 0, top: height, bottom: height }, size(), { width, height }, lit ? sides : ["above"], visible(free));
       Object.assign(card.style, { left: `${at.left}px`, top: `${at.top}px` });
     }
 
@@ -56,17 +56,21 @@
       },
       praise() {
         set(card, { "data-done": true });
+        pointed = null;
+        redraw();
         if (where.textContent !== words.done) where.textContent = words.done;
       },
-      /** Light an element, or nothing, and bring it into sight together with the card. */
-      show(lighted, preferred) {
+      /** Light an element, or nothing, and bring it into sight together with the card, and if there is room with `besides`. */
+      show(lighted, preferred, besides = null) {
         if (spot) watcher.unobserve(spot);
-        spot = lighted; sides = preferred;
+        spot = lighted; sides = preferred; free = besides; pointed = null;
         if (spot) watcher.observe(spot);
-        const lit = visible(), by = lit ? P.scrollFor(lit, size(), room(), sides) : 0;
+        const lit = visible(spot), by = lit ? P.scrollFor(lit, size(), room(), sides, visible(free)) : 0;
         if (by) scrollBy({ top: by, behavior: Draftscope.stillWanted() ? "instant" : "smooth" });
         redraw.now();
       },
+      /** Let the light fall on one thing within what is lit. */
+      point(thing) { pointed = thing; redraw.now(); },
       hide() { element.hidden = true; },
     };
   };

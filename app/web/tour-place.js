@@ -10,8 +10,12 @@
     below: (spot) => ({ left: spot.left, top: spot.bottom + GAP }),
     above: (spot, card) => ({ left: spot.left, top: spot.top - GAP - card.height }),
     right: (spot) => ({ left: spot.right + GAP, top: spot.top }),
+    "above, at its end": (spot, card) => ({ left: spot.right - card.width, top: spot.top - GAP - card.height }),
+    "below, at its end": (spot, card) => ({ left: spot.right - card.width, top: spot.bottom + GAP }),
     left: (spot, card) => ({ left: spot.left - GAP - card.width, top: spot.top }),
   };
+
+  const union = (a, b) => ({ left: Math.min(a.left, b.left), top: Math.min(a.top, b.top), right: Math.max(a.right, b.right), bottom: Math.max(a.bottom, b.bottom) });
 
   const inside = (at, card, room) => at.left >= EDGE - 1 && at.top >= EDGE - 1 && at.left + card.width <= room.width - EDGE + 1 && at.top + card.height <= room.height - EDGE + 1;
 
@@ -23,22 +27,32 @@
   }
 
   /**
-   * spot: {left, top, right, bottom} of what is lit; card, room: {width, height}; sides: best first. The first side with
-   * room for the whole card; where none has it, the one that hides least. Always inside the room: {left, top}.
+   * spot: {left, top, right, bottom} of what is lit; card, room: {width, height}; sides: best first; free: what shall be seen, too, or
+   * null. The first side with room for the whole card that does not hide the spot; with `free`, of all sides of the spot and of both
+   * together the one that hides least of it. Where there is none, the one that hides least of the spot. Always inside the room: {left, top}.
    */
-  P.placeCard = function (spot, card, room, sides) {
+  P.placeCard = function (spot, card, room, sides, free = null) {
     const fit = (at) => ({
       left: clamp(at.left, EDGE, Math.max(EDGE, room.width - EDGE - card.width)),
       top: clamp(at.top, EDGE, Math.max(EDGE, room.height - EDGE - card.height)),
     });
-    const asked = sides.map((side) => PLACES[side](spot, card));
-    const good = asked.map((at) => ({ ...at, left: fit(at).left })).find((at) => inside(at, card, room) && !hidden(at, card, spot));
-    if (good) return good;
-    return asked.map(fit).reduce((best, at) => (hidden(at, card, spot) < hidden(best, card, spot) ? at : best));
+    const wishes = free ? sides.flatMap((side) => [side, `${side}, at its end`]).filter((side) => side in PLACES) : sides;
+    const asked = (free ? [spot, union(spot, free)] : [spot]).flatMap((by) => wishes.map((side) => PLACES[side](by, card)));
+    const least = (places, box) => places.reduce((best, at) => (hidden(at, card, box) < hidden(best, card, box) ? at : best));
+    const good = asked.map((at) => ({ ...at, left: fit(at).left })).filter((at) => inside(at, card, room) && !hidden(at, card, spot));
+    if (good.length) return free ? least(good, free) : good[0];
+    return least(asked.map(fit), spot);
   };
 
-  /** By how much the page should scroll so that spot and card are both in sight; 0 if they already are. */
-  P.scrollFor = function (spot, card, room, sides) {
+  /** Both together, if they and the card find room one below the other; else the spot alone. */
+  function seenTogether(spot, card, room, free) {
+    const both = free ? union(spot, free) : spot;
+    return both.bottom - both.top + GAP + card.height + 2 * EDGE <= room.height ? both : spot;
+  }
+
+  /** By how much the page should scroll so that spot, card and what shall be free are in sight; 0 if they already are. */
+  P.scrollFor = function (lit, card, room, sides, free = null) {
+    const spot = seenTogether(lit, card, room, free);
     const seen = spot.top >= EDGE && spot.bottom <= room.height - EDGE;
     const high = spot.bottom - spot.top, at = P.placeCard(spot, card, room, sides);
     if (seen && !hidden(at, card, spot)) return 0;

@@ -30,34 +30,23 @@
 
   const refusals = (step) => (step ? step.judgements.filter((judgement) => !Draftscope.kept(judgement)) : []);
 
-  /** The step from which a refusal is best shown: one with a coin first, then one that kept most before it; null if nothing was refused. */
-  P.tellingStep = function (steps) {
-    const worth = (step) => {
-      const refused = refusals(step);
-      return refused.length ? 1 + (refused.some((judgement) => judgement.coin !== null) ? 1000 : 0) + step.view.path.length : 0;
-    };
-    const worths = steps.map(worth), most = Math.max(0, ...worths);
-    return most ? worths.indexOf(most) : null;
-  };
-
   const standStill = (view) => view.goto(view.step < 0 ? Infinity : view.step);
 
   /**
    * spot: what is lit. ask: the first of these that is there is where the asked thing is done. sides: where the card may stand,
-   * best first. prepare(view): what must be on the screen.
+   * best first. free: what the asked thing changes, so that the card shall not hide it. prepare(view): what must be on the screen.
    */
   P.TOUR_STOPS = {
     text: {
-      spot: "#text", ask: ["#text [data-index][tabindex='0']", "#text"], sides: ["above", "below"],
+      spot: "#text", ask: ["#text [data-status='accepted']", "#text"], sides: ["above", "below"], free: "#tree",
       see: { press: "#text [data-index]" },
       prepare: (view) => view.goto(Infinity),
     },
     tree: {
-      spot: "#tree", ask: ["#tree [tabindex='0']"], sides: ["left", "below", "right", "above"],
-      see: { press: "#tree [data-status='rejected']" },
+      spot: "#tree", ask: ["#tree [data-node][data-status='rejected']", "#tree [tabindex='0']"], sides: ["left", "below", "right", "above"],
+      see: { press: "#tree [data-node][data-status='rejected']" },
       prepare(view) {
-        const step = P.tellingStep(view.model.steps);
-        if (step !== null) view.goto(step); else standStill(view);
+        view.goto(Draftscope.stepToShow(view.model.steps, view.step));
         view.select(-1);                                 // the choice is the reader's
         document.querySelector("#watch-view [aria-label='Whole tree']").click();
       },

@@ -32,7 +32,9 @@
 
     function there() {
       const asked = P.findFirst(stop().ask);
-      if (asked) asked.focus();                          // before the first run there may be nothing to choose
+      if (!asked) return;                                // before the first run there may be nothing to choose
+      asked.focus();
+      view.point(asked);
     }
 
     function begin() {
@@ -65,7 +67,7 @@
         const picture = P.view("watch");
         if (picture) stop().prepare(picture);
         view.tell(words.stops[at], at + 1);
-        view.show(document.querySelector(stop().spot), stop().sides);
+        view.show(document.querySelector(stop().spot), stop().sides, stop().free ? document.querySelector(stop().free) : null);
         stopLooking = P.lookOut(stop(), done);
       }
       if (inside && !view.card.contains(document.activeElement)) view.card.focus({ preventScroll: true });   // its button has gone

@@ -56,7 +56,7 @@ def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
     begin(visitor)
     page.locator("#text [data-status=accepted]").first.click()
     at_stop(visitor, 1)
-    page.locator("#tree [data-status=rejected]").first.click()
+    page.locator("#tree [data-node][data-status=rejected]").first.click()
     at_stop(visitor, 2)
     assert "rejected" in page.inner_text("#inspector")
     page.hover("#inspector th .ds-term")
@@ -80,7 +80,7 @@ def test_the_keyboard_walks_it_too(visit):
     assert page.evaluate("document.activeElement.matches('.pg-tour')")
 
     def go_there():
-        page.get_by_role("dialog").get_by_role("button", name="Go there").press("Enter")
+        page.get_by_role("dialog").get_by_role("button", name="Show me").press("Enter")
 
     go_there()
     page.keyboard.press("Enter")

@@ -22,7 +22,6 @@ EVERYWHERE = """(sides) => {
   }
   return bad.slice(0, 5);
 }"""
-STEP = """(kept, coin) => ({judgements: [{accept: 0.5, coin}], view: {path: Array.from({length: kept})}})"""
 
 
 @pytest.fixture(scope="module")
@@ -48,18 +47,17 @@ def test_the_page_scrolls_only_if_it_must(scripts):
         assert 12 <= top - scripts.evaluate(scroll, top) <= 844 - 200 - 240
 
 
-def test_it_shows_a_refusal_with_a_coin_first_then_the_longest_path(scripts):
-    telling = (
-        f"(steps) => DraftscopePage.tellingStep(steps.map(([kept, coin]) => ({STEP})(kept, coin)))"
-    )
-    assert scripts.evaluate(telling, []) is None
-    assert scripts.evaluate(telling, [[3, 0.1]]) is None, "nothing was refused"
-    assert scripts.evaluate(telling, [[1, 0.9], [3, 0.9], [2, 0.9]]) == 1
-    greedy = (
-        "DraftscopePage.tellingStep([{judgements: [{accept: 0, coin: null}], view: {path: [1, 2]}}, "
-        f"({STEP})(0, 0.9)])"
-    )
-    assert scripts.evaluate(greedy) == 1
+def test_the_card_leaves_free_what_the_click_changes(scripts):
+    """A tree and the text below it: where the window has room, the card hides neither."""
+    place = """([top, height]) => {
+      const tree = {left: 20, right: 900, top, bottom: top + 300}, text = {left: 20, right: 1200, top: top + 310, bottom: top + 450};
+      const card = {width: 400, height: 260}, room = {width: 1280, height}, sides = ['above', 'below'];
+      const by = DraftscopePage.scrollFor(text, card, room, sides, tree), moved = (box) => ({...box, top: box.top - by, bottom: box.bottom - by});
+      const at = DraftscopePage.placeCard(moved(text), card, room, sides, moved(tree));
+      return [at.top >= moved(text).bottom || at.top + card.height <= moved(tree).top, moved(tree).top >= 0, at.top >= 0 && at.top + card.height <= height]; }"""
+    for top in (-400, 100, 700):
+        assert scripts.evaluate(place, [top, 860]) == [True, True, True]
+    assert scripts.evaluate(place, [100, 500])[2], "a low window: the tree must give way"
 
 
 def test_a_browser_that_keeps_nothing_can_take_the_tour(scripts):

@@ -1,5 +1,5 @@
 // Small worlds for the tables of test_functions.py: steps, traces and a clock that a test turns by hand.
-globalThis.toy = {
+const toy = (globalThis.toy = {
   /** A tree of equally tall nodes laid out: the y of each. parents: -1 = the root. */
   places(parents, height = 10, gap = 0) {
     const children = new Map([[-1, []]]), heights = parents.map(() => height);
@@ -19,6 +19,20 @@ globalThis.toy = {
     };
   },
 
+  /** The same, with one distribution at the root. */
+  told: (nodes, pieces, final, top) => ({ ...toy.step(nodes, pieces, final), distributions: [{ node: -1, q: [], residual: [], ...top }] }),
+
+  /** The same, every accepted and rejected node judged in turn. */
+  judged(nodes, pieces = ["x"], final = "bonus") {
+    const step = toy.step(nodes, pieces, final);
+    nodes.forEach(([, status], node) => { if (status !== "ignored") step.judgements.push({ node, rule: "greedy", accept: Number(status === "accepted"), coin: null }); });
+    return step;
+  },
+  telling: (...trees) => Draftscope.tellingStep(toy.model(...trees.map((nodes) => toy.judged(nodes))).steps),
+  toShow: (own, ...trees) => Draftscope.stepToShow(toy.model(...trees.map((nodes) => toy.judged(nodes))).steps, own),
+  /** The nodes that wait for their verdict. */
+  waits: (nodes, stage, verdicts) => nodes.map((_, i) => i).filter(Draftscope.waiting(Draftscope.enrich(toy.judged(nodes), 0), stage, verdicts)),
+
   /** How a camera frames a box on a canvas of 300 by 200. */
   framed: (left, right, top, bottom, focus) => Draftscope.framing({ left, right, top, bottom, focus }, 300, 200, { least: 0.1, legible: 0.5, most: 1 }),
 
@@ -35,21 +49,36 @@ globalThis.toy = {
     return wholes.map((whole) => { const { reset, added, trouble } = reader.feed(whole); return [reset, added.length, Boolean(trouble)]; });
   },
 
-  /** Which step and stage a player shows at which millisecond. Frames come every 10 ms. */
-  play({ pace = null, totals, live = false, drafted = 1, drive = (player) => player.play() }) {
+  /** Which step, stage and number of verdicts a player shows at which millisecond. Frames come every 10 ms. */
+  play({ pace = null, totals, judgements = 0, drafted = 1, ...more }) {
+    const step = (total) => ({ view: { count: drafted, total }, judgements: Array.from({ length: judgements }) });
+    return toy.run(totals.map(step), { pace, drive: (player) => player.play(), ...more }).map(([at, number, stage, told]) => (told === undefined || !judgements ? [at, number, stage] : [at, number, stage, told]));
+  },
+
+  /** An opening: the pace of each step, how long its verdict stood, and where it came to rest. drafted: nodes a step; the last but two is the telling one. */
+  opening({ drafted, drive }) {
+    const nodes = (count) => Array.from({ length: count }, (_, i) => [i ? 0 : -1, i === 2 ? "rejected" : "accepted"]);
+    const steps = toy.model(...drafted.map((count, i) => toy.judged(i === drafted.length - 3 ? nodes(count) : nodes(Math.min(count, 2))))).steps;
+    const paces = [], began = [], ended = [];
+    const shown = toy.run(steps, { drive, look: (player) => { paces[player.step] = player.pace; } });
+    shown.forEach(([at, number, stage], i) => { if (stage === "commit") { began[number] = at; ended[number] = shown[i + 1][0]; } });
+    return { paces, commits: began.map((at, i) => ended[i] - at), rest: shown.at(-1).slice(1, 3) };
+  },
+
+  run(steps, { pace = null, live = false, drive, look = () => {} }) {
     const waiting = [], shown = [], { requestAnimationFrame: ask, cancelAnimationFrame: take } = globalThis;
     globalThis.requestAnimationFrame = (draw) => waiting.push(draw);
     globalThis.cancelAnimationFrame = () => { waiting.length = 0; };
     try {
       let now = 0;
-      const model = { steps: totals.map((total) => ({ view: { count: drafted, total } })), summary: live ? null : {} };
-      const player = Draftscope.player(model, { show: (step, stage) => shown.push([now, step, stage]), changed() {} });
+      const model = { steps, summary: live ? null : {} };
+      const player = Draftscope.player(model, { show: (step, stage, told) => { shown.push([now, step, stage, told]); if (stage) look(player); }, changed() {} });
       if (pace) player.setPace(pace);
       drive(player);
-      for (let i = 0; i < 1000 && waiting.length; i++) { now += 10; waiting.shift()(now); }
+      for (let i = 0; i < 5000 && waiting.length; i++) { now += 10; waiting.shift()(now); }
     } finally {
       Object.assign(globalThis, { requestAnimationFrame: ask, cancelAnimationFrame: take });
     }
     return shown;
   },
-};
+});

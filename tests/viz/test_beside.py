@@ -63,6 +63,7 @@ def test_the_first_differing_token_is_marked_in_both(pair):
     both = zip(tokens(first), tokens(second), strict=False)
     parts = next(i for i, (a, b) in enumerate(both) if a != b)
     until(page, f"view.parts === {parts}")
+    until(page, f"view.position === {parts}")  # it opens there
     assert f"part at token {parts + 1}" in page.inner_text(".ds-same")
     for lane in ("first", "what-if"):
         marked = page.locator(f"[data-run={lane}] .text [data-differs]")
@@ -100,9 +101,21 @@ def test_the_same_text_is_said_to_be_the_same(pair):
     text = TREE.ndjson()
     page = pair(text, text)
     assert page.inner_text(".ds-same") == "The same text, token for token."
+    assert page.evaluate("view.position") == len(tokens(text)) - 1
     assert page.locator("[data-differs]").count() == 0
     assert set(cells(page, "tokens a step")[2:]) == {"no change"}
     assert page.get_by_role("button", name="Where they part").count() == 0
+
+
+def test_the_parts_of_both_stand_level(pair):
+    page = pair(TREE.ndjson(), OTHER.ndjson())
+    long = "'what this lane was set to '.repeat(12)"
+    page.evaluate(f"document.querySelector('.ds-lane-rule .ds-setting').textContent = {long}")
+    for part in (".timeline", ".tree", ".text", ".inspector"):
+        tops = page.locator(f".ds-pair {part}").evaluate_all(
+            "(both) => both.map((one) => one.getBoundingClientRect().top)"
+        )
+        assert len(tops) == 2 and tops[0] == tops[1], part
 
 
 def test_times_of_another_machine_are_not_compared(pair):

@@ -7,6 +7,10 @@ import pytest
 WORDS = {
     "a space is seen": ("Draftscope.visible(' dog')", "␣dog"),
     "line ends and tabs are seen": (r"Draftscope.visible('\r\n\t')", "␍⏎⇥"),
+    "special tokens go by their names": (
+        "['<|endoftext|>', '</s>', '<|im_start|>', '<b>'].map(Draftscope.visible)",
+        ["⟨end⟩", "⟨end⟩", "⟨im_start⟩", "<b>"],
+    ),
     "an empty piece is seen": ("Draftscope.visible('')", "∅"),
     "a direction mark is written as its code": (r"Draftscope.visible('\u202eabc')", "‹202e›abc"),
     "a zero is written as its code": (r"Draftscope.visible('\u0000')", "‹0000›"),
@@ -139,6 +143,14 @@ PICTURE = {
         "Draftscope.placeIcicle(Draftscope.enrich(toy.step([[-1, 'ignored', 0.5]], [], 'none'), 0), 'q', 0).w",
         [0.5],
     ),
+    "the last token is as wide as its p, and the rest stays empty": (
+        "Draftscope.placeIcicle(Draftscope.enrich(toy.told([[-1, 'rejected', 0.25]], ['x'], 'recovered', {p: [[0, 'x', 0.5]]}), 0), 'p', 0)",
+        {"x": [0, 0.25], "w": [0.25, 0.5]},
+    ),
+    "the last token takes its q where there is one": (
+        "Draftscope.placeIcicle(Draftscope.enrich(toy.told([], ['x'], 'bonus', {p: [[0, 'x', 0.5]], q: [[0, 'x', 0.125]]}), 0), 'q', 0).w",
+        [0.125],
+    ),
     "bars begin with the chosen token": (
         "Draftscope.barRows({p: [[1, 'a', 0.9], [2, 'b', 0.1]]}, 2, 'b', 0.1, null).map((row) => row.piece)",
         ["b", "a"],
@@ -149,7 +161,22 @@ PICTURE = {
     ),
     "a step in words": (
         f"Draftscope.stepSentence({MODEL}.steps[0])",
-        "3 drafted, 1 kept, ‘x’ on top: 2 tokens in one pass.",
+        "3 drafted, 1 kept and the target added ‘x’: 2 tokens in one pass.",
+    ),
+    "sources in words": (
+        "['context 35', 'block 6', 'draft model'].map(Draftscope.sourceWords)",
+        ["copied from token 36 of the text", "place 6 of the drafted block", "from draft model"],
+    ),
+    "a step that ended with a refusal in words": (
+        "Draftscope.stepSentence(Draftscope.enrich(toy.step([[-1, 'rejected']], ['x'], 'recovered'), 0))",
+        "1 drafted, 0 kept, then the target wrote ‘x’ instead: 1 token in one pass.",
+    ),
+    "a proposal says nothing of p": (
+        "((step) => [null, 1].map((node) => Draftscope.proposal(step, node)))(Draftscope.enrich(toy.step([[-1, 'accepted', 0.9, 0.5], [-1, 'rejected', 0.1]], ['n0']), 0))",
+        [
+            "Proposed as the next token: ‘n0’ (q 0.50), ‘n1’. The target has not judged the draft yet.",
+            "‘n1’ is proposed. The target has not judged it yet.",
+        ],
     ),
     "a step without a draft in words": (
         f"Draftscope.stepSentence({MODEL}.steps[1])",
@@ -157,7 +184,62 @@ PICTURE = {
     ),
 }
 
+REFUSED = "[[-1, 'accepted'], [0, 'accepted'], [0, 'rejected']]"
+WEAK = "[[-1, 'rejected']]"
+MERRY = "[[-1, 'accepted'], [0, 'accepted'], [1, 'accepted']]"
+
+TELLING = {
+    "a refusal, a fork and two kept tokens first": (
+        f"toy.telling({WEAK}, {REFUSED}, {MERRY}, {WEAK}, [])",
+        1,
+    ),
+    "the latest of several": (f"toy.telling({REFUSED}, {REFUSED}, {WEAK})", 1),
+    "a refusal before a long path": (f"toy.telling({MERRY}, {WEAK}, {MERRY})", 1),
+    "any draft before none": (f"toy.telling([], {MERRY}, [], [])", 1),
+    "the end of plain decoding": ("toy.telling([], [])", 1),
+    "no step": ("toy.telling()", -1),
+    "the reader's step is kept if it refuses and forks": (
+        f"[0, 1, 2, 3, -1].map((own) => toy.toShow(own, {REFUSED}, {WEAK}, {MERRY}, {REFUSED}))",
+        [0, 3, 3, 3, 3],
+    ),
+    "where nothing forks, a refusal is enough": (
+        f"[0, 1].map((own) => toy.toShow(own, {WEAK}, {MERRY}, {WEAK}))",
+        [0, 2],
+    ),
+}
+
+WAITING = {
+    "verdicts come in the order in which they were given": (
+        f"[0, 1, 2, 3].map((told) => toy.waits({REFUSED}, 'judge', told))",
+        [[0, 1, 2], [1, 2], [2], []],
+    ),
+    "what nobody judges waits for the last of them": (
+        "[1, 2].map((told) => toy.waits([[-1, 'accepted'], [-1, 'ignored'], [0, 'rejected']], 'judge', told))",
+        [[1, 2], []],
+    ),
+    "all wait while they are drafted, none when it is over": (
+        f"['draft', 'commit', null].map((stage) => toy.waits({WEAK}, stage))",
+        [[0], [], []],
+    ),
+}
+
+OPENING = "toy.opening({drafted: [3, 0, 3, 3, 3], drive: (player) => player.play()})"
+
 PLAYER = {
+    "an opening explains three drafts, then goes on, and rests on a telling step": (
+        f"{OPENING}.paces",
+        ["explain", "slow", "explain", "explain", "slow"],
+    ),
+    "it rests on a telling step": (f"{OPENING}.rest", [2, None]),
+    "a verdict stands long enough to be read": (f"{OPENING}.commits[0] >= 3900", True),
+    "the reader's pace wins": (
+        "((it) => [it.paces, it.rest])(toy.opening({drafted: [3, 3, 3], drive: (player) => { player.play(); player.setPace('slow'); }}))",
+        [["slow", "slow", "slow"], [2, None]],
+    ),
+    "who has gone to a step is not taken elsewhere": (
+        "toy.opening({drafted: [3, 3, 3], drive: (player) => { player.play(); player.seek(0); player.play(); }}).rest",
+        [2, None],
+    ),
     "four steps a second": (
         "toy.play({pace: 'brisk', totals: [1, 1]})",
         [[10, 0, None], [260, 1, None]],
@@ -173,6 +255,14 @@ PLAYER = {
     "live: a step a frame": (
         "toy.play({live: true, totals: [500, 500, 500], drive: (player) => player.follow()}).slice(0, 3)",
         [[10, 0, None], [20, 1, None], [30, 2, None]],
+    ),
+    "judging tells one verdict after the other": (
+        "toy.play({pace: 'slow', totals: [1], judgements: 2}).filter(([, , stage]) => stage === 'judge').map(([, , , told]) => told)",
+        [0, 1, 2],
+    ),
+    "more verdicts than time come in groups": (
+        "toy.play({pace: 'slow', totals: [1], judgements: 16}).filter(([, , stage]) => stage === 'judge').map(([, , , told]) => told)",
+        [0, 4, 8, 12, 16],
     ),
     "slowly: drafted, judged, committed": (
         "toy.play({pace: 'slow', totals: [1]}).map(([at, , stage]) => [at, stage])",
@@ -228,7 +318,7 @@ TABLES = {
     "reader": READER,
     "trace": TRACE,
 }
-TABLES |= {"picture": PICTURE, "player": PLAYER}
+TABLES |= {"picture": PICTURE, "telling": TELLING, "waiting": WAITING, "player": PLAYER}
 CASES = {f"{name}: {case}": row for name, rows in TABLES.items() for case, row in rows.items()}
 
 

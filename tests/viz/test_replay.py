@@ -162,22 +162,98 @@ def test_text_links_back_to_its_step_and_node(replay):
 
 def test_a_finished_trace_plays_by_itself_and_stands_still_where_that_is_wished(replay):
     moving = replay(Toy(steps=4).ndjson(), still=False)
+    assert moving.get_by_label("Pace", exact=True).input_value() == "explain"
     moving.evaluate("view.setPace('brisk')")
     until(moving, "view.step === 3")
     still = replay(Toy(steps=4).ndjson(), still=False, reduced_motion="reduce")
-    assert still.evaluate("view.step") == 3
+    still.wait_for_timeout(200)
+    assert still.evaluate("view.step === Draftscope.tellingStep(view.model.steps)")
 
 
-def test_the_still_picture_has_a_draft_in_it(replay):
+def test_the_still_picture_tells_something(replay):
     """The last step of a text may have no room left to draft; that is no picture to open on."""
-    lines = [json.loads(line) for line in Toy(steps=4).ndjson().splitlines()]
-    last = lines[-2]
-    last["nodes"] = {name: [] for name in last["nodes"]}
-    last["judgements"], last["distributions"] = [], []
-    last["output"] = {"tokens": [1], "pieces": ["x"], "final": "bonus"}
-    page = replay("\n".join(map(json.dumps, lines)) + "\n", still=False, reduced_motion="reduce")
-    assert page.evaluate("view.step") == 2
-    assert page.locator("#tree g[data-node]").count() > 0
+    toy = Toy(steps=12, seed=2)
+    _, steps, _ = lines(toy)
+    page = replay(toy.ndjson(), still=False, reduced_motion="reduce")
+    shown = steps[page.evaluate("view.step")]["nodes"]
+    assert shown["status"].count("accepted") >= 2 and "rejected" in shown["status"]
+    assert len(set(shown["parent"])) < len(shown["parent"]), "it forks"
+
+
+PLAYED = """() => new Promise((answer) => {
+  const seen = [], tree = document.querySelector('#tree'), all = (what) => [...tree.querySelectorAll(what)];
+  const look = () => {
+    const svg = tree.querySelector('svg'), stage = svg.dataset.stage;
+    if (view.step > 0) { view.pause(); return answer(seen); }
+    if (stage) seen.push({stage,
+      told: all('[data-node]:not([data-look])').map((g) => Number(g.dataset.node)),
+      open: all('[data-node][data-look=drafted]').map((g) => [Number(g.dataset.node), g.dataset.status, g.getAttribute('aria-label'), Boolean(g.querySelector('.ds-icon'))]),
+      inspector: document.querySelector('#inspector').innerText, name: svg.getAttribute('aria-label')});
+    setTimeout(look, 15);
+  };
+  view.setPace('slow'); view.goto(0); view.goto(view.model.steps.length - 1); view.play(); look();
+})"""
+
+
+def test_a_played_step_tells_no_verdict_before_its_turn(replay):
+    toy = Toy(steps=3, seed=2)
+    _, steps, _ = lines(toy)
+    page = replay(toy.ndjson())
+    seen = page.evaluate(PLAYED)
+    assert {look["stage"] for look in seen} == {"draft", "judge", "commit"}
+    statuses, order = steps[0]["nodes"]["status"], [j["node"] for j in steps[0]["judgements"]]
+    assert {"accepted", "rejected"} & set(statuses)
+    for look in seen:
+        for node, status, name, icon in look["open"]:
+            assert status == statuses[node], "what the page promises its readers stays"
+            assert "drafted" in name and status not in name and not icon
+        if look["stage"] == "draft":
+            assert look["told"] == []
+            assert not {"accepted", "rejected"} & set(look["inspector"].split())
+            assert "kept" not in look["name"]
+        if look["stage"] == "judge" and look["open"] and look["told"]:
+            last = max(map(order.index, look["told"]))
+            assert set(look["told"]) == set(order[: last + 1])
+        if look["stage"] == "commit":
+            assert look["open"] == []
+
+
+def test_tokens_in_flight_end_with_their_step(replay):
+    page = replay(Toy(steps=6).ndjson())
+    flown = page.evaluate(
+        """() => new Promise((answer) => {
+          const ghosts = () => document.querySelectorAll('.ds-ghost').length;
+          view.setPace('slow'); view.goto(5); view.play();
+          const look = () => {
+            if (!ghosts()) return setTimeout(look, 5);
+            const before = ghosts();
+            view.goto(3);
+            setTimeout(() => answer([before, ghosts()]), 0);
+          };
+          look(); })"""
+    )
+    assert flown[0] > 0 and flown[1] == 0
+
+
+def test_plain_decoding_wears_no_speculative_words(replay):
+    page = replay(Toy(style="none", steps=5).ndjson())
+    page.evaluate("view.goto(4)")
+    title = page.inner_text(".ds-run-title")
+    assert title.startswith("plain decoding by") and "drafts for" not in title
+    said = page.inner_text("#inspector")
+    assert "written by the target" in said and "bonus" not in said
+    for where in ("#tree [data-final]", "#text [data-index]", "#timeline .ds-gained path"):
+        status = page.locator(
+            f"{where}[data-status=bonus][data-look=plain], {where}[data-final=bonus]"
+        )
+        assert status.count() == page.locator(where).count() > 0
+    colours = page.evaluate(
+        """() => ['#timeline .ds-gained path', '#tree [data-final] .ds-shape'].map((what) => getComputedStyle(document.querySelector(what)).fill)"""
+    )
+    bonus = page.evaluate(
+        "getComputedStyle(document.querySelector('.ds-legend [data-status=bonus] .ds-shape')).fill"
+    )
+    assert bonus not in colours
 
 
 def test_icicle_and_zoom(replay):
@@ -187,6 +263,7 @@ def test_icicle_and_zoom(replay):
     page.get_by_role("button", name="Whole tree").click()
     page.get_by_role("button", name="Icicle").click()
     assert page.locator("#tree g.ds-cell[data-node]").count() == count
+    assert "Width is the probability" in page.locator("#tree .ds-icicle-note").inner_text()
     page.locator("#tree g.ds-cell[data-node='0']").click()
     assert page.locator("#tree [data-selected]").get_attribute("data-node") == "0"
     page.get_by_role("button", name="by q").click()

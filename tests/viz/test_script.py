@@ -148,10 +148,12 @@ def test_sentence_of_a_refusal_by_coin(script):
     step = step_of([one()], [weigh("iid", 0.22, 0.41, 0.54, 0.61)], CAT)
     assert why(script, step, 0) == (
         "q gave ‘dog’ 0.41, p only 0.22, so it was kept with probability 0.54; the coin fell at "
-        "0.61: rejected. The token was drawn anew from what p has more than q: ‘cat’."
+        "0.61: rejected. In its place a new token was drawn from what is left of p after taking q "
+        "away: ‘cat’."
     )
     assert why(script, step, "final") == (
-        "‘dog’ was refused here, so the token was drawn anew from what p has more than q: ‘cat’."
+        "‘dog’ was refused here, so a new token was drawn from what is left of p after taking q away: "
+        "‘cat’."
     )
 
 
@@ -165,15 +167,15 @@ def test_sentence_of_a_token_that_was_kept(script):
     assert why(script, sure, 0) == (
         "q gave ‘dog’ 0.40 and p even more, 0.50, so it was sure to be kept: accepted."
     )
-    assert "free of charge" in why(script, sure, "final")
+    assert "also gave the token after them" in why(script, sure, "final")
 
 
 def test_sentence_of_a_one_hot_proposal(script):
     step = step_of([one()], [weigh("one_hot", 0.22, 1, 0.22, 0.61)], CAT)
     assert why(script, step, 0) == (
-        "‘dog’ was put forward without odds; p gave it 0.22, so it was kept with probability "
-        "0.22; the coin fell at 0.61: rejected. The token was drawn anew from p without the "
-        "refused: ‘cat’."
+        "‘dog’ was proposed without a probability of its own; p gave it 0.22, so it was kept with "
+        "probability 0.22; the coin fell at 0.61: rejected. In its place a new token was drawn from "
+        "p without the refused tokens: ‘cat’."
     )
 
 
@@ -182,7 +184,7 @@ def test_sentence_where_the_target_names_its_token(script, rule):
     top = [{"node": -1, "p": [[7, "cat", 0.62], [0, "dog", 0.21]], "q": [], "residual": []}]
     step = step_of([one(p=0.21)], [weigh(rule, 0.0, None, 0, None)], CAT, top)
     said = why(script, step, 0)
-    start = "p’s favourite here was" if rule == "greedy" else "The target drew from p for itself"
+    start = "The target’s favourite here was" if rule == "greedy" else "The target drew its own"
     assert said.startswith(start)
     assert "‘cat’ (p 0.62)" in said and "not ‘dog’ (p 0.21)" in said and said.endswith("rejected.")
     kept = step_of([one(status="accepted")], [weigh(rule, 1.0, None, 1, None)], DOG_KEPT)
@@ -200,16 +202,20 @@ def test_sentences_of_ignored_tokens(script):
     judged = [weigh("iid", 0.1, 0.4, 0.25, 0.6), weigh("iid", 0.4, 0.3, 1, 0.2, node=3)]
     output = {"tokens": [3, 9], "pieces": ["cat", "sat"], "final": "bonus"}
     step = step_of(nodes, judged, output)
-    assert "below ‘dog’, which was refused, so" in why(script, step, 1)
-    assert "below ‘dog’, which was refused further up" in why(script, step, 2)
-    assert "‘cat’ had already been accepted" in why(script, step, 4)
+    for node, reason in (
+        (1, "it stands below ‘dog’, which was refused."),
+        (2, "further up, ‘dog’ was refused."),
+        (4, "‘cat’ was accepted in its place."),
+    ):
+        said = why(script, step, node)
+        assert said.startswith("The target’s pass read it too (p 0.10)") and said.endswith(reason)
     assert "After 1 refusal here, q gave ‘cat’" in why(script, step, 3)
     ended = step_of(
         [one("end", "accepted"), {"piece": "more", "parent": 0, "status": "ignored"}],
         [weigh("iid", 0.9, 0.4, 1, 0.2)],
         {"tokens": [0], "pieces": ["end"], "final": "none"},
     )
-    assert "already at its end" in why(script, ended, 1)
+    assert "came to its end before" in why(script, ended, 1)
 
 
 def test_sentence_of_a_token_drawn_twice(script):

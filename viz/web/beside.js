@@ -82,15 +82,10 @@
       both.forEach((one) => { one.panels.strip.differ(parts); one.panels.line.part(parts); });
     }
 
-    /** Both are written: the whole texts, scrolled to where they part. */
+    /** Both are written: show where they part, or the end of what is the same. */
     function finish() {
-      running = false;
-      position = end();
+      seek(parts === null ? end() : parts);
       ask.now();
-      for (const { panels, model } of both) {
-        const token = panels.strip.element(parts === null ? model.tokens - 1 : parts);
-        if (token) panels.text.scrollTop = token.offsetTop - panels.text.clientHeight / 2;
-      }
     }
 
     const view = {

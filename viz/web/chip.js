@@ -8,22 +8,22 @@
     rejected: "M-3.2 -3.2 L3.2 3.2 M3.2 -3.2 L-3.2 3.2",                 // a cross
     recovered: "M3.6 -1.6 A3.8 3.8 0 1 0 3.6 1.8 M3.9 -4.4 L3.8 -1.3 L0.8 -1.8", // drawn anew
     bonus: "M0 -4.4 V4.4 M-4.4 0 H4.4",                                  // a plus
-    ignored: "",
+    ignored: "", drafted: "", plain: "",
     root: "M-2.4 -3.8 L2.6 0 L-2.4 3.8",                                 // from here
   };
 
-  /** Outline of a chip, centred on (0, 0). */
-  D.chipShape = function (status, w, h) {
+  /** Outline of a chip, centred on (0, 0). look: a status, "drafted" (not judged yet) or "plain" (written where nothing was drafted). */
+  D.chipShape = function (look, w, h) {
     const x = w / 2, y = h / 2;
-    if (status === "rejected") {
+    if (look === "rejected") {
       const c = 6;
       return `M${-x + c} ${-y}H${x - c}L${x} ${-y + c}V${y - c}L${x - c} ${y}H${-x + c}L${-x} ${y - c}V${-y + c}Z`;
     }
-    if (status === "recovered") {
+    if (look === "recovered") {
       const c = Math.min(9, w / 3);
       return `M${-x + c} ${-y}H${x - c}L${x} 0L${x - c} ${y}H${-x + c}L${-x} 0Z`;
     }
-    const r = status === "bonus" ? y : status === "root" ? 3 : 6;
+    const r = look === "bonus" ? y : look === "root" ? 3 : 6;
     return `M${-x + r} ${-y}H${x - r}A${r} ${r} 0 0 1 ${x} ${-y + r}V${y - r}A${r} ${r} 0 0 1 ${x - r} ${y}H${-x + r}A${r} ${r} 0 0 1 ${-x} ${y - r}V${-y + r}A${r} ${r} 0 0 1 ${-x + r} ${-y}Z`;
   };
 
@@ -32,6 +32,8 @@
    * small canvases, where their text could not be read anyway: without type size they are dots.
    */
   D.CROWDS = [[11, 19, 7], [9, 13, 4], [7, 9, 2], [0, 8, 3]];
+  /** Room that a shape's own edge takes at either side, px: a hexagon comes to a point. */
+  const edgeOf = (look) => (look === "recovered" ? 7 : 0);
   const DOT = { w: 12, h: 8, label: "", small: 0, dot: true };
   /** small: the canvas is a small one. */
   D.crowdOf = (nodes, small) => (nodes <= 28 ? 0 : small ? 3 : nodes <= 72 ? 1 : 2);
@@ -44,10 +46,10 @@
     if (status === "ignored") {
       return { w: Math.max(2.4 * small, Math.ceil(D.textWidth(label, D.FONT) * small / 13 + 1.3 * small)), h, label, small };
     }
-    return { w: Math.max(42, Math.ceil(D.textWidth(label, D.FONT) + 34)), h: 28, label, small: 0 };
+    return { w: Math.max(42, Math.ceil(D.textWidth(label, D.FONT) + 34)) + 2 * edgeOf(status), h: 28, label, small: 0 };
   };
 
-  /** A <g> that can be given another token and status again and again; draw(text, status) returns its size. */
+  /** A <g> that can be given another token and status again and again: draw(size, status, look), the look being the status where nothing else is said. */
   D.chip = function (attributes) {
     const shape = D.svg("path", { class: "ds-shape" });
     const inner = D.svg("path", { class: "ds-inner" });
@@ -62,20 +64,21 @@
       /** A setter of attributes of the whole chip. */
       set: put.g,
       get halo() { return D.chipShape(now, size.w + 9, size.h + 9); },
-      draw(next, status) {
-        if (status !== now) {                        // most chips need neither, and fewer elements are quicker to draw
-          show(inner, status === "recovered"); show(icon, ICONS[status]);
-          if (ICONS[status]) put.icon("d", ICONS[status]);
+      draw(next, status, look = status) {
+        if (look !== now) {                          // most chips need neither, and fewer elements are quicker to draw
+          show(inner, look === "recovered"); show(icon, ICONS[look]);
+          if (ICONS[look]) put.icon("d", ICONS[look]);
         }
-        size = next; now = status;
+        size = next; now = look;
         put.g("data-status", status);
+        put.g("data-look", look === status ? null : look);
         put.g("data-dot", size.dot ? "" : null);
-        put.shape("d", D.chipShape(status, size.w, size.h));
-        if (status === "recovered") put.inner("d", D.chipShape(status, size.w - 7, size.h - 6));
-        if (ICONS[status]) put.icon("transform", `translate(${-size.w / 2 + 14} 0)`);
+        put.shape("d", D.chipShape(look, size.w, size.h));
+        if (look === "recovered") put.inner("d", D.chipShape(look, size.w - 7, size.h - 6));
+        if (ICONS[look]) put.icon("transform", `translate(${-size.w / 2 + 14 + edgeOf(look)} 0)`);
         show(label, size.label);
         if (!size.label) return;
-        put.label("x", size.small ? "0" : "9");
+        put.label("x", ICONS[look] ? "9" : "0");
         put.label("font-size", String(size.small || 13));
         D.write(label, size.label);
       },

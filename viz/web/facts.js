@@ -23,7 +23,8 @@
             const badge = glossary.term(verifier.lossless ? "lossless" : "lossy", verifier.lossless ? "lossless" : "lossy");
             badge.classList.add("ds-badge");
             const size = target.parameters ? ` (${millions(target.parameters)} parameters)` : "";
-            title.append(D.el("strong", {}, glossary.known(drafter.family, D.visible(drafter.key))), ` drafts for ${D.shorten(D.visible(target.name), 40)}${size}, `,
+            const who = drafter.family === "none" ? ["plain decoding", "by"] : [D.visible(drafter.key), "drafts for"];
+            title.append(D.el("strong", {}, glossary.known(drafter.family, who[0])), ` ${who[1]} ${D.shorten(D.visible(target.name), 40)}${size}, `,
               glossary.term("rule", "rule"), ` ${D.visible(verifier.key)} `, badge, " ", glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
           }
         }

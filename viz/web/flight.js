@@ -1,21 +1,27 @@
 // The kept tokens leave the tree and slide into the text.
 (function (D) {
   "use strict";
-  /** pairs: [[from element, to element, text, status]]. The copies are decoration: hidden from readers, gone when they land. */
+  /**
+   * pairs: [[from element, to element, text, status, look]]. The copies are decoration: hidden from readers, gone when they land, or when
+   * the function is called that this returns.
+   */
   D.fly = function (root, pairs) {
-    if (D.stillWanted() || !root.animate) return;
+    if (D.stillWanted() || !root.animate) return () => {};
+    const runs = [];
     const base = root.getBoundingClientRect(), zoom = root.currentCSSZoom || 1;
-    pairs.forEach(([from, to, text, status], order) => {
+    pairs.forEach(([from, to, text, status, look], order) => {
       if (!from || !to) return;
       const a = from.getBoundingClientRect(), b = to.getBoundingClientRect();
       if (!a.width || !b.width) return;
-      const ghost = D.el("span", { class: "ds-ghost", "data-status": status, "aria-hidden": "true", text });
+      const ghost = D.el("span", { class: "ds-ghost", "data-status": status, "data-look": look, "aria-hidden": "true", text });
       root.append(ghost);
       const move = (rect) => `translate(${(rect.left - base.left) / zoom}px, ${(rect.top - base.top) / zoom}px)`;
       const run = ghost.animate(
         [{ transform: move(a), opacity: 0 }, { transform: move(a), opacity: 1, offset: 0.15 }, { transform: move(b), opacity: 1, offset: 0.85 }, { transform: move(b), opacity: 0 }],
         { duration: 620, delay: order * 55, easing: "cubic-bezier(.5,0,.2,1)", fill: "both" });
       run.onfinish = run.oncancel = () => ghost.remove();
+      runs.push(run);
     });
+    return () => runs.forEach((run) => run.cancel());
   };
 })(globalThis.Draftscope);

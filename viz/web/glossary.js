@@ -4,21 +4,22 @@
   D.GLOSSARY = {
     accepted: "Drafted, judged by the target and kept: it is now part of the text.",
     rejected: "Drafted, judged by the target and thrown away.",
-    ignored: "Drafted but not judged: below a refused token, beside a kept one, or after the end of the text.",
-    recovered: "The target's own token, put where a drafted one was refused.",
-    bonus: "The target's own next token, free of charge after everything on the path was kept.",
+    ignored: "Drafted and read by the target, but the verdict did not need it: below a refused token, beside a kept one, or past the end.",
+    recovered: "The target's own token, in the place of a drafted one that was refused.",
+    bonus: "The target's own next token, which its pass gives besides when every token on the path was kept.",
+    plain: "Written by the target alone: nothing was drafted in this step.",
     root: "The last token of the text so far. The draft grows from it.",
     draft: "The small, fast model or trick that guesses tokens ahead.",
-    target: "The large model whose text this is. It judges every guess; the draft can never change what it would write.",
+    target: "The large model whose text this is. It reads every guess; the draft can never change what it would write.",
     p: "The target's probability for a token, after temperature, top-k and top-p.",
     q: "The draft's probability for the token it guessed, after the same settings.",
-    residual: "What p has more than q. After a refusal the token is drawn anew from this, and that makes the whole exact.",
+    residual: "What is left of p after taking q away. After a refusal the new token is drawn from this, which keeps the text exact.",
     coin: "A random number between 0 and 1. The token is kept when it falls below the probability of keeping.",
-    step: "One round: draft a tree, judge all of it in a single pass of the target, keep a path, add one token of the target.",
+    step: "One round: draft a tree, read all of it in a single pass of the target, keep a path, add one token of the target.",
     "mean accepted": "New tokens divided by steps. Plain decoding gives 1.00; more is better.",
     lossless: "The text has exactly the distribution the target alone would give it.",
     lossy: "This rule may keep tokens that the target alone would not have written as often.",
-    verify: "The one pass of the target that judges the whole draft.",
+    verify: "The one pass of the target that reads the whole draft and gives p for every token of it.",
     judge: "Comparing p and q and tossing the coins.",
     commit: "Moving the kept path into the target's memory and the text.",
     icicle: "The same tree with probability as width: a wide cell is a path that is likely as a whole.",
@@ -107,7 +108,7 @@
 
   /** The permanent legend: every status with its shape. */
   D.legend = function (glossary) {
-    const examples = [["accepted", "kept"], ["rejected", "refused"], ["ignored", "unread"], ["recovered", "anew"], ["bonus", "free"], ["root", "from"]];
+    const examples = [["accepted", "kept"], ["rejected", "refused"], ["ignored", "unneeded"], ["recovered", "instead"], ["bonus", "extra"], ["root", "start"]];
     return D.el("ul", { class: "ds-card ds-legend", "aria-label": "Legend" },
       ...examples.map(([status, text]) => D.el("li", {}, glossary.term(status, status, D.legendChip(status, text)))));
   };

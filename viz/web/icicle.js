@@ -3,22 +3,28 @@
   "use strict";
   const ROW = 62, SPACE = 4;
 
+  /** What `field` gives the final token in its place; without a list of that field, p. Outside the top few it is next to nothing. */
+  function finalShare({ final, distributions }, field) {
+    const { [field]: own, p } = distributions.get(final.parent) || {}, list = own && own.length ? own : p || [];
+    const found = list.find(([token]) => token === final.token);
+    return found ? found[2] : 0;
+  }
+
   /**
    * x and width of every node in [0, 1], by the product of `field` along the path; nodes without a value take p. Node `count` is the
-   * final token, in what its neighbours leave. Nobody is narrower than `least`, as far as the parent has room for that.
+   * final token. What its children leave of a node stays empty: other tokens would go there. Nobody is narrower than `least`, as far as
+   * the parent has room for that.
    */
   D.placeIcicle = function (step, field, least) {
     const { nodes, view } = step, x = [], w = [];
     const value = (i) => { const v = nodes[field][i]; return v === null || v === undefined ? nodes.p[i] || 0 : v; };
+    const ofFinal = view.final ? finalShare(view, field) : 0;
     const open = [[-1, 0, 1]];
     while (open.length) {
       const [node, left, width] = open.pop();
       if (node !== -1) { x[node] = left; w[node] = width; }
       const kids = view.children.get(node) || [], shares = kids.map((i) => Math.max(value(i) * width, least));
-      if (view.final && view.final.parent === node) {
-        const rest = width - shares.reduce((sum, share) => sum + share, 0);
-        shares.push(Math.max(rest, width * 0.12, least));
-      }
+      if (view.final && view.final.parent === node) shares.push(Math.max(ofFinal * width, least));
       const total = shares.reduce((sum, share) => sum + share, 0), scale = total > width ? width / total : 1;
       let at = left;
       shares.forEach((share, k) => {
@@ -35,8 +41,8 @@
     stage.append(cells);
     return {
       g: stage,
-      /** size: {width, height} of the box in px. */
-      draw(step, rootPiece, field, size) {
+      /** size: {width, height} of the box in px; waits(node): it was not judged yet. */
+      draw(step, rootPiece, field, size, waits = () => false) {
         const { nodes, view } = step, { x, w } = D.placeIcicle(step, field, 7 / Math.max(100, size.width));
         const pieces = D.mendTree(step, rootPiece);
         const wide = size.width - 24, deepest = Math.max(0, ...nodes.depth);
@@ -57,11 +63,11 @@
         };
         cell({ "data-root": "", "aria-label": hooks.name(step, -1), "data-token-text": rootPiece }, 0, 1, 0, pieces.root, "root");
         for (let i = 0; i < view.count; i++) {
-          cell({ "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i) }, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]);
+          cell({ "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i, waits(i)), "data-look": waits(i) ? "drafted" : null }, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]);
         }
         if (view.final) {
-          const { kind, piece, parent } = view.final, i = view.count;
-          cell({ "data-final": kind, "data-token-text": piece, "aria-label": hooks.name(step, "final") }, x[i], w[i], parent < 0 ? 1 : nodes.depth[parent] + 1, pieces[i], kind);
+          const { kind, look, piece, parent } = view.final, i = view.count;
+          cell({ "data-final": kind, "data-look": look === kind ? null : look, "data-token-text": piece, "aria-label": hooks.name(step, "final") }, x[i], w[i], parent < 0 ? 1 : nodes.depth[parent] + 1, pieces[i], kind);
         }
       },
       /** Put the ring around the chosen cell. */

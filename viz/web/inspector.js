@@ -34,10 +34,10 @@
     return D.el("div", { class: "ds-ruler-box" }, track, words);
   }
 
-  function bars(rows, token, fields, glossary) {
+  function bars(rows, token, fields, glossary, title = "The likeliest next tokens in this place") {
     const most = Math.max(0.0001, ...rows.flatMap((row) => fields.map((f) => row[f] || 0)));
-    const table = D.el("table", { class: "ds-bars" },
-      D.el("caption", { text: "The likeliest next tokens in this place" }),
+    const table = D.el("table", { class: "ds-bars", "data-fields": fields.length },
+      D.el("caption", { text: title }),
       D.el("thead", {}, D.el("tr", {}, D.el("th", { scope: "col", text: "token" }),
         ...fields.map((f) => D.el("th", { scope: "col", "data-field": f }, glossary.term(f, f))))));
     const body = D.el("tbody", {});
@@ -66,18 +66,34 @@
     box.append(D.el("div", { class: "ds-inspector-head" }, chip, D.el("div", { class: "ds-inspector-what" }, status, source)), sentence, more);
     let key = "";
 
-    function headChip(text, kind) {
+    function headChip(text, kind, look) {
       const size = D.chipSize(text, kind), one = D.chip({});
-      one.draw(size, kind);
+      one.draw(size, kind, look);
       D.set(chip, { width: size.w + 6, height: 34, viewBox: `${-size.w / 2 - 3} -17 ${size.w + 6} 34` });
       chip.replaceChildren(one.g);
     }
 
+    function clear(text) {
+      key = "";
+      box.removeAttribute("data-status");
+      chip.replaceChildren(); D.set(chip, { width: 0, height: 34 });
+      status.textContent = source.textContent = ""; more.replaceChildren();
+      sentence.textContent = text || "";
+    }
+
     return {
-      clear(text) {
-        key = "";
-        chip.replaceChildren(); status.textContent = source.textContent = ""; more.replaceChildren();
-        sentence.textContent = text || "";
+      clear,
+      /** What the draft puts forward, before the target has said anything: node and its rivals, or (null) all that is proposed for the next place. */
+      propose(step, node) {
+        const now = `${step.index}/${step.view.firstIndex}/${node}/open`;
+        if (now === key) return;
+        clear(D.proposal(step, node));
+        status.textContent = "not judged yet";
+        key = now;
+        const { nodes, view } = step, rivals = view.children.get(node === null ? -1 : nodes.parent[node]);
+        const rows = rivals.filter((i) => nodes.q[i] !== null).map((i) => ({ id: i, piece: nodes.piece[i], q: nodes.q[i] })).sort((a, b) => b.q - a.q).slice(0, TOP);
+        if (!brief && rows.length) more.append(bars(rows, node, ["q"], glossary, "Proposed in this place"));
+        glossary.tidy();
       },
       draw(step, node, rootPiece) {
         if (node === "final" && !step.view.final) node = -1;
@@ -89,8 +105,9 @@
         const token = final ? view.final.token : node === -1 ? null : nodes.token[node];
         const piece = final ? view.final.piece : node === -1 ? rootPiece : nodes.piece[node];
         const kind = final ? view.final.kind : node === -1 ? "root" : nodes.status[node];
-        headChip(D.mendTree(step, rootPiece)[final ? view.count : node === -1 ? "root" : node], kind);
-        status.replaceChildren(glossary.known(kind, kind));
+        const look = final ? view.final.look : kind;
+        headChip(D.mendTree(step, rootPiece)[final ? view.count : node === -1 ? "root" : node], kind, look);
+        status.replaceChildren(look === "plain" ? glossary.term("plain", "written by the target") : glossary.known(kind, kind));
         if (node !== -1) status.append(", ", glossary.term("depth", "depth"), ` ${final ? (place < 0 ? 1 : nodes.depth[place] + 1) : nodes.depth[node]}`);
         box.setAttribute("data-status", kind);
         sentence.textContent = D.sentence(step, node);
@@ -100,7 +117,7 @@
           if (judgement.coin !== null && judgement.coin !== undefined) more.append(ruler(judgement, glossary));
         }
         const from = typeof node === "number" && node >= 0 && nodes.source ? nodes.source[node] : null;
-        source.textContent = from ? `from ${D.shorten(D.running(from), 40)}` : "";
+        source.textContent = from ? D.sourceWords(from) : "";
         const distribution = view.distributions.get(node === -1 ? -1 : place);
         facts.replaceChildren();
         if (typeof node === "number" && node >= 0 && !distribution) {
@@ -114,7 +131,7 @@
           const own = typeof node === "number" && node >= 0;
           more.append(bars(D.barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null), token, fields, glossary));
         } else if (node !== -1) {
-          more.append(D.el("p", { class: "ds-quiet", text: "The walk never stood in front of this token, so its neighbours were not kept in the trace." }));
+          more.append(D.el("p", { class: "ds-quiet", text: "The verdict did not come this far, so the trace does not hold the other candidates for this place." }));
         }
         glossary.tidy();
       },

@@ -8,7 +8,7 @@
   /**
    * options: ids, onSelect, onSeek(step), brief: a small canvas and a short inspector, and the caller scrolls the text
    * (strip.newest, strip.scroll), so that several runs can be drawn before the layout is read. Returns the elements and
-   * {reset, grow, draw(index, stage), select(node), setMode("tree" | "icicle"), camera, destroy}.
+   * {reset, grow, draw(index, stage, verdicts), select(node), setMode("tree" | "icicle"), camera, destroy}.
    */
   D.panels = function (model, glossary, options) {
     const tree = D.el("div", D.panelName(options.ids, "tree"));
@@ -19,13 +19,14 @@
 
     const treeStage = D.svg("g", {}), icicleStage = D.svg("g", { display: "none" });
     const svg = D.svg("svg", { class: "ds-canvas", role: "group", "aria-label": "Draft tree" }, treeStage, icicleStage);
-    tree.append(svg);
-    const hooks = { name: (step, node) => D.nodeName(step, node, rootPiece) };
+    const note = D.el("p", { class: "ds-quiet ds-icicle-note", hidden: true });
+    tree.append(svg, note);
+    const hooks = { name: (step, node, waits) => D.nodeName(step, node, rootPiece, waits) };
     const drawing = D.treeDrawing(treeStage, hooks, options.brief), icicle = D.icicleDrawing(icicleStage, hooks);
     const camera = D.camera(svg, treeStage);
     const inspect = D.inspector(inspector, glossary, options.brief);
     let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "", size = { width: 0, height: 0 };
-    let selectedElement = null, hoveredElement = null, spoken = null;
+    let selectedElement = null, hoveredElement = null, spoken = null, told = 0, waits = () => false, land = () => {};
 
     const strip = D.textStrip(text, {
       onPick(index) {
@@ -63,6 +64,13 @@
       element(to).focus();
     });
 
+    function picture(step) {
+      if (mode === "tree") return camera.frame(drawing.draw(step, rootPiece, size.width / size.height, waits));
+      const by = stage === "draft" ? "q" : field;                // p is not known before the target's pass
+      icicle.draw(step, rootPiece, by, size, waits);
+      D.write(note, `Width is the probability of the whole path, by ${by === "p" ? "p, the target’s" : "q, the draft’s"}. Empty room: other tokens.`);
+    }
+
     const element = (node) => (mode === "tree" ? drawing : icicle).element(node);
 
     /** Index in the text of a node that was kept, else null. */
@@ -93,32 +101,44 @@
     /** Before the first step: the prompt alone. */
     function blank() {
       shown = -1; stage = null;
+      land();
       drawing.clear(); icicleStage.firstChild.replaceChildren();
       strip.draw(model, 0, -1);
       line.draw(model, -1);
       inspect.clear("");
     }
 
-    /** Show the choice, or without one the token that tells most about this step. */
+    /** The step is being played and its verdicts are not all told. */
+    const open = () => stage === "draft" || stage === "judge";
+
+    const exists = (step, node) => (node === "final" ? Boolean(step.view.final) : node !== null && node < step.view.count);
+
+    /** The node to speak of: the choice; without one the node judged last, or in the end the one that tells most about this step. */
+    function subject(step) {
+      if (exists(step, chosen)) return chosen;
+      if (stage === "draft") return null;
+      if (stage !== "judge" || !step.judgements.length) return D.tellingNode(step);
+      return told ? step.judgements[told - 1].node : null;
+    }
+
+    /** Ring the subject and explain it, as far as its verdict has been told. */
     function mark() {
       const step = model.steps[shown];
       if (selectedElement) D.set(selectedElement, { "data-selected": null, tabindex: -1, "aria-pressed": null });
       if (!step) return;
-      let node = chosen;
-      if (node === null || (node === "final" && !step.view.final) || (typeof node === "number" && node >= step.view.count)) node = D.tellingNode(step);
-      selectedElement = element(node);
-      if (selectedElement) {
-        D.set(selectedElement, { "data-selected": "", tabindex: 0, "aria-pressed": "true" });
-        (mode === "tree" ? drawing : icicle).mark(node);
-      }
-      if (stage !== "draft") inspect.draw(step, node, rootPiece);
+      const node = subject(step);
+      selectedElement = element(node === null ? -1 : node);      // without a subject the keyboard still finds the root
+      if (selectedElement) D.set(selectedElement, { "data-selected": node !== null, tabindex: 0, "aria-pressed": node === null ? null : "true" });
+      if (node === null) drawing.unmark(); else (mode === "tree" ? drawing : icicle).mark(node);
+      const unknown = node === "final" ? open() : node !== -1 && (node === null || waits(node));
+      if (unknown) inspect.propose(step, typeof node === "number" ? node : null); else inspect.draw(step, node, rootPiece);
     }
 
     const watcher = new ResizeObserver(() => {
       size = { width: svg.clientWidth || Math.round(svg.getBoundingClientRect().width), height: svg.clientHeight || Math.round(svg.getBoundingClientRect().height) };
       if (!size.width) return;
       camera.resize(size.width, size.height);
-      if (mode === "icicle" && model.steps[shown]) { icicle.draw(model.steps[shown], rootPiece, field, size); mark(); }
+      if (mode === "icicle" && model.steps[shown]) { picture(model.steps[shown]); mark(); }
     });
     watcher.observe(svg);
 
@@ -139,34 +159,37 @@
         if (model.run && spoken !== model.run) { spoken = model.run; strip.reset(model.run); }
         line.grow(model);
       },
-      draw(index, nowStage) {
+      draw(index, nowStage, verdicts) {
         const step = model.steps[index];
         if (!step) return;
         if (index !== shown) { chosen = null; hover({}); }
-        const landing = nowStage === "commit" && stage !== "commit";
-        shown = index; stage = nowStage;
+        if (index !== shown || nowStage !== "commit") land();
+        const landing = nowStage === "commit" && (index !== shown || stage !== "commit");
+        shown = index; stage = nowStage; told = verdicts;
+        waits = D.waiting(step, stage, verdicts);
         rootPiece = model.rootPiece(index);
-        D.set(svg, { "data-stage": stage, "aria-label": `Draft tree of step ${index + 1}: ${D.stepSentence(step)}` });
-        if (mode === "tree") camera.frame(drawing.draw(step, rootPiece, size.width / size.height, stage !== null)); else icicle.draw(step, rootPiece, field, size);
-        strip.draw(model, stage === "draft" || stage === "judge" ? index : index + 1, index);
+        D.set(svg, { "data-stage": stage, "aria-label": `Draft tree of step ${index + 1}${open() ? "" : `: ${D.stepSentence(step)}`}` });
+        picture(step);
+        strip.draw(model, open() ? index : index + 1, index);
         line.draw(model, index);
         mark();
         if (!options.brief) strip.scroll(strip.newest());
         if (landing && options.flights) {
           const base = step.view.firstIndex;
-          D.fly(options.flights, step.output.pieces.map((piece, j) => [element(model.outputNode(step, j)), strip.element(base + j), D.visible(piece), model.outputStatus(step, j)]));
+          land = D.fly(options.flights, step.output.pieces.map((piece, j) => [element(model.outputNode(step, j)), strip.element(base + j), D.visible(piece), model.outputStatus(step, j), model.outputLook(step, j)]));
         }
       },
       setMode(next, nextField) {
         mode = next; field = nextField || field;
         D.set(treeStage, { display: mode === "tree" ? null : "none" });
         D.set(icicleStage, { display: mode === "icicle" ? null : "none" });
+        note.hidden = mode !== "icicle";
         const step = model.steps[shown];
         if (!step) return;
-        if (mode === "tree") camera.frame(drawing.draw(step, rootPiece, size.width / size.height)); else icicle.draw(step, rootPiece, field, size);
+        picture(step);
         mark();
       },
-      destroy() { watcher.disconnect(); },
+      destroy() { land(); watcher.disconnect(); },
     };
   };
 })(globalThis.Draftscope);

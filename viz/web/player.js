@@ -2,35 +2,61 @@
 (function (D) {
   "use strict";
 
-  /** Paces by name: seconds a step; 0 = as fast as it ran. `stages`: show drafting, judging and committing one after the other. */
+  /** Paces by name: seconds a step, 0 = as fast as it ran; or `stages`: seconds for drafting, judging and committing, shown one after the other. */
   D.PACES = {
-    explain: { label: "explained", seconds: 3.2, stages: true },
-    slow: { label: "1 step a second", seconds: 1, stages: true },
-    brisk: { label: "4 steps a second", seconds: 0.25, stages: false },
-    real: { label: "as fast as it ran", seconds: 0, stages: false },
+    explain: { label: "explained", stages: [1.4, 1.8, 4] },
+    slow: { label: "1 step a second", stages: [0.3, 0.32, 0.38] },
+    brisk: { label: "4 steps a second", seconds: 0.25 },
+    real: { label: "as fast as it ran", seconds: 0 },
   };
-  const STAGES = [["draft", 0.3], ["judge", 0.32], ["commit", 0.38]];
+  const EXPLAINED = 3;      // steps with a draft that an opening explains before it goes on at its usual pace
+  const BEAT = 0.08;        // seconds that a verdict stands alone at least
+  const REST = 1500;        // ms that the end of an opening is shown before a telling step takes its place
 
-  /** hooks: show(step, stage), changed(). stage: draft | judge | commit | null (all of it). */
+  /** What is shown of a step, one after the other: [stage, seconds, verdicts told so far]. */
+  function scenes(step, [draft, judge, commit]) {
+    if (!step.view.count) return [["commit", 0.6 * (draft + judge + commit)]];
+    const count = step.judgements.length, beats = Math.min(count, Math.floor(judge / BEAT));
+    const verdicts = Array.from({ length: beats + 1 }, (_, beat) => ["judge", judge / (beats + 1), beats && Math.round((count * beat) / beats)]);
+    return [["draft", draft], ...verdicts, ["commit", commit]];
+  }
+
+  const forks = (step) => [...step.view.children.values()].some((kids) => kids.length > 1);
+  const refuses = (step) => step.judgements.some((judgement) => !D.kept(judgement));
+
+  /** Index of the step that shows most at a glance: a refusal, two kept tokens, a fork, a token of the target, a coin, a long path, in this order; the latest of the best. -1: no step. */
+  D.tellingStep = function (steps) {
+    const worth = (step) => [refuses(step), step.view.path.length > 1, forks(step), Boolean(step.view.final), step.judgements.some((judgement) => typeof judgement.coin === "number")]
+      .reduce((sum, has) => 2 * sum + has, 0) * 1000 + step.view.path.length + (step.view.count ? 0.5 : 0);
+    const worths = steps.map(worth);
+    return worths.lastIndexOf(Math.max(...worths));
+  };
+
+  /** The reader's own step if it refuses something and forks, as far as any telling step does; else the telling one. */
+  D.stepToShow = function (steps, own) {
+    const best = D.tellingStep(steps), good = (step) => step && refuses(step) && (forks(step) || !forks(steps[best]));
+    return good(steps[own]) ? own : best;
+  };
+
+  /** hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many of the step's judgements are told in "judge". */
   D.player = function (model, hooks) {
-    let frame = 0, due = 0, chosen = null;
+    let frame = 0, due = 0, chosen = null, queue = [], opening = false, explaining = false;
     const player = {
       step: -1, stage: null, playing: false, live: false, following: false, ending: false,
 
-      get pace() { return chosen || (player.live ? "real" : "slow"); },
+      get pace() { return chosen || (player.live ? "real" : explaining ? "explain" : "slow"); },
+      /** The last step whose outcome is on the screen. */
+      get finished() { return player.step - (player.stage === "draft" || player.stage === "judge" ? 1 : 0); },
       get last() { return model.steps.length - 1; },
-      /** The last step with something to look at: at the end of a text there may be no room left for a draft. */
-      get telling() {
-        const at = model.steps.findLastIndex((step) => step.nodes.token.length);
-        return at < 0 ? player.last : at;
-      },
+      /** The step to rest on. */
+      get telling() { return D.tellingStep(model.steps); },
       /** Steps have come that are about to be drawn. */
       get behind() { return player.following && player.pace === "real" && player.step < player.last; },
 
-      setPace(name) { chosen = name in D.PACES ? name : null; due = 0; hooks.changed(); wake(); },
+      setPace(name) { chosen = name in D.PACES ? name : null; takeOver(); due = 0; queue = []; hooks.changed(); wake(); },
       /** The engine is writing: follow it. */
       follow() {
-        player.live = player.following = true; player.ending = false; due = 0;
+        player.live = player.following = true; player.ending = false; due = 0; takeOver();
         player.playing = !model.summary;             // what is on the screen is an older run: wait for the new one
         if (player.stage) show(player.step, null);
         hooks.changed(); wake();
@@ -48,26 +74,38 @@
       },
       play() {
         if (!model.steps.length) return;
+        opening = player.step < 0 && !player.live && !chosen;
         if (player.step >= player.last && !player.live) player.step = -1;
         player.playing = true; due = 0; player.following = player.live;
         hooks.changed(); wake();
       },
-      pause() { player.playing = player.following = false; show(player.step, null); hooks.changed(); },
+      pause() { takeOver(); player.playing = player.following = false; show(player.step, null); hooks.changed(); },
       toggle() { if (player.playing) player.pause(); else player.play(); },
       seek(step) {
         if (!model.steps.length) return;
+        takeOver();
         const at = D.clamp(Math.round(step), 0, player.last);
         player.playing = player.following = player.live && at === player.last;
         show(at, null);
         hooks.changed();
       },
       move(by) { player.seek((player.step < 0 ? 0 : player.step) + by); },
-      reset() { player.step = -1; player.stage = null; player.playing = player.following = player.live; due = 0; },
+      reset() { takeOver(); queue = []; player.step = -1; player.stage = null; player.playing = player.following = player.live; due = 0; },
       stop() { cancelAnimationFrame(frame); frame = 0; player.playing = false; },
     };
 
-    function show(step, stage) { player.step = step; player.stage = stage; hooks.show(step, stage); }
-    function end() { if (player.live || !player.stage) player.playing = false; player.live = false; }
+    function show(step, stage, verdicts) {
+      if (stage === null) queue = [];
+      player.step = step; player.stage = stage;
+      hooks.show(step, stage, verdicts);
+    }
+    /** What the reader does ends the opening: from here on nothing moves by itself but what was asked for. */
+    function takeOver() { opening = explaining = false; }
+    function end() {
+      if (player.live || !player.stage) player.playing = false;
+      player.live = false;
+      if (opening) { takeOver(); show(player.telling, null); }
+    }
     function wake() { if (!frame && player.playing) frame = requestAnimationFrame(tick); }
 
     function tick(now) {
@@ -80,28 +118,33 @@
     }
 
     function advance(now) {
-      const pace = D.PACES[player.pace];
-      const position = STAGES.findIndex(([name]) => name === player.stage);
-      if (position >= 0 && position + 1 < STAGES.length) {          // the next stage of the same step
-        const [name, share] = STAGES[position + 1];
-        show(player.step, name);
-        due = now + pace.seconds * 1000 * share;
+      if (!queue.length && player.step >= player.last) {
+        if (!player.stage) return;
+        show(player.step, null);
+        if (opening) due = now + REST;
         return;
       }
-      if (player.step >= player.last) {
-        if (player.stage) show(player.step, null);
+      if (!queue.length) begin(now);
+      if (!queue.length) return;
+      const [stage, seconds, verdicts] = queue.shift();
+      show(player.step, stage, verdicts);
+      due = now + seconds * 1000;
+    }
+
+    /** The next step: all of it, or its scenes in the queue. */
+    function begin(now) {
+      const at = player.step + 1, next = model.steps[at];
+      explaining = opening && next.view.count > 0 && model.steps.slice(0, at).filter((step) => step.view.count).length < EXPLAINED;
+      const { stages, seconds } = D.PACES[player.pace];
+      if (stages && !D.stillWanted()) {
+        player.step = at;
+        queue = scenes(next, stages);
         return;
       }
-      const next = model.steps[player.step + 1];
-      if (pace.stages && !D.stillWanted()) {
-        const at = next.view.count ? 0 : 2;
-        show(player.step + 1, STAGES[at][0]);
-        due = now + pace.seconds * 1000 * (at ? 0.6 : STAGES[0][1]);
-      } else {
-        show(player.step + 1, null);
-        due = pace.seconds ? now + pace.seconds * 1000 : player.live ? 0 : Math.max(now, due) + Math.min(next.view.total, 2000);
-        if (!pace.seconds && due < now - 100) due = now;
-      }
+      show(at, null);
+      const wait = stages ? 1000 * stages.reduce((sum, part) => sum + part, 0) : 1000 * seconds;
+      due = wait ? now + wait : player.live ? 0 : Math.max(now, due) + Math.min(next.view.total, 2000);
+      if (!wait && due < now - 100) due = now;
     }
     return player;
   };

@@ -28,9 +28,9 @@
       grow(model) {
         for (; count < model.steps.length; count++) {
           const { view } = model.steps[count], kept = view.tokens - (view.final ? 1 : 0);
-          const x = view.start, width = Math.max(view.total * 0.9, 0.001), unit = (y, h, status) => D.svg("rect", { x, width, y, height: h, "data-status": status });
+          const x = view.start, width = Math.max(view.total * 0.9, 0.001), unit = (y, h, marks) => D.svg("rect", { x, width, y, height: h, ...marks });
           bars.append(D.svg("g", { "data-step": count, "data-tokens": view.tokens }, D.svg("rect", { class: "ds-hit", x, width, y: 0, height: HIGH }),
-            D.svg("g", { class: "ds-race-gain" }, kept > 0 && unit(0, kept, "accepted"), view.final && unit(kept, 1, view.final.kind))));
+            D.svg("g", { class: "ds-race-gain" }, kept > 0 && unit(0, kept, { "data-status": "accepted" }), view.final && unit(kept, 1, D.finalMarks(view.final)))));
         }
       },
       draw(model, index) {

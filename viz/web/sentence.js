@@ -2,7 +2,9 @@
 (function (D) {
   "use strict";
   const { quote } = D;
-  const END = "The text was already at its end before its turn came, so nobody judged it.";
+  const END = "The text came to its end before this token’s turn, so it was not judged.";
+
+  const LEFT = { true: "p without the refused tokens", false: "what is left of p after taking q away" };
 
   const isKept = (step, node) => step.nodes.status[node] === "accepted";
   const siblingsOf = (step, node) => (step.view.children.get(step.nodes.parent[node]) || []).filter((i) => i !== node);
@@ -17,8 +19,7 @@
     const { final } = step.view;
     if (!final || final.kind !== "recovered" || final.parent !== parent) return "";
     const piece = quote(final.piece);
-    if (how === "one_hot") return ` The token was drawn anew from p without the refused: ${piece}.`;
-    return ` The token was drawn anew from what p has more than q: ${piece}.`;
+    return ` In its place a new token was drawn from ${LEFT[how === "one_hot"]}: ${piece}.`;
   }
 
   /** The token the target itself wanted where greedy and sampler-match refused: a kept sibling or the final token. */
@@ -37,13 +38,13 @@
       return p === null ? text : `${text} (p ${D.prob(p)})`;
     };
     if (judgement.rule === "sampler_match") {
-      if (judgement.kept) return `The target drew from p for itself and drew ${piece}, the very token that was drafted (p gave it ${D.prob(here)}): accepted.`;
+      if (judgement.kept) return `The target drew its own token from p and got ${piece} (p ${D.prob(here)}), just what was drafted: accepted.`;
       const other = wish ? share(wish[0], quote(wish[1])) : "another token";
-      return `The target drew from p for itself and drew ${other}, not ${piece} (p ${D.prob(here)}): rejected.`;
+      return `The target drew its own token from p and got ${other}, not ${piece} (p ${D.prob(here)}): rejected.`;
     }
-    if (judgement.kept) return `p’s favourite here was ${piece} (p ${D.prob(here)}), the very token that was drafted: accepted.`;
+    if (judgement.kept) return `The target’s favourite here was ${piece} (p ${D.prob(here)}), just what was drafted: accepted.`;
     const other = wish ? share(wish[0], quote(wish[1])) : "another token";
-    return `p’s favourite here was ${other}, not ${piece} (p ${D.prob(here)}): rejected.`;
+    return `The target’s favourite here was ${other}, not ${piece} (p ${D.prob(here)}): rejected.`;
   }
 
   function tossed(step, node, judgement, earlier) {
@@ -53,15 +54,14 @@
     const fell = kept && accept >= 1 ? verdict : `the coin fell at ${D.prob(coin)}: ${verdict}`;
     if (p === null || p === undefined) return `The rule “${D.visible(rule)}” keeps ${piece} with probability ${D.prob(accept)}; ${fell}`;
     if (rule === "one_hot" || (q === 1 && rule !== "iid" && rule !== "without_replacement")) {
-      return `${piece} was put forward without odds; ${left} gave it ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
+      return `${piece} was proposed without a probability of its own; ${left} gave it ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
     }
     if (q === null || q === undefined) {
       return `The rule “${D.visible(rule)}” saw p ${D.prob(p)} and kept ${piece} with probability ${D.prob(accept)}; ${fell}`;
     }
     const ours = earlier.length ? `After ${D.plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
-    const theirs = earlier.length ? "what was left of p" : "p";
-    if (accept >= 1) return `${ours} ${D.prob(q)} and ${theirs} even more, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
-    return `${ours} ${D.prob(q)}, ${theirs} only ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
+    if (accept >= 1) return `${ours} ${D.prob(q)} and ${earlier.length ? "p had even more left for it" : "p even more"}, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
+    return `${ours} ${D.prob(q)}, ${earlier.length ? `and p had only ${D.prob(p)} left for it` : `p only ${D.prob(p)}`}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
   }
 
   function sentenceOfJudgement(step, node, judgement) {
@@ -71,44 +71,44 @@
     if (judgement.coin === null || judgement.coin === undefined) {
       if (judgement.rule === "greedy" || judgement.rule === "sampler_match") return named(step, node, judgement);
       const verdict = judgement.kept ? "accepted." : "rejected.";
-      return `The rule “${D.visible(judgement.rule)}” looked at ${quote(step.nodes.piece[node])} (p ${D.prob(step.nodes.p[node])}): ${verdict}`;
+      return `The rule “${D.visible(judgement.rule)}” judged ${quote(step.nodes.piece[node])} (p ${D.prob(step.nodes.p[node])}): ${verdict}`;
     }
     return tossed(step, node, judgement, earlier) + (!judgement.kept && last ? redrawn(step, parent, judgement.rule) : "");
   }
 
   function ignored(step, node) {
     const { nodes } = step, parent = nodes.parent[node];
+    const unneeded = (reason) => `The target’s pass read it too (p ${D.prob(nodes.p[node])}), but the verdict did not need it: ${reason}.`;
     if (parent >= 0 && nodes.status[parent] === "rejected") {
-      return `It hangs below ${quote(nodes.piece[parent])}, which was refused, so it was never looked at.`;
+      return unneeded(`it stands below ${quote(nodes.piece[parent])}, which was refused`);
     }
     if (parent >= 0 && nodes.status[parent] === "ignored") {
       let above = parent;
       while (nodes.parent[above] >= 0 && nodes.status[nodes.parent[above]] === "ignored") above = nodes.parent[above];
       const cause = nodes.parent[above];
-      if (cause >= 0 && nodes.status[cause] === "rejected") return `It hangs below ${quote(nodes.piece[cause])}, which was refused further up, so it was never looked at.`;
-      if (siblingsOf(step, above).some((i) => isKept(step, i))) return `It hangs below ${quote(nodes.piece[above])}, which was passed over, so it was never looked at.`;
+      if (cause >= 0 && nodes.status[cause] === "rejected") return unneeded(`further up, ${quote(nodes.piece[cause])} was refused`);
+      if (siblingsOf(step, above).some((i) => isKept(step, i))) return unneeded(`further up, another token than ${quote(nodes.piece[above])} was accepted`);
       return END;
     }
     const kept = siblingsOf(step, node).find((i) => isKept(step, i));
-    if (kept !== undefined) return `Its neighbour ${quote(nodes.piece[kept])} had already been accepted in this place, so it was never looked at.`;
+    if (kept !== undefined) return unneeded(`${quote(nodes.piece[kept])} was accepted in its place`);
     return END;
   }
 
   function finalSentence(step) {
     const { final, count } = step.view, piece = quote(final.piece), p = topP(step, final.parent, final.token);
-    const odds = p === null ? "" : ` (p gave it ${D.prob(p)})`;
-    if (count === 0) return `Nothing was drafted in this step, so the target wrote its own next token, ${piece}${odds}.`;
+    const odds = p === null ? "" : ` (p ${D.prob(p)})`;
+    if (count === 0) return `Nothing was drafted in this step: the target wrote its next token by itself, ${piece}${odds}.`;
     if (final.kind === "bonus") {
-      return `Everything on the path was kept, and the same pass already held the target’s own next token: ${piece}${odds}, free of charge.`;
+      return `Every token on the path was kept, and the same pass of the target also gave the token after them: ${piece}${odds}.`;
     }
     const here = step.judgements.filter((j) => step.nodes.parent[j.node] === final.parent && !D.kept(j));
     const rule = here.length ? here[here.length - 1].rule : "";
-    if (rule === "greedy") return `No drafted token was p’s favourite here, so the target’s own went into the text: ${piece}${odds}.`;
-    if (rule === "sampler_match") return `The target drew from p for itself, and none of the drafted tokens was what it drew: ${piece}${odds}.`;
+    if (rule === "greedy") return `No drafted token was the target’s favourite here, so its own went into the text: ${piece}${odds}.`;
+    if (rule === "sampler_match") return `The target drew its own token from p, and none of the drafted ones was it: ${piece}${odds}.`;
     const refused = [...new Set(here.map((j) => quote(step.nodes.piece[j.node])))];
     const names = refused.length > 3 ? `${refused.length} tokens` : refused.join(" and ");
-    const source = rule === "one_hot" ? "from p without the refused" : "from what p has more than q";
-    return `${names || "The draft"} ${refused.length > 1 ? "were" : "was"} refused here, so the token was drawn anew ${source}: ${piece}${odds}.`;
+    return `${names || "The draft"} ${refused.length > 1 ? "were" : "was"} refused here, so a new token was drawn from ${LEFT[rule === "one_hot"]}: ${piece}${odds}.`;
   }
 
   /** The sentence for a node: an index, -1 for the root, "final" for the last token. */
@@ -117,7 +117,7 @@
     if (node === "final") return step.view.final ? finalSentence(step) : "";
     const judged = step.view.judged.get(node);
     if (!judged) return ignored(step, node);
-    const cut = step.nodes.status[node] === "ignored" ? " But the text was already at its end, so it is not part of it." : "";
+    const cut = step.nodes.status[node] === "ignored" ? " But the text had come to its end by then, so it is not part of it." : "";
     if (judged.length === 1) return sentenceOfJudgement(step, node, judged[0]) + cut;
     const words = ["First time: ", "Second time: ", "Third time: ", "Fourth time: "];
     return `It was drawn ${judged.length} times and judged each time. ` +
@@ -125,11 +125,29 @@
   };
 
   /** The same in a few words, for a screen reader on its way through the tree. */
-  D.nodeName = function (step, node, rootPiece) {
+  D.nodeName = function (step, node, rootPiece, waits) {
     if (node === -1) return `${D.visible(rootPiece)}, root`;
-    if (node === "final") return `${D.visible(step.view.final.piece)}, ${step.view.final.kind}`;
-    const { nodes } = step, q = nodes.q[node];
-    return `${D.visible(nodes.piece[node])}, ${nodes.status[node]}, depth ${nodes.depth[node]}, p ${D.prob(nodes.p[node])}${q === null ? "" : `, q ${D.prob(q)}`}`;
+    if (node === "final") return `${D.visible(step.view.final.piece)}, ${step.view.final.look === "plain" ? "written by the target" : step.view.final.kind}`;
+    const { nodes } = step, q = nodes.q[node], piece = D.visible(nodes.piece[node]), odds = q === null ? "" : `, q ${D.prob(q)}`;
+    if (waits) return `${piece}, drafted, depth ${nodes.depth[node]}${odds}`;
+    return `${piece}, ${nodes.status[node]}, depth ${nodes.depth[node]}, p ${D.prob(nodes.p[node])}${odds}`;
+  };
+
+  /** What is proposed, before a verdict: of one node, or (null) for the place after the root. */
+  D.proposal = function (step, node) {
+    const { nodes, view } = step;
+    const put = (i) => `${quote(nodes.piece[i])}${nodes.q[i] === null ? "" : ` (q ${D.prob(nodes.q[i])})`}`;
+    if (node !== null) return `${put(node)} is proposed. The target has not judged it yet.`;
+    const first = view.children.get(-1), few = first.slice(0, 3).map(put), more = first.length - few.length;
+    return `Proposed as the next token: ${few.join(", ")}${more ? ` and ${more} more` : ""}. The target has not judged ${view.count > 1 ? "the draft" : "it"} yet.`;
+  };
+
+  /** Where a drafter found a token, in words; what is not known is told as it is. */
+  D.sourceWords = function (source) {
+    const [, kind, place] = /^(context|block) (\d+)$/.exec(source) || [];
+    if (kind === "context") return `copied from token ${Number(place) + 1} of the text`;
+    if (kind === "block") return `place ${place} of the drafted block`;
+    return `from ${D.shorten(D.running(source), 40)}`;
   };
 
   /** What a step did, in one line. */
@@ -137,7 +155,7 @@
     const { count, path, final } = step.view;
     if (!count) return `Nothing drafted; the target wrote ${final ? quote(final.piece) : "nothing"}.`;
     const kept = path.length === count && count > 1 ? `all ${count} kept` : `${path.length} kept`;
-    const own = !final ? "" : final.kind === "bonus" ? `, ${quote(final.piece)} on top` : `, ${quote(final.piece)} put right`;
+    const own = !final ? "" : final.kind === "bonus" ? ` and the target added ${quote(final.piece)}` : `, then the target wrote ${quote(final.piece)} instead`;
     return `${count} drafted, ${kept}${own}: ${D.plural(step.output.tokens.length, "token")} in one pass.`;
   };
 

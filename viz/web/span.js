@@ -28,9 +28,9 @@
       grow(model) {
         for (; count < model.steps.length; count++) {
           const { firstIndex: x, tokens, final } = model.steps[count].view, kept = tokens - (final ? 1 : 0);
-          const cell = (at, width, status) => D.svg("rect", { x: at, width, y: 1, height: HIGH - 2, "data-status": status });
+          const cell = (at, width, marks) => D.svg("rect", { x: at, width, y: 1, height: HIGH - 2, ...marks });
           bars.append(D.svg("g", { "data-step": count, "data-tokens": tokens },
-            kept > 0 && cell(x + 0.12, kept - (final ? 0.12 : 0.24), "accepted"), final && cell(x + kept + (kept ? 0 : 0.12), kept ? 0.88 : 0.76, final.kind)));
+            kept > 0 && cell(x + 0.12, kept - (final ? 0.12 : 0.24), { "data-status": "accepted" }), final && cell(x + kept + (kept ? 0 : 0.12), kept ? 0.88 : 0.76, D.finalMarks(final))));
         }
       },
       draw(model, index) {

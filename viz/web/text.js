@@ -45,10 +45,13 @@
       mended.forEach((text, k) => D.write(spans[from + k], D.running(text)));
     }
 
-    function make(piece, status, step) {
-      const index = spans.length;
+    /** A token that is a word with the space before it: where a line breaks there, the space is gone. */
+    const spaced = (piece, before) => /^ \S+$/.test(piece) && !/\s$/.test(before);
+
+    function make(piece, status, look, step) {
+      const index = spans.length, before = index ? raw[index - 1] : prompt.textContent;
       spans.push(D.el("span", { class: "ds-token", role: "option", "aria-selected": "false", tabindex: -1, "data-index": index, "data-status": status,
-        "data-from-step": step, "data-newline": piece.includes("\n"), "data-differs": index === differs, "aria-label": `${D.visible(piece)}, ${status}, step ${step + 1}` }));
+        "data-look": look === status ? null : look, "data-from-step": step, "data-spaced": spaced(piece, before), "data-newline": piece.includes("\n"), "data-differs": index === differs, "aria-label": `${D.visible(piece)}, ${look === "plain" ? "written by the target" : status}, step ${step + 1}` }));
       raw.push(piece);
     }
 
@@ -56,7 +59,7 @@
     function prepare(model, want) {
       for (let s = spans.length ? model.stepOfIndex(spans.length) : 0; spans.length < want; s++) {
         const step = model.steps[s];
-        for (let j = spans.length - step.view.firstIndex; j < step.view.tokens; j++) make(step.output.pieces[j], model.outputStatus(step, j), s);
+        for (let j = spans.length - step.view.firstIndex; j < step.view.tokens; j++) make(step.output.pieces[j], model.outputStatus(step, j), model.outputLook(step, j), s);
       }
     }
 

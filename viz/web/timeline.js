@@ -60,7 +60,7 @@
         for (; count < model.steps.length; count++) {
           const { view, milliseconds } = model.steps[count], x = count, kept = view.tokens - (view.final ? 1 : 0);
           const gained = D.svg("g", { class: "ds-gained" }, kept > 0 && D.svg("path", { d: unitPath(x, 0, kept), "data-status": "accepted" }),
-            view.final && D.svg("path", { d: unitPath(x, kept, kept + 1), "data-status": view.final.kind }));
+            view.final && D.svg("path", { d: unitPath(x, kept, kept + 1), ...D.finalMarks(view.final) }));
           const spent = D.svg("g", { class: "ds-spent" });
           let at = 0;
           for (const part of PARTS) {

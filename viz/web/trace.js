@@ -52,6 +52,7 @@
     const final = hasFinal
       ? { token: step.output.tokens[tokens - 1], piece: step.output.pieces[tokens - 1], kind: step.output.final, parent: path.length ? path[path.length - 1] : -1 }
       : null;
+    if (final) final.look = count ? final.kind : "plain";    // where nothing was drafted, there is nothing to be bonus to
     const spent = step.milliseconds || {};
     step.view = {
       count, children, path, judged, final, firstIndex, tokens,
@@ -60,6 +61,9 @@
     };
     return step;
   };
+
+  /** Attributes of what is drawn for a final token: its status, and its look where that is another. */
+  D.finalMarks = ({ kind, look }) => ({ "data-status": kind, "data-look": look === kind ? null : look });
 
   D.kept = (judgement) => (judgement.coin === null || judgement.coin === undefined ? judgement.accept >= 1 : judgement.coin < judgement.accept);
 
@@ -108,6 +112,10 @@
       /** Status of the j-th output token of a step. */
       outputStatus(step, j) {
         return step.view.final && j === step.output.tokens.length - 1 ? step.view.final.kind : "accepted";
+      },
+      /** How it is drawn: as its status, or "plain" where nothing was drafted. */
+      outputLook(step, j) {
+        return step.view.final && j === step.output.tokens.length - 1 ? step.view.final.look : "accepted";
       },
       /** The node that became the j-th output token of a step ("final" for the last one). */
       outputNode(step, j) {

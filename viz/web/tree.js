@@ -55,15 +55,17 @@
 
   const SPARE = 1.3;
 
-  /** In which order things light up while a step is played: judged nodes as they were judged, the rest last. */
-  function turns(step) {
-    const turn = Array.from({ length: step.view.count }, () => null);
-    let next = 0;
-    for (const judgement of step.judgements) if (turn[judgement.node] === null) turn[judgement.node] = next++;
-    return turn.map((t) => (t === null ? next : t));
-  }
+  /**
+   * Which nodes of a step still wait for their verdict: a function of the node. stage: draft | judge | commit | null; verdicts: how
+   * many of the judgements were told in "judge". What nobody judges waits for the last of them.
+   */
+  D.waiting = function (step, stage, verdicts) {
+    if (stage === "draft") return () => true;
+    if (stage !== "judge" || verdicts >= step.judgements.length) return () => false;
+    return (node) => { const own = step.view.judged.get(node); return !own || own[own.length - 1].order >= verdicts; };
+  };
 
-  /** hooks: name(step, node). small: a small canvas, on which a crowd of ignored tokens is a crowd of dots. */
+  /** hooks: name(step, node, waits). small: a small canvas, on which a crowd of ignored tokens is a crowd of dots. */
   D.treeDrawing = function (stage, hooks, small) {
     const edges = D.svg("g", { class: "ds-edges" }), trail = D.svg("path", { class: "ds-trail", pathLength: 1 });
     const chips = D.svg("g", { class: "ds-chips" });
@@ -76,6 +78,9 @@
     twigs.set("data-status", "ignored"); twigs.set("stroke-width", "1.5");
     let reach = null, room = null, place = null, shown = null, used = 0;
     const box = () => ({ left: -reach.root / 2 - 12, right: room.right + 12, top: room.top - 12, bottom: room.bottom + 12, focus: end() });
+
+    /** How far from the middle of its chip an edge ends: beneath a judged one, which is smaller before its verdict. */
+    const offMiddle = (i) => (i < used && !place.sizes[i].small ? 0.2 : 0.5) * place.sizes[i].w;
 
     /** Where the walk ended, which shall be in sight when the whole cannot be. */
     function end() {
@@ -111,8 +116,8 @@
     }
 
     function pathTo(i) {
-      const from = place.parent[i], x0 = from < 0 ? place.root.w / 2 : place.x[from] + place.sizes[from].w / 2;
-      return edgePath(x0, from < 0 ? 0 : place.y[from], place.x[i] - place.sizes[i].w / 2, place.y[i]);
+      const from = place.parent[i], x0 = from < 0 ? place.root.w / 2 : place.x[from] + offMiddle(from);
+      return edgePath(x0, from < 0 ? 0 : place.y[from], place.x[i] - offMiddle(i), place.y[i]);
     }
 
     function link(line, i, status, q) {
@@ -122,10 +127,22 @@
       line.set("stroke-width", q === null ? "1.5" : (1 + 7 * q).toFixed(1));
     }
 
-    function stand(chip, i, piece, name) {
+    function stand(chip, i, piece) {
       chip.set("transform", `translate(${place.x[i].toFixed(1)} ${place.y[i].toFixed(1)})`);
       chip.set("data-token-text", piece);
-      chip.set("aria-label", name);
+    }
+
+    /** Give every node of the step the look of its status, or of a token that waits for its verdict. */
+    function dress(waits) {
+      const { nodes } = shown, deepest = Math.max(1, ...place.depth);
+      for (let i = 0; i < used; i++) {
+        const chip = pool[i], open = waits(i), look = open ? "drafted" : nodes.status[i];
+        chip.draw(open ? D.chipSize(place.pieces[i], "ignored", reach.crowd) : place.sizes[i], nodes.status[i], look);
+        chip.set("aria-label", hooks.name(shown, i, open));
+        lines[i].set("data-look", open ? look : null);
+        if (!open) continue;
+        for (const element of [chip.g, lines[i].path]) element.style.setProperty("--depth", (place.depth[i] / deepest).toFixed(2));
+      }
     }
 
     return {
@@ -134,32 +151,27 @@
       reset() { reach = null; shown = null; },
       /** Nothing on the canvas. */
       clear() { chips.replaceChildren(); edges.replaceChildren(); trail.removeAttribute("d"); used = 0; shown = null; },
-      /** Draws; aspect: width / height of the canvas; staged: the step will be played in stages. Returns the box that shall be in sight. */
-      draw(step, rootPiece, aspect, staged) {
-        if (step === shown) return box();
+      /** Draws; aspect: width / height of the canvas; waits(node): it was not judged yet. Returns the box that shall be in sight. */
+      draw(step, rootPiece, aspect, waits = () => false) {
+        if (step === shown) { dress(waits); return box(); }
         shown = step;
         const { nodes, view } = step;
         if (!reach) reach = { top: 0, bottom: 0, right: 0, root: 0, crowd: 0 };
         reach.crowd = Math.max(reach.crowd, D.crowdOf(view.count, small));
         place = D.placeTree(step, rootPiece, reach.crowd);
         stretch(aspect);
-        const order = staged ? turns(step) : null;
-        const delay = (element, i) => {
-          element.style.setProperty("--turn", i < view.count ? order[i] : 0);
-          element.style.setProperty("--depth", place.depth[i]);
-        };
+        const before = used;
         let thin = "";
+        used = view.count;
         for (let i = 0; i < view.count; i++) {
           const chip = chipOf(i), line = lines[i], status = nodes.status[i], dot = place.sizes[i].dot;
-          chip.draw(place.sizes[i], status);
-          stand(chip, i, nodes.piece[i], hooks.name(step, i));
+          stand(chip, i, nodes.piece[i]);
           if (dot) { thin += pathTo(i); line.path.remove(); }
           else { link(line, i, status, nodes.q[i]); if (!line.path.isConnected) edges.append(line.path); }
-          if (staged) { delay(chip.g, i); delay(line.path, i); }
-          if (i >= used) chips.append(chip.g);
+          if (i >= before) chips.append(chip.g);
         }
-        for (let i = view.count; i < used; i++) { pool[i].g.remove(); lines[i].path.remove(); }
-        used = view.count;
+        for (let i = used; i < before; i++) { pool[i].g.remove(); lines[i].path.remove(); }
+        dress(waits);
         twigs.set("d", thin || null);
         if (!twigs.path.isConnected) edges.prepend(twigs.path);
         root.draw(place.root, "root");
@@ -168,11 +180,12 @@
         root.set("aria-label", hooks.name(step, -1));
         if (view.final) {
           const i = view.count;
-          last.draw(place.sizes[i], view.final.kind);
-          stand(last, i, view.final.piece, hooks.name(step, "final"));
+          last.draw(place.sizes[i], view.final.kind, view.final.look);
+          stand(last, i, view.final.piece);
+          last.set("aria-label", hooks.name(step, "final"));
           last.set("data-final", view.final.kind);
           link(lastLine, i, view.final.kind, null);
-          if (staged) delay(lastLine.path, i);
+          lastLine.set("data-look", view.final.look === view.final.kind ? null : view.final.look);
           chips.append(last.g); edges.append(lastLine.path);
         } else { last.g.remove(); lastLine.path.remove(); }
         trail.setAttribute("d", view.path.map((i) => lines[i].d).join(""));
@@ -184,6 +197,7 @@
         halo.setAttribute("d", chip.halo);
         chip.g.prepend(halo);
       },
+      unmark() { halo.remove(); },
       /** The <g> of a node ("final", -1 for the root). */
       element(node) { return node === "final" ? last.g : node === -1 ? root.g : pool[node] ? pool[node].g : null; },
       at(node) {

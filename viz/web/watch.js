@@ -11,7 +11,7 @@
     const panels = D.panels(model, glossary, { ids: options.ids, onSelect: options.onSelect, onSeek: (step) => player.seek(step), flights: root });
     let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true;
 
-    const player = D.player(model, { show(step, stage) { panels.draw(step, stage); caption(step, stage); around(); }, changed: () => around() });
+    const player = D.player(model, { show(step, stage, verdicts) { panels.draw(step, stage, verdicts); caption(step, stage); around(); }, changed: () => around() });
     const transport = D.transport(player, model), facts = D.runFacts(glossary);
     const words = D.el("p", { class: "ds-caption" }), note = D.el("p", { class: "ds-message", role: "status" });
     const weight = D.choice("Width of a cell", [["p", "by p"], ["q", "by q"]], (field) => panels.setMode("icicle", field));
@@ -53,7 +53,7 @@
       settle();
     }
 
-    function around() { transport.draw(); facts.draw(model, player.step); settle(); }
+    function around() { transport.draw(); facts.draw(model, player.finished); settle(); }
 
     /** data-state waits until the last step that has come is on the screen; the trace may come just after the word. */
     function settle() {

@@ -6,9 +6,12 @@
   // oxlint-disable-next-line no-control-regex
   const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-  /** The piece with its white space visible; "∅" if it is empty. */
+  const SPECIAL = /^<[|｜]([^<>|｜]+)[|｜]>$/, ENDS = /^<(?:[|｜](?:endoftext|im_end|eot_id|end▁of▁sentence|end_of_text|eot|end)[|｜]|\/s|eos|end_of_turn)>$/;
+
+  /** The piece with its white space visible; "∅" if it is empty; a special token by its name, ⟨end⟩ whatever ends a text. */
   D.visible = function (piece) {
-    const text = String(piece).replace(/[ \n\r\t\u00a0\u2028\u2029\v\f]/g, (c) => VISIBLE[c])
+    if (ENDS.test(piece)) return "⟨end⟩";
+    const text = String(piece).replace(SPECIAL, "⟨$1⟩").replace(/[ \n\r\t\u00a0\u2028\u2029\v\f]/g, (c) => VISIBLE[c])
       .replace(HIDDEN, (c) => `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`);
     return text === "" ? "∅" : text;
   };
