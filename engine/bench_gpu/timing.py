@@ -18,13 +18,13 @@ CPU_REPEATS = 2  # there the figures mean nothing
 
 
 def require_gpu() -> None:
-    """Raises UserError where there is none, or no Triton for it."""
-    from engine.kernels.lang import AVAILABLE
+    """Raises UserError where there is none, or Triton does not run on it."""
+    from engine.kernels.lang import runs_on
 
     if not torch.cuda.is_available():
         raise UserError("This suite measures on a CUDA GPU and there is none here.")
-    if not AVAILABLE:
-        raise UserError("This suite measures Triton kernels and Triton is not installed.")
+    if not runs_on(here()):
+        raise UserError("This suite measures Triton kernels, which do not run on this GPU.")
 
 
 def here() -> torch.device:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from engine.kernels.gumbel_topk import gumbel_topk_reference, gumbel_topk_triton
 from engine.kernels.head_topk import head_topk_reference, head_topk_triton
 from engine.kernels.kv_commit import addresses_of, kv_commit_reference, kv_commit_triton
+from engine.kernels.lang import runs_on
 from engine.kernels.ngram_match import ngram_match_reference, ngram_match_triton
 
 I32 = torch.int32
@@ -133,3 +134,7 @@ def test_head(rows, vocabulary, width, k, dtype, trimmed):
     if rows > 1:  # a planted fault
         other = head_topk_triton(hidden.roll(1, 0), weight, k, ids)
         assert not torch.equal(other[1], expected[1])
+
+
+def test_a_launch_that_succeeds_is_seen():
+    assert runs_on(torch.device("cpu"))
