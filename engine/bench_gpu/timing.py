@@ -63,8 +63,8 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = call()
+    with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
+        kept = call()  # one that fails must not leave its stream to what is measured next
 
     def replay(kept=kept) -> None:  # what the graph writes to stays allocated
         graph.replay()
