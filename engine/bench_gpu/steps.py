@@ -89,7 +89,7 @@ def random_model(shape: Shape):
     )
     with here():
         module = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    return LanguageModel(module, None, shape.name, lean=False, static=True)
+    return LanguageModel(module, None, shape.name, static=True)
 
 
 def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
