@@ -4,13 +4,13 @@ Each function says whether it could: where it could not, the caller goes the way
 the log names the reason once.
 """
 
-import importlib.util
 import logging
 from functools import cache
 
 import torch
 from torch import Tensor
 
+from engine.kernels.lang import on_gpu
 from engine.kernels.transfer import to_device
 from engine.row_mask import RowMask
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 def takes(tensor: Tensor) -> bool:
     """Whether kernels are for tensors that lie where this one does."""
-    return tensor.is_cuda
+    return on_gpu(tensor)
 
 
 def attend(
@@ -52,8 +52,6 @@ def attend(
 
 
 def _why_not(query: Tensor, key: Tensor, value: Tensor) -> str | None:
-    if not _triton_is_there():
-        return "Triton is not installed"
     if key.shape != value.shape or query.shape[-1] != key.shape[-1]:
         return "keys and values differ in head size"
     if query.shape[-1] > MOST_HEAD:
@@ -68,9 +66,9 @@ def _why_not(query: Tensor, key: Tensor, value: Tensor) -> str | None:
 def addresses(buffers: list[Tensor]) -> Tensor | None:
     """Where the buffers [1, Hkv, C, D] begin, as ``commit`` needs it; good while they stay there.
 
-    None where it cannot move them: the layers' buffers differ or Triton is missing.
+    None where it cannot move them, for the layers' buffers differ.
     """
-    if not _triton_is_there() or not _alike(buffers):
+    if not _alike(buffers):
         _say_once("Kept rows are moved layer by layer, for the layers' caches differ.")
         return None
     from engine.kernels.kv_commit import addresses_of
@@ -98,11 +96,6 @@ def _alike(buffers: list[Tensor]) -> bool:
     first = buffers[0]
     alike = (first.shape, first.stride(), first.dtype, first.device)
     return all((b.shape, b.stride(), b.dtype, b.device) == alike for b in buffers)
-
-
-@cache
-def _triton_is_there() -> bool:
-    return importlib.util.find_spec("triton") is not None
 
 
 @cache

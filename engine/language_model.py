@@ -16,6 +16,7 @@ from engine import attention
 from engine.errors import UserError
 from engine.lean import LeanLlama, fits
 from engine.session import Session
+from engine.static.lean_rows import LeanRows
 from engine.static.slots import Slots
 from engine.static.text_slot import TextSlot
 
@@ -25,8 +26,9 @@ DEFAULT_CONTEXT = 2048  # where a configuration names none
 class LanguageModel:
     """Weights and tokenizer. Sessions share it; it holds nothing of any of them.
 
-    lean: run Llama-class models on the CPU through ``engine.lean`` (the same weights, the same
-    logits); False keeps the module's own forward, which every other model takes.
+    lean: run Llama-class models through ``engine.lean``, and passes on static buffers through
+    ``engine.static.lean_rows`` (the same weights, the same logits); False keeps the module's own
+    forward, which every other model takes.
     static: make the passes of a step on static buffers (``engine.static``); None is on CUDA, where
     they become CUDA graphs.
     """
@@ -47,11 +49,13 @@ class LanguageModel:
         model.set_attn_implementation(attention.NAME)
         self.device, self.dtype = model.device, model.dtype  # transformers looks for them each time
         self.parameters = sum(p.numel() for p in model.parameters())
-        self.lean = LeanLlama(model) if lean and fits(model) else None
-        self.layers = config.num_hidden_layers
         if static is None:
             static = model.device.type == "cuda"
-        self.slots = self.new_slots() if static and not self.lean else None
+        lean = lean and fits(model)
+        self.lean = LeanLlama(model) if lean and not static and model.device.type == "cpu" else None
+        self.layers = config.num_hidden_layers
+        self._rows = LeanRows(model) if lean and static else model
+        self.slots = self.new_slots() if static else None
         self.hidden_size = config.hidden_size
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
         self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT
@@ -76,7 +80,7 @@ class LanguageModel:
 
     def new_slots(self, captures: bool = True) -> Slots:
         """Buffers for passes of the module; captures: as CUDA graphs, on CUDA."""
-        return Slots(TextSlot, self.model, self.layers, self.name, self.device, captures)
+        return Slots(TextSlot, self._rows, self.layers, self.name, self.device, captures)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""

@@ -2,7 +2,8 @@
 
 Llama, Mistral, Qwen2 and Qwen3 are one block (``engine.lean_layer``): norm, rotary attention
 (perhaps with biases, with norms on q and k, with a window), norm, gated MLP. On a CPU most of
-what transformers spends on a few rows is overhead, so here the same is written out plainly.
+what transformers spends on a few rows is overhead, so here the same is written out plainly; for
+a GPU ``engine.static.lean_rows`` does that.
 
 Letters in shapes: R rows, T columns, V vocabulary, W hidden size, G q heads a k head. Activations
 lie as ``engine.lean_order`` has it.
@@ -28,8 +29,8 @@ CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausa
 
 
 def fits(model: PreTrainedModel) -> bool:
-    """Whether this module is of the class: on the CPU, plain linear layers, a SiLU gate."""
-    if type(model) not in CLASSES or model.device.type != "cpu":
+    """Whether this module is of the class: plain linear layers, a SiLU gate."""
+    if type(model) not in CLASSES:
         return False
     linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
     plain = all(type(module) is nn.Linear for module in linear)

@@ -102,7 +102,7 @@ class Layer:
         self.down = Projection.of(mlp.down_proj)
         self.width = mlp.gate_proj.out_features
         self.scaling = getattr(attention, "scaling", self.head_dim**-0.5)
-        self.window = _window(attention)
+        self.window = window_of(attention)
 
     def attend(
         self, hidden: Tensor, rotary: Rotary, bias: Tensor | None, cache: LeanCache, index: int
@@ -147,7 +147,7 @@ class Layer:
         return self._order.split_heads(self.qkv(x), self.head_dim)
 
 
-def _window(attention: nn.Module) -> int | None:
+def window_of(attention: nn.Module) -> int | None:
     """The sliding window of a layer: Qwen keeps one a layer, Mistral one for all."""
     if hasattr(attention, "sliding_window"):
         return attention.sliding_window

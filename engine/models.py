@@ -83,6 +83,10 @@ def _device(name: str | None) -> str:
         torch.empty(0, device=torch.device(name))
     except (RuntimeError, AssertionError):
         raise UserError(f"There is no device {name!r} on this machine.") from None
+    found = torch.device(name)
+    if found.type == "cuda" and found.index not in (None, torch.cuda.current_device()):
+        # kernels and captured graphs go to the current GPU, and nothing would say that it is another
+        raise UserError(f"Choose a GPU by CUDA_VISIBLE_DEVICES={found.index} and the device cuda.")
     return name
 
 

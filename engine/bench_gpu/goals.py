@@ -23,7 +23,7 @@ def step_goals(rows: Sequence[dict]) -> list[Goal]:
     host = _named(rows, "Llama-8B-shaped, host")
     chain = [row for row in rows if row["name"].startswith("engine, chain")]
     equal = _named(rows, "greedy")
-    share = equal["equal"] / equal["prompts"] if equal else None
+    share = equal["equal"] / equal["prompts"] if equal.get("prompts") else None
     return [
         Goal("8B: 64 nodes / 1 token", 1.25, 1.1, many.get("times_one_token"), at_most=True),
         Goal("8B: 1 token / weights at copy speed", 1.5, 1.2, one.get("times_weights"), True),

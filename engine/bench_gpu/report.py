@@ -14,8 +14,8 @@ from engine.bench_gpu.costs import Ceilings, Cost
 from engine.bench_gpu.goals import as_json
 from engine.bench_gpu.timing import Deadline
 
-Part = tuple[str, Callable[[], list[dict]], float]
-"""Name, what measures it, and the seconds that must be left to begin it."""
+Part = tuple[str, Callable[[], Iterable[dict]], float]
+"""Name, what measures it row by row, and the seconds that must be left to begin it."""
 
 
 def opening(suite: str, ceilings: Ceilings) -> dict:
@@ -77,19 +77,22 @@ def attempt(call: Callable[[], object]) -> tuple[object | None, str | None]:
 def measure_all(parts: Iterable[Part], deadline: Deadline, content: dict) -> None:
     """Run the parts while there is time, print their rows and put them into ``content``.
 
-    Parts that fail, or for which too little time is left, are named in content["left_out"].
+    Parts that fail, or for which too little time is left, are named in content["left_out"]; what
+    was measured before the failure stays.
     """
+
+    def measure(part: Callable[[], Iterable[dict]]) -> None:
+        for row in part():
+            print(line(row), flush=True)
+            content["rows"].append(row)
+
     for name, part, seconds in parts:
-        rows, problem = (None, "no time was left")
+        problem = "no time was left"
         if deadline.left > seconds:
-            rows, problem = attempt(part)
+            _, problem = attempt(lambda part=part: measure(part))
         if problem is not None:
             content["left_out"].append(f"{name}: {problem}")
             print(f"{name} left out: {problem}", flush=True)
-            continue
-        for row in rows:
-            print(line(row), flush=True)
-        content["rows"] += rows
 
 
 def write(path: str | None, content: dict, goals: Sequence[Goal]) -> None:

@@ -3,6 +3,7 @@
 import gc
 import statistics
 import time
+from collections.abc import Iterator
 from itertools import islice
 
 import torch
@@ -29,32 +30,37 @@ WARM_UP, STEPS = 5, 30  # of the loop whose host time is measured
 
 def step_times(
     shape: Shape, found: Ceilings, nodes: tuple[int, ...] = NODES, prefix: int = PREFIX
-) -> list[dict]:
+) -> Iterator[dict]:
     """One row for the 1-token step, one a tree size with its ratio to the first, one for a tree that
     is judged in its pass, one for what the host does in a whole step of the loop, and one for a pass
-    over several texts."""
+    over several texts; each as soon as it is known."""
     model = random_model(shape)
     prompt = torch.randint(0, shape.vocabulary, (prefix,)).tolist()
     session = model.session(prefix + 2 * max(nodes) + 2)
-    session.prefill(prompt)
-    rows: list[dict] = []
-    for size in (0, *nodes):
-        row = _step(shape, session, size, found)
-        row["times_one_token"] = row["ms"] / (rows[0]["ms"] if rows else row["ms"])
-        rows.append(row)
-    rows[0]["times_weights"] = rows[0]["ms"] / weights_milliseconds(shape, found)
+    try:
+        session.prefill(prompt)
+        yield from _steps(shape, found, nodes, model, session, prompt)
+    finally:
+        del session, model
+        gc.collect()
+        if here().type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _steps(shape: Shape, found: Ceilings, nodes, model, session, prompt) -> Iterator[dict]:
+    one = _step(shape, session, 0, found)
+
+    def compared(row: dict) -> dict:
+        return row | {"times_one_token": row["ms"] / one["ms"]}
+
     captures = model.slots is not None and model.slots.captures and model.slots.usable
-    rows[0]["captured"] = captures
-    rows.append(_judged(shape, session, nodes[0]))
-    rows[-1]["times_one_token"] = rows[-1]["ms"] / rows[0]["ms"]
-    rows.append(host_share(shape, model, prompt, nodes[0]))
-    rows.append(_texts_at_once(shape, session, nodes[0]))
-    rows[-1]["times_one_token"] = rows[-1]["ms"] / rows[0]["ms"]
-    del session, model
-    gc.collect()
-    if here().type == "cuda":
-        torch.cuda.empty_cache()
-    return rows
+    share = one["ms"] / weights_milliseconds(shape, found)
+    yield compared(one | {"times_weights": share, "captured": captures})
+    for size in nodes:
+        yield compared(_step(shape, session, size, found))
+    yield compared(_judged(shape, session, nodes[0]))
+    yield host_share(shape, model, prompt, nodes[0])
+    yield compared(_texts_at_once(shape, session, nodes[0]))
 
 
 def weights_milliseconds(shape: Shape, found: Ceilings) -> float:
@@ -83,7 +89,7 @@ def random_model(shape: Shape):
     )
     with here():
         module = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    return LanguageModel(module, None, shape.name, lean=False, static=True)
+    return LanguageModel(module, None, shape.name, static=True)
 
 
 def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:

@@ -18,13 +18,13 @@ CPU_REPEATS = 2  # there the figures mean nothing
 
 
 def require_gpu() -> None:
-    """Raises UserError where there is none, or no Triton for it."""
-    from engine.kernels.lang import AVAILABLE
+    """Raises UserError where there is none, or Triton does not run on it."""
+    from engine.kernels.lang import runs_on
 
     if not torch.cuda.is_available():
         raise UserError("This suite measures on a CUDA GPU and there is none here.")
-    if not AVAILABLE:
-        raise UserError("This suite measures Triton kernels and Triton is not installed.")
+    if not runs_on(here()):
+        raise UserError("This suite measures Triton kernels, which do not run on this GPU.")
 
 
 def here() -> torch.device:
@@ -63,8 +63,8 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = call()
+    with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
+        kept = call()  # one that fails must not leave its stream to what is measured next
 
     def replay(kept=kept) -> None:  # what the graph writes to stays allocated
         graph.replay()

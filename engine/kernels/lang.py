@@ -1,5 +1,8 @@
 """Triton where it is installed; where it is not, the kernels' files can still be imported."""
 
+import logging
+from functools import cache
+
 import torch
 
 try:
@@ -22,12 +25,37 @@ except ImportError:
 
     triton = tl = _Absent()
 
-__all__ = ["AVAILABLE", "on_gpu", "power_of_two", "tl", "triton"]
+__all__ = ["AVAILABLE", "on_gpu", "power_of_two", "runs_on", "tl", "triton"]
+
+_log = logging.getLogger(__name__)
 
 
 def on_gpu(tensor: torch.Tensor) -> bool:
-    """Whether the dispatchers take the Triton kernel for this tensor."""
-    return AVAILABLE and tensor.is_cuda
+    """Whether Triton's kernels are for tensors that lie where this one does."""
+    return tensor.is_cuda and runs_on(tensor.device)
+
+
+@cache
+def runs_on(device: torch.device) -> bool:
+    """Whether kernels can be built and launched there; the log says why not, once.
+
+    Triton needs more than to be installed: a driver that it knows, a C compiler, Python's headers.
+    Without one of these the first launch of any kernel raises, and no two raise alike.
+    """
+    try:
+        if not AVAILABLE:
+            raise ImportError("Triton is not installed")
+        _mark[(1,)](torch.empty(1, dtype=torch.int32, device=device))
+    except Exception as error:  # noqa: BLE001 - of the compiler, a subprocess, the driver
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        _log.warning("Nothing runs in Triton kernels on %s. %s", device, reason)
+        return False
+    return True
+
+
+@triton.jit
+def _mark(place):
+    tl.store(place, 1)
 
 
 def power_of_two(number: int, least: int = 1) -> int:

@@ -13,8 +13,9 @@ def captured(function: Callable[[], object], pool) -> Callable[[], object]:
     """Run the function, capture it, and return what replays it and gives its (static) result.
 
     pool: graph memory that the graphs of one slot share; their results hold until the next of
-    them is replayed. Raises RuntimeError where the function cannot be captured: WaitsForHost if
-    it waits for the host, which is found before the capture, or what CUDA says.
+    them is replayed. Raises where the function cannot be captured: WaitsForHost if it waits for
+    the host, which is found before the capture, or what CUDA or a compiler says. The current stream
+    is the caller's again also then, which torch sees to only if a capture succeeds.
     """
     with HostFree():
         function()
@@ -26,7 +27,10 @@ def captured(function: Callable[[], object], pool) -> Callable[[], object]:
     here.wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     # only this thread is held to the rules of a capture: others may draw, load or measure
-    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+    with (
+        torch.cuda.stream(here),
+        torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"),
+    ):
         result = function()
 
     def replay() -> object:

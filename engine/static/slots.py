@@ -138,9 +138,9 @@ class Slots:
             return function
         try:
             return captured(function, pool)
-        except RuntimeError as error:
+        except Exception as error:  # noqa: BLE001 - no failed capture may end a run
             self.usable = False
-            reason = str(error).splitlines()[0]
+            reason = (str(error) or type(error).__name__).splitlines()[0]
             _log.warning("%s runs without CUDA graphs: %s.", self._name, reason)
             return function
 

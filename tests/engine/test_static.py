@@ -211,6 +211,25 @@ def test_what_cannot_be_captured_says_so_once(caplog):
     assert not slots.usable
 
 
+class _Fails(torch.nn.Module):
+    """Not of the kinds that torch raises: as compilers and subprocesses do, or with no message."""
+
+    def forward(self, number):
+        raise AssertionError
+
+
+def test_no_failed_capture_ends_a_run(caplog):
+    slots = Slots(TextSlot, _Fails(), 1, "this model", torch.device("cpu"))
+    slots.captures = True
+    function = partial(_Fails(), torch.ones(3))
+    with caplog.at_level(logging.WARNING):
+        assert slots.prepared(function, None) is function
+    assert [record.message for record in caplog.records] == [
+        "this model runs without CUDA graphs: AssertionError."
+    ]
+    assert not slots.usable
+
+
 def test_without_capture_the_plain_way_goes_on():
     plain, refused = pair("llama")
     refused.slots.usable = False

@@ -65,13 +65,15 @@ def test_trees_have_their_size_and_two_children_a_node():
 def test_failures_and_lack_of_time_are_named(tmp_path):
     content = {"rows": [], "left_out": []}
     row = report.against_floor("copy", 2.0, Cost(4.3e9), H200)
-    parts = [
-        ("good", lambda: [row], 0),
-        ("bad", lambda: 1 / 0, 0),
-        ("late", lambda: [row], 1e9),
-    ]
+
+    def half():
+        yield row | {"name": "half"}
+        raise ZeroDivisionError
+
+    parts = [("good", lambda: [row], 0), ("bad", half, 0), ("late", lambda: [row], 1e9)]
     report.measure_all(parts, Deadline(60), content)
-    assert [r["times_floor"] for r in content["rows"]] == [pytest.approx(2.0)]
+    assert [r["times_floor"] for r in content["rows"]] == [pytest.approx(2.0)] * 2
+    assert [r["name"] for r in content["rows"]] == ["copy", "half"]
     assert [entry.split(":")[0] for entry in content["left_out"]] == ["bad", "late"]
     path = tmp_path / "out.json"
     report.write(str(path), content, [])
@@ -84,7 +86,7 @@ TOY = Shape("Llama-8B-shaped", 2, 32, 4, 2, 16, 48, 100, False)
 
 def test_steps_are_measured_at_toy_size():
     """The suite's own way on a CPU: passes on static buffers, and the host's part of the loop."""
-    rows = step_times(TOY, H200, nodes=(8, 64), prefix=20)
+    rows = list(step_times(TOY, H200, nodes=(8, 64), prefix=20))
     assert [row["name"].split(", ", 1)[1] for row in rows] == [
         "1 token", "8 nodes", "64 nodes", "8 nodes, judged", "host, 8 nodes", "4 texts, 8 nodes",
     ]  # fmt: skip
@@ -129,6 +131,8 @@ def test_goals_are_read_off_the_rows():
         False, None, None, False, False,
     ]  # fmt: skip
     assert [goal.met for goal in step_goals([])] == [None] * 5
+    none = {"name": "greedy output equal, float32", "equal": 0, "prompts": 0}  # no time was left
+    assert step_goals([none])[-1].value is None
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

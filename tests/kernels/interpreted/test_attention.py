@@ -60,6 +60,31 @@ def test_own_plan_and_long_prefix():
     agree(attention_inputs(mask, 4, 4, 32, torch.float16), mask)
 
 
+def test_as_many_rows_as_there_may_be():
+    """256 rows that see any of one another, by the plan that a GPU would take."""
+    torch.manual_seed(0)
+    seen = torch.rand(256, 256) < 0.1
+    mask = AncestorBits.of(seen, torch.randint(0, 9, (256,)), 65)
+    agree(attention_inputs(mask, 2, 2, 64, torch.float16), mask)
+
+
+def test_a_prefix_of_32k():
+    """Split as a GPU would split it; the last part is not a full one."""
+    torch.manual_seed(0)
+    mask = AncestorBits.of(torch.ones(3, 3, dtype=torch.bool).tril(), torch.arange(3), 32700)
+    agree(attention_inputs(mask, 4, 1, 64, torch.float16), mask)
+
+
+@pytest.mark.parametrize(
+    ("head", "dtype"),
+    [(128, torch.float16), (256, torch.float16), (256, torch.float32), (80, torch.float32)],
+)
+def test_heads_of_real_models(head, dtype):
+    torch.manual_seed(0)
+    mask = AncestorBits.of(torch.ones(5, 5, dtype=torch.bool).tril(), torch.arange(5), 70)
+    agree(attention_inputs(mask, 4, 2, head, dtype), mask)
+
+
 def test_sequences_of_different_lengths():
     torch.manual_seed(0)
     seen = torch.rand(2, 3, 5) < 0.5

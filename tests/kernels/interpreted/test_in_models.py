@@ -41,7 +41,7 @@ def on_gpu(monkeypatch):
 
 def model_of(architecture: str, static: bool, **changes) -> LanguageModel:
     module = tiny_hf_model(architecture, **changes)
-    return LanguageModel(module, None, architecture, lean=False, static=static)
+    return LanguageModel(module, None, architecture, lean=static, static=static)
 
 
 def logits_of(architecture: str, static: bool) -> torch.Tensor:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from engine.kernels.gumbel_topk import gumbel_topk_reference, gumbel_topk_triton
 from engine.kernels.head_topk import head_topk_reference, head_topk_triton
 from engine.kernels.kv_commit import addresses_of, kv_commit_reference, kv_commit_triton
+from engine.kernels.lang import runs_on
 from engine.kernels.ngram_match import ngram_match_reference, ngram_match_triton
 
 I32 = torch.int32
@@ -133,3 +134,22 @@ def test_head(rows, vocabulary, width, k, dtype, trimmed):
     if rows > 1:  # a planted fault
         other = head_topk_triton(hidden.roll(1, 0), weight, k, ids)
         assert not torch.equal(other[1], expected[1])
+
+
+def test_rows_that_are_parts_of_longer_ones():
+    torch.manual_seed(0)
+    wide, hidden, weight = torch.randn(3, 60), torch.randn(3, 24), torch.randn(40, 24)
+    noise = torch.empty(3, 70).exponential_()
+    options = {"top_k": 9, "noise": noise[:, :41], "want_q": True}
+    found = gumbel_topk_triton(wide[:, :41], 3, block=32, **options)
+    expected = gumbel_topk_reference(wide[:, :41], 3, **options)
+    assert torch.equal(found.tokens, expected.tokens)
+    torch.testing.assert_close(found.q, expected.q)
+    found = head_topk_triton(hidden[:, :16], weight[:, :16], 4)
+    expected = head_topk_reference(hidden[:, :16], weight[:, :16], 4)
+    assert torch.equal(found[1], expected[1])
+    torch.testing.assert_close(found[0], expected[0], atol=1e-4, rtol=1e-4)
+
+
+def test_a_launch_that_succeeds_is_seen():
+    assert runs_on(torch.device("cpu"))

@@ -32,6 +32,22 @@ def test_verdicts_are_the_engines(tree, seed, rule):
     same_verdict(kernel, rule, tree, peaked(len(tree) + 1, VOCABULARY), seed)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_rows_and_noise_that_are_parts_of_longer_ones(rule):
+    """As a pass gives them: logits of a padded vocabulary, noise with rows to spare."""
+    torch.manual_seed(2)
+    tree = siblings("without_replacement", peaked(VOCABULARY))
+
+    def strided(rule, p, flat, coins, noise):
+        wide, longer = (torch.full((len(x) + 2, VOCABULARY + 7), 9.0) for x in (p, noise))
+        wide[: len(p), :VOCABULARY], longer[: len(noise), :VOCABULARY] = p, noise
+        parts = wide[: len(p), :VOCABULARY], longer[: len(noise), :VOCABULARY]
+        return kernel(rule, parts[0], flat, coins, parts[1])
+
+    for seed in range(3):
+        same_verdict(strided, rule, tree, peaked(len(tree) + 1, VOCABULARY), seed)
+
+
 def siblings(kind: str, q, tokens=(3, 1, 2)) -> DraftTree:
     tree = DraftTree()
     for token in tokens:

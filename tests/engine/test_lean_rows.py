@@ -1,0 +1,143 @@
+"""The pass of few launches against the module's own: same weights, same numbers, on static buffers."""
+
+import copy
+from collections import Counter
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from engine import gpu
+from engine.cache import KVCache
+from engine.kernels import tree_attention
+from engine.language_model import LanguageModel
+from engine.sampling import Sampling
+from engine.static.host_free import HostFree
+from engine.static.inputs import Size, StepInputs
+from engine.static.lean_rows import LeanRows
+from engine.static.slots import Slots
+from engine.static.step import step
+from engine.together import decode_together
+from engine.verifiers import verifier
+from engine.writing import Wanted
+from tests.engine.test_replay import taped
+from tests.engine.test_static import PROMPT, TREE, drafters, steps_of, texts
+from tests.engine.tiny import CONFIGS, tiny_hf_model
+
+CLASS = ("llama", "mistral", "qwen2", "qwen3")
+MOST_LAUNCHES = {"llama": 15, "qwen3": 18}  # a layer; qwen3 norms its heads
+META = torch.device("meta")
+
+
+def both(architecture: str, **changes) -> tuple[LanguageModel, LanguageModel]:
+    """(plain, lean on static buffers), each on its own copy of the weights."""
+    module = tiny_hf_model(architecture, **changes)
+    lean = LanguageModel(copy.deepcopy(module), None, "lean", static=True)
+    assert isinstance(lean.slots.module, LeanRows)
+    return LanguageModel(module, None, "plain", lean=False), lean
+
+
+@pytest.mark.parametrize("replayed", [False, True])
+@pytest.mark.parametrize("architecture", CLASS)
+def test_steps_are_those_of_the_module(architecture, replayed, monkeypatch):
+    if replayed:
+        monkeypatch.setattr(Slots, "prepared", lambda slots, function, pool: taped(function))
+    plain, lean = both(architecture)
+    for one, other in zip(drafters(plain), drafters(lean), strict=True):
+        expected, found = steps_of(plain, one), steps_of(lean, other)
+        assert texts(found) == texts(expected)
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a.logits, b.logits, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"attention_bias": True}, {"mlp_bias": True}, {"head_dim": 12}], ids=str
+)
+def test_features_and_biases(changes):
+    module = tiny_hf_model("llama")
+    config = copy.deepcopy(module.config)
+    for name, value in changes.items():
+        setattr(config, name, value)
+    module = type(module)(config).eval()
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.25)
+    layers = (0, 2, 3)
+    plain = LanguageModel(copy.deepcopy(module), None, "plain", lean=False).session(40, layers)
+    lean = LanguageModel(module, None, "lean", static=True).session(40, layers)
+    for session in (plain, lean):
+        session.prefill(PROMPT)
+    for found, expected in zip(lean.feed(*TREE), plain.feed(*TREE), strict=True):
+        torch.testing.assert_close(found, expected, atol=2e-4, rtol=1e-4)
+
+
+def test_several_texts_in_one_pass():
+    plain, lean = both("qwen3")
+
+    def written(model):
+        rule, found = verifier("rejection"), [[], [], []]
+        wanted = [
+            Wanted(drafter, rule, Sampling(0.9, seed=seed), PROMPT[: 5 + seed], 12)
+            for seed, drafter in enumerate(drafters(model))
+        ]
+        for index, one in decode_together(model, wanted, watched=False):
+            found[index] += one.output
+        return found
+
+    assert written(lean) == written(plain)
+
+
+def test_no_weight_exists_twice():
+    _, lean = both("llama")
+    held = [*lean.model.parameters()]
+    for layer in lean.slots.module._layers:
+        held += [layer._qkv, layer._gate_up]
+    storages = {each.untyped_storage().data_ptr(): each.untyped_storage() for each in held}
+    weights = sum(each.numel() * each.element_size() for each in lean.model.parameters())
+    assert sum(storage.nbytes() for storage in storages.values()) == weights
+
+
+@pytest.mark.parametrize("architecture", sorted(set(CONFIGS) - set(CLASS)))
+def test_other_models_keep_their_own(architecture):
+    model = LanguageModel(tiny_hf_model(architecture), None, "other", static=True)
+    assert model.slots.module is model.model
+
+
+class Launches(TorchDispatchMode):
+    """Counts operations that are more than another view of what there is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        name = function._schema.name.removeprefix("aten::")
+        if not function.is_view and name not in ("new_empty", "empty", "_unsafe_view"):
+            self.counts[name] += 1
+        return function(*arguments, **(named or {}))
+
+
+@pytest.mark.parametrize("architecture", sorted(MOST_LAUNCHES))
+def test_few_launches_and_no_wait_for_the_host(architecture, monkeypatch):
+    """A norm that torch has no kernel for on the meta device is counted as the one it is on CUDA."""
+    pytest.importorskip("triton")
+    from engine.kernels.compiled import caught
+
+    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
+    monkeypatch.setattr(
+        torch.nn.functional, "rms_norm", lambda rows, *_: torch.empty_like(rows).copy_(rows)
+    )
+    found = {}
+    for layers in (2, 3):
+        with META:
+            module = tiny_hf_model(architecture, num_hidden_layers=layers).to(torch.bfloat16)
+            model = LanguageModel(module, None, "lean", static=True)
+        cache, inputs = KVCache.empty(layers, 64, 2), StepInputs(Size.of(4, 3), META, 2)
+        with torch.no_grad(), caught() as launches:
+            step(model.slots.module, inputs, cache)  # makes the buffers
+            launches.clear()
+            with HostFree(), Launches() as counted:
+                step(model.slots.module, inputs, cache)
+        counted.counts.pop("empty_like")
+        found[layers] = counted.counts.total() + len(launches)
+    assert found[3] - found[2] <= MOST_LAUNCHES[architecture], counted.counts
