@@ -6,12 +6,13 @@ import gradio as gr
 
 from app import live, words
 from app.again import PLAIN, measure_plain, worth_measuring
-from app.parts import QUICK, SLOW, engine_event, html, lead, status
+from app.parts import QUICK, SLOW, engine_event, html, lead, never_silent, status
 from app.traces import export_graphml
 from engine.trace import read_trace
 from viz.race import split
 
 log = logging.getLogger("draftscope")
+NEXT = "Plain decoding of the same prompt is measured next."
 
 
 class Panel:
@@ -81,16 +82,20 @@ class RunPanel(Panel):
         speed = [self.speed, self.said, self.bars]
 
         def frame(request: gr.Request):
-            """Room for what belongs to this run, and nothing of the last one's."""
-            text = live.finished(request.session_hash, tab)
-            if text is None:
+            """Room for what belongs to this run, and nothing of the last one's.
+
+            Two events may have seen the end of one run; what the first began to measure stays.
+            """
+            session = request.session_hash
+            text = live.finished(session, tab)
+            if text is None or live.seats.get(session, PLAIN):
                 return [gr.skip()] * 4
-            own = worth_measuring(live.seats.get(request.session_hash, tab))
+            own = worth_measuring(live.seats.get(session, tab))
             tree = bool(read_trace(text).summary["acceptance_by_depth"])
             return [
                 gr.Column(visible=tree),
                 gr.Column(visible=own),
-                status("done"),
+                status("next", NEXT),
                 gr.Plot(visible=False),
             ]
 
@@ -123,9 +128,12 @@ def _measure(request: gr.Request, asked: bool = False):
     """Plain decoding measured beside the visitor's run: what is said of it, then its figure."""
     from viz import figures
 
-    for state, message, pair in measure_plain(request.session_hash, asked):
+    def shown(state: str, message: str, pair: tuple | None) -> tuple:
         figure = gr.Plot(figures.speed_beside(*pair), visible=True) if pair else gr.skip()
-        yield status(state, message), figure
+        return status(state, message), figure
+
+    updates = measure_plain(request.session_hash, asked)
+    yield from never_silent(shown(*update) for update in updates)
 
 
 def _measure_now(request: gr.Request):

@@ -37,6 +37,41 @@ def test_plain_decoding_is_measured_beside_the_run_and_the_mean_tree_comes_last(
     assert graph.nodes["root"]["kept"] == len(read_trace(before).steps)
 
 
+SPOKEN = """() => {
+  window.spoken = [];
+  const look = () => {
+    const line = document.querySelector('#speed-figure .pg-measured');
+    if (!line || !line.checkVisibility() || line.textContent === window.spoken.at(-1)) return;
+    window.spoken.push(line.textContent);
+  };
+  new MutationObserver(look).observe(document.body, {childList: true, subtree: true, attributes: true});
+}"""
+"""Note what the card of the speed figure says while it can be seen."""
+MEASURED = """times => {
+  const came = window.spoken.filter((words) => words.includes('just now')).length;
+  return came === times && window.spoken.at(-1).includes('just now');
+}"""
+
+
+def test_a_second_run_is_measured_anew_and_a_mistake_leaves_the_figures_as_they_were(visit):
+    visitor = visit()
+    page = visitor.page
+    page.evaluate(SPOKEN)
+    for times, prompt in enumerate(("Once upon a time", "The little dog"), start=1):
+        assert visitor.run(prompt) == "done"
+        page.wait_for_function(MEASURED, arg=times)
+        page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
+    spoken = page.evaluate("window.spoken")
+    assert "" not in spoken
+    assert sum("is measured next" in words for words in spoken) == 2
+    before = titles(page)
+    visitor.set_number("seed", -5)
+    assert visitor.run() == "error"
+    page.wait_for_timeout(1500)  # for what must not come
+    assert titles(page) == before
+    assert page.evaluate("window.spoken") == spoken
+
+
 def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
     lanes = "&".join(f"lane{number}=none" for number in range(1, 6))
     other = visit(f"/?tab=compare&{lanes}&n=256").page
