@@ -55,8 +55,7 @@ class Compare:
                     elem_id="race-lanes",
                 )
                 with gr.Accordion("Sampling", open=False, elem_id="race-more"):
-                    self.numbers = sampling_controls("race-")
-                self._set_numbers(first)
+                    self.numbers = sampling_controls(first, "race-")
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
@@ -73,10 +72,6 @@ class Compare:
             self.run = gr.Button("Race", variant="primary", elem_id="race", min_width=60)
             self.pause = gr.Button("Pause", elem_id="race-pause", min_width=60)
             self.stop = gr.Button("Stop", elem_id="race-stop", min_width=60)
-
-    def _set_numbers(self, first: dict) -> None:
-        for name, component in zip(RANGES, self.numbers, strict=True):
-            component.value = first.get(name, RANGES[name].default)
 
     def wire(self, page: gr.Blocks, rooms: gr.Tabs) -> None:
         """rooms: the page's tabs; an address may ask for this one."""

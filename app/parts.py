@@ -1,7 +1,7 @@
 """Pieces that both tabs are made of."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
 import gradio as gr
@@ -137,15 +137,18 @@ def lead(parts: list) -> gr.HTML:
     return html("DraftscopePage.terms(element, props.parts);", parts=parts)
 
 
-def sampling_controls(prefix: str = "") -> list[gr.components.Component]:
-    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES."""
+def sampling_controls(
+    first: Mapping[str, object], prefix: str = ""
+) -> list[gr.components.Component]:
+    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: what they show."""
+    values = {name: first.get(name, wanted.default) for name, wanted in RANGES.items()}
 
     def slider(name: str, label: str, info: str, step: float = 1) -> gr.Slider:
         wanted = RANGES[name]
         return gr.Slider(
             wanted.low,
             wanted.high,
-            wanted.default,
+            values[name],
             step=step,
             label=label,
             info=info,
@@ -157,7 +160,7 @@ def sampling_controls(prefix: str = "") -> list[gr.components.Component]:
         slider("top_k", "Top-k", "Keep the k likeliest tokens; 0 keeps all."),
         slider("top_p", "Top-p", "Keep the likeliest tokens up to this much probability.", 0.01),
         gr.Number(
-            RANGES["seed"].default,
+            values["seed"],
             precision=0,
             label="Seed",
             info="The same seed, prompt and settings give the same run.",

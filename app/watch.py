@@ -66,8 +66,7 @@ class Watch:
                 self._drafting(first)
                 with gr.Accordion("Sampling and verifier", open=False, elem_id="more"):
                     self._verifier(first["drafter"])
-                    self.numbers = sampling_controls()
-                self._set_numbers(first)
+                    self.numbers = sampling_controls(first)
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
@@ -111,10 +110,6 @@ class Watch:
             elem_id="verifier",
         )
         lead(rules_in_words())
-
-    def _set_numbers(self, first: dict) -> None:
-        for name, component in zip(RANGES, self.numbers, strict=True):
-            component.value = first.get(name, RANGES[name].default)
 
     @property
     def fields(self) -> list:

@@ -48,6 +48,20 @@ def test_the_arrow_keys_walk_through_the_cards(visit):
     assert not page.locator("#speed-figure").is_visible(), "it was made on another machine"
 
 
+def test_a_card_at_the_edge_comes_into_sight_and_the_page_stays(visit):
+    page = visit("/", reduced_motion="reduce", viewport={"width": 1000, "height": 500}).page
+    strip, cards = page.locator("#cards .pg-card-strip"), page.locator("#cards .pg-card")
+    right = strip.bounding_box()["x"] + strip.bounding_box()["width"]
+    edge = next(box for box in (c.bounding_box() for c in cards.all()) if box["x"] + 252 > right)
+    page.mouse.click(edge["x"] + 12, edge["y"] + 30)
+    page.wait_for_function(
+        f"document.querySelector('#cards :checked').value !== '{presets()[0].name}'"
+    )
+    card = page.locator("#cards .pg-card:has(:checked)").bounding_box()
+    assert card["x"] + card["width"] <= right + 1
+    assert page.evaluate("scrollY") == 0
+
+
 def test_the_list_sets_the_card(visit):
     visitor = visit("/", reduced_motion="reduce")
     visitor.choose("preset", presets()[3].title)

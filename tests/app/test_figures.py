@@ -3,8 +3,10 @@
 import json
 
 import networkx as nx
+import pytest
 
 from engine.trace import read_trace
+from tests.app.test_page import PHONE
 from viz.mean_tree import mean_tree
 
 
@@ -70,6 +72,35 @@ def test_a_second_run_is_measured_anew_and_a_mistake_leaves_the_figures_as_they_
     page.wait_for_timeout(1500)  # for what must not come
     assert titles(page) == before
     assert page.evaluate("window.spoken") == spoken
+
+
+CONTRAST = """() => {
+  const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const light = (colour) => {
+    paint.fillStyle = colour;
+    paint.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...paint.getImageData(0, 0, 1, 1).data].map((byte) => byte / 255)
+      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const card = getComputedStyle(document.querySelector('#speed-figure')).backgroundColor;
+  const all = [...document.querySelectorAll('#watch-figures .main-svg text')].map((text) => {
+    const two = [light(getComputedStyle(text).fill), light(card)].sort((a, b) => b - a);
+    return (two[0] + 0.05) / (two[1] + 0.05);
+  });
+  return [all.length, Math.min(...all)];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_in_figures_can_be_read_and_nothing_lies_over_them(visit, scheme):
+    visitor = visit(f"/?n=8&__theme={scheme}", color_scheme=scheme, **PHONE)
+    page = visitor.page
+    assert visitor.run("Once upon a time") == "done"
+    page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
+    words, least = page.evaluate(CONTRAST)
+    assert words > 20 and least >= 4.5
+    assert not page.locator("#watch-figures .modebar:visible").count()
 
 
 def test_where_others_run_plain_decoding_is_measured_on_demand(visit):

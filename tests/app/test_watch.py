@@ -152,6 +152,21 @@ def test_a_drafter_brings_its_own_controls(visit):
     assert run["sampling"] == {"temperature": 0.8, "top_k": 0, "top_p": 1, "seed": 5}
 
 
+def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
+    visitor = visit()
+    visitor.choose("drafter", "chain")
+    length = visitor.page.locator("[data-option=length][placeholder=auto]")
+    assert length.input_value() == ""
+    for written, shown in (("3", "3"), ("0", ""), ("5", "5"), ("", "")):
+        length.fill(written)
+        length.press("Tab")
+        assert length.input_value() == shown
+    visitor.page.click("#copy-link")
+    visitor.page.wait_for_function("location.search.includes('o.length=0')")
+    assert visitor.run() == "done"
+    assert lines(visitor.trace())[0]["drafter"]["options"]["length"] > 0
+
+
 def test_an_example_sets_the_controls(visit):
     visitor = visit()
     before = visitor.page.input_value("#prompt textarea")
