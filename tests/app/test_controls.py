@@ -74,7 +74,7 @@ def test_bounds_are_written_out():
 def test_drafters_are_called_by_names_that_people_know():
     labels = {key: entry["label"] for key, entry in drafter_menu().items()}
     assert labels["none"] == "Plain decoding (none)"
-    assert labels["ddtree"] == "Block diffusion as a tree, DDTree (ddtree)"
+    assert labels["ddtree"] == "Block diffusion tree, DDTree (ddtree)"
     assert all(label.endswith(f"({key})") for key, label in labels.items())
     assert verifier_menu("chain")[""]["label"] == "automatic"
 

@@ -6,6 +6,7 @@ import pytest
 
 from presets import opening_trace, presets, trace_files
 from tests.app.test_page import PHONE
+from tests.app.visitor import PROMPT
 
 
 def shows(visitor, preset) -> None:
@@ -102,6 +103,8 @@ def test_a_finished_run_is_put_away_with_a_word_and_can_be_brought_back(visit):
     page.click("#back")
     page.wait_for_function("mine => DraftscopePage.trace('watch') == mine", arg=mine)
     assert page.evaluate("DraftscopePage.ranHere('watch')")
+    assert page.input_value("#prompt textarea") == PROMPT, "and its settings with it"
+    assert page.input_value("#preset input") == "Your own"
     page.wait_for_selector("#back", state="hidden")
 
 
