@@ -9,11 +9,13 @@ from viz.bundle import bundle_css, bundle_js
 WEB = Path(__file__).parent / "web"
 SCRIPTS = (
     "page.js",
+    "saying.js",
     "masthead.js",
     "terms.js",
     "options.js",
     "lanes.js",
     "tools.js",
+    "whose.js",
     "rows.js",
     "tour-place.js",
     "tour-stops.js",

@@ -1,5 +1,7 @@
 """The Compare tab: several drafters race on one prompt."""
 
+from collections.abc import Mapping
+
 import gradio as gr
 
 from app import figures, link, live, traces, words
@@ -11,14 +13,17 @@ from app.parts import (
     canvas,
     emit,
     engine_event,
+    example_list,
     html,
     lead,
+    name_whose,
     over,
     prompt_box,
     sampling_controls,
     shown,
 )
 from app.settings import LIMITS
+from viz.race import read_race
 
 TAB = "compare"
 FIELDS = ("prompt", "lanes", *RANGES)
@@ -29,18 +34,20 @@ class Compare:
 
     def __init__(self) -> None:
         self.races, self.drafters, self.rules = race_menu(), drafter_menu(), rule_menu()
-        name, first = next(iter(self.races.items()))
+        first = next(iter(self.races.values()))
         lead(words.COMPARE_LEAD)
         self.said, self.view = canvas(TAB, words.COMPARE_HINT)
         with gr.Row(elem_classes="pg-room", elem_id="compare-room"):
             with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
-                self._example(name, first)
+                self.preset, self.look_for = example_list(
+                    TAB, self.races, words.COMPARE_OWN, "race-prompt", "race-preset"
+                )
                 self.prompt = prompt_box("race-prompt", first["prompt"])
                 self._buttons()
                 self.said.render()
                 self.lanes = html(
                     "DraftscopePage.lanes({element: element.querySelector('.pg-mount'), props, "
-                    "watch});",
+                    "trigger, watch}); /* events: 'edited' */",
                     value=first["lanes"],
                     menu=self.drafters,
                     rules=self.rules,
@@ -48,8 +55,7 @@ class Compare:
                     elem_id="race-lanes",
                 )
                 with gr.Accordion("Sampling", open=False, elem_id="race-more"):
-                    self.numbers = sampling_controls("race-")
-                self._set_numbers(first)
+                    self.numbers = sampling_controls(first, "race-")
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
@@ -57,21 +63,9 @@ class Compare:
                     "trigger, server}); /* events: 'seen' 'opened' 'link' */",
                     server_functions=[traces.export_race],
                     limit=LIMITS.trace_bytes,
-                    examples={key: entry["prompt"] for key, entry in self.races.items()},
                     elem_id="race-tools",
                 )
                 self.figures = figures.RacePanel("compare-figures")
-
-    def _example(self, name: str, first: dict) -> None:
-        self.preset = gr.Dropdown(
-            [(entry["title"], key) for key, entry in self.races.items()],
-            value=name,
-            label="Example",
-            elem_id="race-preset",
-        )
-        self.look_for = html(
-            "DraftscopePage.note({element, props, watch});", value=first["look_for"]
-        )
 
     def _buttons(self) -> None:
         with gr.Row(elem_classes="pg-buttons"):
@@ -79,13 +73,11 @@ class Compare:
             self.pause = gr.Button("Pause", elem_id="race-pause", min_width=60)
             self.stop = gr.Button("Stop", elem_id="race-stop", min_width=60)
 
-    def _set_numbers(self, first: dict) -> None:
-        for name, component in zip(RANGES, self.numbers, strict=True):
-            component.value = first.get(name, RANGES[name].default)
-
     def wire(self, page: gr.Blocks, rooms: gr.Tabs) -> None:
         """rooms: the page's tabs; an address may ask for this one."""
         fields, canvas_out = [self.prompt, self.lanes, *self.numbers], [self.view, self.said]
+        example = [self.preset, self.look_for]
+        controls = [*example, *fields]
         advance = engine_event()
         runs = [
             self.run.click(_start, fields, canvas_out, **advance),
@@ -98,37 +90,50 @@ class Compare:
             *runs,
             self.said.ask_stop(_stop, None, canvas_out, **QUICK),
             self.tools.seen(_show_earlier, None, canvas_out, **SLOW),
-            self.tools.opened(_open, None, canvas_out, **SLOW),
+            self.tools.opened(self._open, None, [*canvas_out, *controls], **SLOW),
         ]
         for end in ends:
             self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
-        controls = [self.prompt, self.lanes, self.look_for, *self.numbers]
         self.preset.input(self._choose_preset, self.preset, controls, **QUICK)
         self.tools.link(
             None, [self.preset, *fields], None, js="(...v) => DraftscopePage.raceLink(v)"
         )
-        page.load(self._read_address, None, [rooms, self.preset, *controls], **QUICK)
+        loaded = page.load(self._read_address, None, [rooms, *controls], **QUICK)
+        changes = [self.look_for.edited, self.lanes.edited, loaded.then]
+        name_whose(TAB, changes, [self.preset, self.prompt, self.lanes], example)
 
     def _choose_preset(self, name: str) -> list:
+        """The settings of this example; "": those there are."""
         chosen = self.races.get(name)
         if chosen is None:
-            return [gr.skip()] * (3 + len(RANGES))
-        return self._shown(chosen)
+            return ["", ""] + [gr.skip()] * len(FIELDS)
+        return [name, name, *self._set(chosen)]
 
     def _read_address(self, request: gr.Request) -> list:
         """No control is skipped: gradio forgets the props of a skipped gr.HTML in a hidden tab."""
         query = request.query_params
         name, first = next(iter(self.races.items()))
-        wish = link.read_race(query, self.races, self.drafters, self.rules)
-        values = {"preset": name, **first, **wish}
+        values = {"preset": name, **first, **self._wished(query)}
         rooms = gr.Tabs(selected=TAB) if link.names_compare(query) else gr.skip()
-        return [rooms, values["preset"], *self._shown(values)]
+        return [rooms, values["preset"], values["preset"], *self._set(values)]
 
-    def _shown(self, values: dict) -> list:
-        """Values for prompt, lanes, look_for and the numbers."""
+    def _open(self, request: gr.Request, event: gr.EventData) -> list:
+        """The race that a visitor brings, and its settings, as far as this page has them."""
+        update = traces.open_file(request.session_hash, TAB, event._data, traces.check_race)
+        if update[0] is None:
+            return [*shown(update), *[gr.skip()] * (2 + len(FIELDS))]
+        lanes = read_race(update[0], LIMITS.lanes)
+        wish = self._wished(link.wish_of_race(lanes.values(), self.drafters))
+        return [*shown(update), "", "", *self._set(wish)]
+
+    def _wished(self, query: Mapping[str, str]) -> dict:
+        return link.read_race(query, self.races, self.drafters, self.rules)
+
+    def _set(self, values: dict) -> list:
+        """Values for the controls, in the order of FIELDS; lanes that are left out stay."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
-        return [values["prompt"], values["lanes"], values["look_for"], *numbers]
+        return [values.get("prompt", ""), values.get("lanes", gr.skip()), *numbers]
 
 
 def _show_earlier(request: gr.Request):
@@ -137,10 +142,6 @@ def _show_earlier(request: gr.Request):
     if not text or live.seats.get(session, TAB):
         return shown(None)
     return shown(traces.show(session, TAB, text, words.COMPARE_HINT))
-
-
-def _open(request: gr.Request, event: gr.EventData):
-    return shown(traces.open_file(request.session_hash, TAB, event._data, traces.check_race))
 
 
 def _start(request: gr.Request, *values):

@@ -30,7 +30,7 @@ class Range:
             number = math.nan
         if not self.low <= number <= self.high or (self.whole and not number.is_integer()):
             noun = "a whole number" if self.whole else "a number"
-            raise UserError(f"{self.name} must be {noun} from {self.low:g} to {self.high:g}.")
+            raise UserError(f"{self.name} must be {noun} from {self.low:,} to {self.high:,}.")
         return int(number) if self.whole else number
 
     def clamp(self, given: object) -> float:
@@ -103,7 +103,7 @@ def options(given: object, drafter: str) -> dict:
 def lanes(given: object, limits: Limits = LIMITS) -> list[dict]:
     """The lanes of a comparison, each {"drafter", "values": {name: value}, "verifier"}.
 
-    given: a JSON list of such lanes; a verifier left out or "" is the drafter's own choice.
+    given: a JSON list of such lanes; a verifier left out or "" is the automatic one.
     What drafters, options and verifiers there are, the engine knows.
     """
     try:

@@ -6,18 +6,20 @@ import gradio as gr
 
 from app import live, words
 from app.again import PLAIN, measure_plain, worth_measuring
-from app.parts import QUICK, SLOW, engine_event, html, lead, status
+from app.parts import QUICK, SLOW, engine_event, html, lead, never_silent, status
 from app.traces import export_graphml
 from engine.trace import read_trace
 from viz.race import split
 
 log = logging.getLogger("draftscope")
+NEXT = "Plain decoding of the same prompt is measured next."
 
 
 class Panel:
     """The figures of a run; hidden until there is one."""
 
-    count = 5
+    names = ("accepted", "depth", "odds", "time", "tree")
+    """Of its plots, in the order of the page."""
     terms = words.RUN_FIGURES
 
     def __init__(self, elem_id: str) -> None:
@@ -26,7 +28,7 @@ class Panel:
             self.plots = self._lay_out()
 
     def _lay_out(self) -> list[gr.Plot]:
-        return [_plot() for _ in range(self.count)]
+        return [_plot(name) for name in self.names]
 
     def follow(self, event, tab: str) -> gr.events.Dependency:
         """Draw once this event has brought a run to its end."""
@@ -38,17 +40,19 @@ class Panel:
 
     def _update(self, text: str | None) -> list:
         if text is None:
-            return [gr.skip()] * (1 + self.count)
+            return [gr.skip()] * (1 + len(self.names))
         try:
-            drawn = self._figures(text)[: self.count]
+            drawn = self._figures(text)
         except Exception:
             log.exception("the figures could not be drawn")
-            drawn = []
-        blank = [gr.Plot(visible=False)] * (self.count - len(drawn))
-        shown = [gr.Plot(value=figure, visible=True) for figure in drawn]
-        return [gr.Column(visible=bool(drawn)), *shown, *blank]
+            drawn = {}
+        plots = [
+            gr.Plot(value=drawn[name], visible=True) if name in drawn else gr.Plot(visible=False)
+            for name in self.names
+        ]
+        return [gr.Column(visible=bool(drawn)), *plots]
 
-    def _figures(self, text: str) -> list:
+    def _figures(self, text: str) -> dict:
         from viz import figures
 
         return figures.run_figures(read_trace(text))
@@ -66,10 +70,10 @@ class RunPanel(Panel):
                 "watch}); /* events: 'asked' 'halt' */",
                 value=status("done"),
             )
-            self.bars = _plot()
-        plots = [_plot() for _ in range(self.count - 1)]
+            self.bars = _plot("speed")
+        plots = [_plot(name) for name in self.names[:-1]]
         with gr.Column(visible=False, elem_classes="pg-figure", elem_id="tree-figure") as self.tree:
-            plots.append(_plot())
+            plots.append(_plot(self.names[-1]))
             html(
                 "DraftscopePage.graphml({element: element.querySelector('.pg-mount'), server});",
                 server_functions=[export_graphml],
@@ -81,16 +85,20 @@ class RunPanel(Panel):
         speed = [self.speed, self.said, self.bars]
 
         def frame(request: gr.Request):
-            """Room for what belongs to this run, and nothing of the last one's."""
-            text = live.finished(request.session_hash, tab)
-            if text is None:
+            """Room for what belongs to this run, and nothing of the last one's.
+
+            Two events may have seen the end of one run; what the first began to measure stays.
+            """
+            session = request.session_hash
+            text = live.finished(session, tab)
+            if text is None or live.seats.get(session, PLAIN):
                 return [gr.skip()] * 4
-            own = worth_measuring(live.seats.get(request.session_hash, tab))
+            own = worth_measuring(live.seats.get(session, tab))
             tree = bool(read_trace(text).summary["acceptance_by_depth"])
             return [
                 gr.Column(visible=tree),
                 gr.Column(visible=own),
-                status("done"),
+                status("next", NEXT),
                 gr.Plot(visible=False),
             ]
 
@@ -106,26 +114,29 @@ class RunPanel(Panel):
 class RacePanel(Panel):
     """The figures of a race; its table belongs to the picture."""
 
-    count = 2
+    names = ("speed", "accepted")
     terms = words.RACE_FIGURES
 
-    def _figures(self, text: str) -> list:
+    def _figures(self, text: str) -> dict:
         from viz import figures
 
         return figures.race_figures({lane: read_trace(own) for lane, own in split(text).items()})
 
 
-def _plot() -> gr.Plot:
-    return gr.Plot(show_label=False, container=False)
+def _plot(name: str) -> gr.Plot:
+    return gr.Plot(show_label=False, container=False, elem_classes=f"pg-plot-{name}")
 
 
 def _measure(request: gr.Request, asked: bool = False):
     """Plain decoding measured beside the visitor's run: what is said of it, then its figure."""
     from viz import figures
 
-    for state, message, pair in measure_plain(request.session_hash, asked):
+    def shown(state: str, message: str, pair: tuple | None) -> tuple:
         figure = gr.Plot(figures.speed_beside(*pair), visible=True) if pair else gr.skip()
-        yield status(state, message), figure
+        return status(state, message), figure
+
+    updates = measure_plain(request.session_hash, asked)
+    yield from never_silent(shown(*update) for update in updates)
 
 
 def _measure_now(request: gr.Request):

@@ -6,10 +6,11 @@ what makes no sense is left out.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from app.controls import RANGES
 from app.settings import LIMITS
+from engine.trace import Trace
 
 SHORT = {"t": "temperature", "k": "top_k", "p": "top_p", "seed": "seed", "n": "max_new_tokens"}
 """Names of the numbers in an address."""
@@ -46,6 +47,46 @@ def read(
         if chosen:
             values["options"] = json.dumps({"drafter": values["drafter"], "values": chosen})
     return values
+
+
+def wish_of(trace: Trace, menu: Mapping[str, Mapping]) -> dict[str, str]:
+    """The address that wishes for this run again, as far as its trace tells.
+
+    Its trace may be a stranger's: read it like any address.
+    """
+    stop, written = trace.summary["stop"], trace.summary["new_tokens"]
+    usual = RANGES["max_new_tokens"].default
+    numbers = {**trace.run["sampling"]}
+    numbers["max_new_tokens"] = written if stop == "length" else max(written, usual)
+    key, chosen, rule = _drafting(trace.run, menu)
+    return {
+        "prompt": trace.run["prompt"]["text"],
+        "drafter": key,
+        **{OPTION + name: value for name, value in chosen.items()},
+        "verifier": rule,
+        **{short: str(numbers[name]) for short, name in SHORT.items()},
+    }
+
+
+def wish_of_race(traces: Iterable[Trace], menu: Mapping[str, Mapping]) -> dict[str, str]:
+    """The same for a race: the lanes' traces, in their order."""
+    traces = list(traces)
+    longest = max(traces, key=lambda trace: trace.summary["new_tokens"])
+    wish = {"tab": "compare", **wish_of(longest, menu)}
+    for number, trace in enumerate(traces, start=1):
+        key, chosen, rule = _drafting(trace.run, menu)
+        wish |= {f"lane{number}": key, f"rule{number}": rule}
+        wish |= {f"lane{number}.{name}": value for name, value in chosen.items()}
+    return wish
+
+
+def _drafting(run: Mapping, menu: Mapping[str, Mapping]) -> tuple[str, dict[str, str], str]:
+    """A run's drafter, its options, and its rule, "" where that is the automatic one."""
+    key, rule = run["drafter"]["key"], run["verifier"]["key"]
+    warm = menu[key]["verifier"] if key in menu else ""
+    automatic = "greedy" if run["sampling"]["temperature"] == 0 else warm
+    chosen = {name: str(value) for name, value in run["drafter"]["options"].items()}
+    return key, chosen, "" if rule == automatic else rule
 
 
 def names_compare(query: Mapping[str, str]) -> bool:

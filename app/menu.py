@@ -22,20 +22,26 @@ FAMILIES = {
 
 
 def drafter_menu() -> dict[str, dict]:
-    """By key: label, summary, its own rule above temperature 0, and the options as declared."""
+    """By key: label, summary, its own rule above temperature 0, and the options as declared.
+
+    An option is marked "auto" where its 0 means what pays on this machine.
+    """
     return {
         key: {
-            "label": f"{key} · {FAMILIES[cls.family]}",
+            "label": f"{cls.title} ({key})",
             "summary": cls.summary,
             "verifier": cls.default_verifier,
-            "options": [option.to_dict() for option in cls.options],
+            "options": [
+                {**option.to_dict(), "auto": option.name == cls.size_option}
+                for option in cls.options
+            ],
         }
         for key, cls in drafters().items()
     }
 
 
 def verifier_menu(drafter: str) -> dict[str, dict]:
-    """By key, "" for the drafter's own choice: label, and whether the pair is exact."""
+    """By key, "" for greedy at temperature 0, else the drafter's own: label, whether the pair is exact."""
     cls = drafters()[drafter]
     menu = {}
     for key, rule in verifiers().items():
@@ -50,10 +56,7 @@ def verifier_menu(drafter: str) -> dict[str, dict]:
         else:
             word = "lossy: may change the text"
         menu[key] = {"label": f"{key} · {word}", "exact": cold, "summary": rule.summary}
-    warm_rule = cls.default_verifier
-    cold_first = "" if warm_rule == "greedy" else "greedy at temperature 0, else "
-    own = f"drafter's own choice ({cold_first}{warm_rule})"
-    return {"": {"label": own, "exact": menu[cls.default_verifier]["exact"]}, **menu}
+    return {"": {"label": "automatic", "exact": menu[cls.default_verifier]["exact"]}, **menu}
 
 
 def rule_menu() -> dict[str, dict[str, str]]:
@@ -73,7 +76,7 @@ def rules_in_words() -> list:
 
 
 def preset_menu() -> dict[str, dict]:
-    """By name: title, what to look for, and the control values it sets."""
+    """By name: title, what to look for, its drafters, and the control values it sets."""
     known = drafters()
     menu = {}
     for preset in presets():
@@ -86,6 +89,7 @@ def preset_menu() -> dict[str, dict]:
             "family": FAMILIES[known[preset.drafter].family],
             "prompt": preset.prompt,
             "drafter": preset.drafter,
+            "drafters": preset.drafter,
             "options": json.dumps(options),
             "verifier": "",
             "temperature": preset.temperature,
@@ -95,18 +99,20 @@ def preset_menu() -> dict[str, dict]:
 
 
 def race_menu() -> dict[str, dict]:
-    """Compare's examples by name: title, what to look for, and the control values it sets."""
+    """Compare's examples by name: title, what to look for, its drafters, and the control values it sets."""
     known = drafters()
-    return {
-        race.name: {
+    menu = {}
+    for race in races():
+        lanes = [key for key in race.lanes if key in known]
+        menu[race.name] = {
             "title": race.title,
             "look_for": race.look_for,
             "prompt": race.prompt,
-            "lanes": json.dumps([{"drafter": k, "values": {}} for k in race.lanes if k in known]),
+            "drafters": ",".join(lanes),
+            "lanes": json.dumps([{"drafter": key, "values": {}} for key in lanes]),
             "max_new_tokens": min(race.max_new_tokens, LIMITS.new_tokens),
         }
-        for race in races()
-    }
+    return menu
 
 
 def opening() -> str:

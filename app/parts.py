@@ -1,11 +1,12 @@
 """Pieces that both tabs are made of."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
 import gradio as gr
 
+from app import words
 from app.controls import RANGES
 from app.live import Update
 from app.settings import LIMITS
@@ -25,8 +26,20 @@ def status(state: str, message: str = "") -> str:
 
 def emit(updates: Iterable[Update]) -> Iterator[tuple]:
     """The engine's updates as values of the picture and the status line."""
-    for update in updates:
-        yield shown(update)
+    yield from never_silent(map(shown, updates))
+
+
+def never_silent(values: Iterable[tuple], outputs: int = 2) -> Iterator[tuple]:
+    """The values, or where there are none one that changes nothing.
+
+    Gradio empties the outputs of a generator that ends without a word.
+    """
+    silent = True
+    for value in values:
+        silent = False
+        yield value
+    if silent:
+        yield (gr.skip(),) * outputs
 
 
 def shown(update: Update | None) -> tuple:
@@ -83,20 +96,59 @@ def canvas(
     return said, picture
 
 
+def example_list(
+    tab: str, menu: dict[str, dict], own: str, prompt: str, elem_id: str
+) -> tuple[gr.Dropdown, gr.HTML]:
+    """The list of examples, and the note on what to look for, whose value is the example's name.
+
+    menu: as of ``menu``. own: the note where the controls hold no example's settings; then the
+    name is "". prompt: the element id of the prompt's box.
+    """
+    chosen = gr.Dropdown(
+        [*((entry["title"], name) for name, entry in menu.items()), (words.OWN, "")],
+        value=next(iter(menu)),
+        label="Example",
+        elem_id=elem_id,
+    )
+    told = ("prompt", "drafters", "look_for")
+    note = html(
+        f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
+        "/* events: 'edited' */",
+        value=next(iter(menu)),
+        examples={name: {key: entry[key] for key in told} for name, entry in menu.items()},
+        own=own,
+        prompt=prompt,
+    )
+    return chosen, note
+
+
+def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
+    """After these changes the browser alone, without a request, names the example in all that show it.
+
+    settings: the name so far, the prompt, what holds the drafters.
+    """
+    js = f"(...v) => DraftscopePage.whose('{tab}', {len(shown)}, v)"
+    for change in changes:
+        change(None, settings, shown, js=js, trigger_mode="multiple", **SLOW)
+
+
 def lead(parts: list) -> gr.HTML:
     """A sentence whose words explain themselves."""
     return html("DraftscopePage.terms(element, props.parts);", parts=parts)
 
 
-def sampling_controls(prefix: str = "") -> list[gr.components.Component]:
-    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES."""
+def sampling_controls(
+    first: Mapping[str, object], prefix: str = ""
+) -> list[gr.components.Component]:
+    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: what they show."""
+    values = {name: first.get(name, wanted.default) for name, wanted in RANGES.items()}
 
     def slider(name: str, label: str, info: str, step: float = 1) -> gr.Slider:
         wanted = RANGES[name]
         return gr.Slider(
             wanted.low,
             wanted.high,
-            wanted.default,
+            values[name],
             step=step,
             label=label,
             info=info,
@@ -108,7 +160,7 @@ def sampling_controls(prefix: str = "") -> list[gr.components.Component]:
         slider("top_k", "Top-k", "Keep the k likeliest tokens; 0 keeps all."),
         slider("top_p", "Top-p", "Keep the likeliest tokens up to this much probability.", 0.01),
         gr.Number(
-            RANGES["seed"].default,
+            values["seed"],
             precision=0,
             label="Seed",
             info="The same seed, prompt and settings give the same run.",

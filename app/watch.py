@@ -1,5 +1,7 @@
 """The Watch tab: one run, as it happens."""
 
+from collections.abc import Mapping
+
 import gradio as gr
 
 from app import figures, link, live, traces, words
@@ -18,8 +20,10 @@ from app.parts import (
     canvas,
     emit,
     engine_event,
+    example_list,
     html,
     lead,
+    name_whose,
     over,
     prompt_box,
     sampling_controls,
@@ -28,6 +32,7 @@ from app.parts import (
 )
 from app.settings import LIMITS
 from app.whatif import WhatIf
+from engine.trace import read_trace
 
 TAB = "watch"
 
@@ -52,15 +57,16 @@ class Watch:
         self.said, self.view = canvas(TAB, words.WATCH_HINT, opening(), with_other_traces())
         with gr.Row(elem_classes="pg-room"):
             with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
-                self._example(first_name, first)
+                self.preset, self.look_for = example_list(
+                    TAB, self.presets, words.WATCH_OWN, "prompt", "preset"
+                )
                 self.prompt = prompt_box("prompt", first["prompt"])
                 self._buttons()
                 self.said.render()
                 self._drafting(first)
                 with gr.Accordion("Sampling and verifier", open=False, elem_id="more"):
                     self._verifier(first["drafter"])
-                    self.numbers = sampling_controls()
-                self._set_numbers(first)
+                    self.numbers = sampling_controls(first)
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
@@ -68,22 +74,10 @@ class Watch:
                     "trigger, watch, server}); /* events: 'opened' 'link' */",
                     server_functions=[traces.export_page],
                     limit=LIMITS.trace_bytes,
-                    examples={key: entry["prompt"] for key, entry in self.presets.items()},
                     elem_id="tools",
                 )
                 self.what_if = WhatIf(self.drafters)
                 self.figures = figures.RunPanel("watch-figures")
-
-    def _example(self, name: str, first: dict) -> None:
-        self.preset = gr.Dropdown(
-            [(entry["title"], key) for key, entry in self.presets.items()],
-            value=name,
-            label="Example",
-            elem_id="preset",
-        )
-        self.look_for = html(
-            "DraftscopePage.note({element, props, watch});", value=first["look_for"]
-        )
 
     def _buttons(self) -> None:
         with gr.Row(elem_classes="pg-buttons"):
@@ -111,14 +105,11 @@ class Watch:
             _choices(verifier_menu(drafter)),
             value="",
             label="Verifier",
-            info="The rule that keeps or refuses drafted tokens.",
+            info="The rule that keeps or refuses drafted tokens. Automatic: greedy at temperature 0, "
+            "above it the drafter's own.",
             elem_id="verifier",
         )
         lead(rules_in_words())
-
-    def _set_numbers(self, first: dict) -> None:
-        for name, component in zip(RANGES, self.numbers, strict=True):
-            component.value = first.get(name, RANGES[name].default)
 
     @property
     def fields(self) -> list:
@@ -136,18 +127,21 @@ class Watch:
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
-        choose = [self.drafter, self.options, self.verifier, self.look_for, *self.numbers]
-        example = [self.preset, self.cards, self.prompt, *choose]
+        example = [self.preset, self.cards, self.look_for]
+        controls = [*canvas_out, *example, *self.fields]
+        loaded = page.load(self._read_address, None, controls, **QUICK)
         ends = [
             *runs,
             self.said.ask_stop(_stop, None, canvas_out, **QUICK),
-            self.tools.opened(_open, None, canvas_out, **SLOW),
-            self.preset.input(self._example_of, self.preset, [*canvas_out, *example], **QUICK),
-            self.cards.chosen(self._example_of, self.cards, [*canvas_out, *example], **QUICK),
-            page.load(self._read_address, None, [*canvas_out, *example], **QUICK),
+            self.tools.opened(self._open, None, controls, **SLOW),
+            self.preset.input(self._example_of, self.preset, controls, **QUICK),
+            self.cards.chosen(self._example_of, self.cards, controls, **QUICK),
+            loaded,
         ]
         for end in ends:
             self.figures.follow(end, TAB)
+        changes = [self.look_for.edited, self.drafter.input, loaded.then]
+        name_whose(TAB, changes, [self.preset, self.prompt, self.drafter], example)
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.drafter.input(_choose_drafter, self.drafter, [self.options, self.verifier], **QUICK)
         self.tools.link(
@@ -157,33 +151,43 @@ class Watch:
         self.figures.wire()
 
     def _example_of(self, name: str, request: gr.Request) -> list:
-        """The run of this example that was made earlier, and its settings."""
+        """The run of this example that was made earlier, and its settings; "": those there are."""
         chosen = self.presets.get(name)
         if chosen is None:
-            return [gr.skip()] * (9 + len(RANGES))
+            return [gr.skip()] * 2 + [""] * 3 + [gr.skip()] * len(FIELDS)
         earlier = shown(traces.show_example(request.session_hash, TAB, name))
-        return [*earlier, name, name, chosen["prompt"], *self._shown(chosen)]
+        return [*earlier, *[name] * 3, *self._set(chosen)]
 
     def _read_address(self, request: gr.Request) -> list:
         first = next(iter(self.presets.values()))
-        wish = link.read(request.query_params, self.presets, self.drafters, verifier_menu("none"))
+        wish = self._wished(request.query_params)
         if not wish:
-            return [gr.skip()] * (9 + len(RANGES))
-        values = {**first, **wish}
+            return [gr.skip()] * (5 + len(FIELDS))
         name = wish.get("preset", gr.skip())
         earlier = shown(traces.show_example(request.session_hash, TAB, wish.get("preset", "")))
-        return [*earlier, name, name, values["prompt"], *self._shown(values)]
+        return [*earlier, *[name] * 3, *self._set({**first, **wish})]
 
-    def _shown(self, values: dict) -> list:
-        """Values for drafter, options, verifier, look_for and the numbers."""
-        menu = verifier_menu(values["drafter"])
-        return [
-            values["drafter"],
-            values["options"],
-            gr.Dropdown(choices=_choices(menu), value=values["verifier"]),
-            values["look_for"],
-            *(values.get(name, RANGES[name].default) for name in RANGES),
-        ]
+    def _open(self, request: gr.Request, event: gr.EventData) -> list:
+        """The run that a visitor brings, and its settings, as far as this page has them."""
+        update = traces.open_file(request.session_hash, TAB, event._data, traces.check)
+        if update[0] is None:
+            return [*shown(update), *[gr.skip()] * (3 + len(FIELDS))]
+        wish = self._wished(link.wish_of(read_trace(update[0]), self.drafters))
+        return [*shown(update), *[""] * 3, *self._set({"verifier": "", **wish})]
+
+    def _wished(self, query: Mapping[str, str]) -> dict:
+        return link.read(query, self.presets, self.drafters, verifier_menu("none"))
+
+    def _set(self, values: dict) -> list:
+        """Values for the controls, in the order of FIELDS; a drafter that is left out stays."""
+        drafter = values.get("drafter")
+        if drafter is None:
+            drafting = [gr.skip()] * 3
+        else:
+            rules = gr.Dropdown(choices=_choices(verifier_menu(drafter)), value=values["verifier"])
+            drafting = [drafter, values["options"], rules]
+        numbers = (values.get(name, RANGES[name].default) for name in RANGES)
+        return [values.get("prompt", ""), *drafting, *numbers]
 
 
 def _choices(menu: dict[str, dict]) -> list[tuple[str, str]]:
@@ -218,10 +222,6 @@ def _pause(request: gr.Request) -> None:
 
 def _stop(request: gr.Request):
     return shown(live.stop(request.session_hash, TAB))
-
-
-def _open(request: gr.Request, event: gr.EventData):
-    return shown(traces.open_file(request.session_hash, TAB, event._data, traces.check))
 
 
 def _named(values: tuple) -> dict[str, object]:

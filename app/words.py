@@ -33,6 +33,10 @@ WATCH_LEAD = [
 WATCH_HINT = "You see a run made earlier. Run makes a new one."
 COMPARE_HINT = "You see a race made earlier. Race makes a new one."
 
+OWN = "Your own"
+WATCH_OWN = "Your own mix of prompt and drafter, no example’s."
+COMPARE_OWN = "Your own mix of prompt and lanes, no example’s."
+
 COMPARE_LEAD = [
     (
         "The same prompt and the same target, raced by different ways of drafting. Lanes take turns on "

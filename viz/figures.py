@@ -6,27 +6,29 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 
 from engine.trace import Trace
-from viz.look import COLOURS, LANES, SYMBOLS, figure, written
+from viz.look import COLOURS, DRAFTERS, KEY, OTHER, SYMBOLS, figure, written
 
+DASHES = ("solid", "dash", "dot")
 STAGES = ("prefill", "draft", "verify", "judge", "commit")
 
 
-def run_figures(trace: Trace) -> list[go.Figure]:
-    """Everything worth showing of one run. What does not apply to its drafter is left out."""
+def run_figures(trace: Trace) -> dict[str, go.Figure]:
+    """Everything worth showing of one run, by name. What does not apply to its drafter is left out."""
     from viz.mean_tree import mean_tree, mean_tree_figure
 
-    drawn = [accepted_histogram(trace)]
+    drawn = {"accepted": accepted_histogram(trace), "time": where_time_went(trace)}
     if trace.summary["acceptance_by_depth"]:
-        drawn += [acceptance_by_depth(trace), p_against_q(trace)]
-    drawn.append(where_time_went(trace))
-    if trace.summary["acceptance_by_depth"]:
-        drawn.append(mean_tree_figure(mean_tree(trace)))
+        drawn["depth"] = acceptance_by_depth(trace)
+        drawn["tree"] = mean_tree_figure(mean_tree(trace))
+    points = judged_odds(trace)
+    if points:
+        drawn["odds"] = p_against_q(points)
     return drawn
 
 
-def race_figures(traces: Mapping[str, Trace]) -> list[go.Figure]:
-    """Figures of several runs, by lane name."""
-    return [speed(traces), overlaid_histograms(traces)]
+def race_figures(traces: Mapping[str, Trace]) -> dict[str, go.Figure]:
+    """Figures of several runs, each by its lane's name."""
+    return {"speed": speed(traces), "accepted": overlaid_histograms(traces)}
 
 
 def accepted_histogram(trace: Trace) -> go.Figure:
@@ -40,7 +42,7 @@ def accepted_histogram(trace: Trace) -> go.Figure:
         marker_color=COLOURS["accepted"],
         hovertemplate="%{x} accepted: %{y} steps<extra></extra>",
     )
-    drawn.update_xaxes(dtick=1)
+    _count_from_zero(drawn, len(counts) - 1)
     if trace.steps:
         _note(drawn, f"{mean:.2f} tokens a step, the target’s own included")
     return drawn
@@ -87,17 +89,23 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
     return drawn
 
 
-def p_against_q(trace: Trace) -> go.Figure:
-    """Every judged token: what the draft gave it against what the target gives it."""
-    drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)", key=True)
-    points = {"accepted": [], "rejected": [], "ignored": []}
+def judged_odds(trace: Trace) -> dict[str, list[tuple[float, float, str]]]:
+    """Every judged token that has both, by status: q, p, and what is said of it."""
+    points: dict[str, list] = {}
     for step in trace.steps:
         nodes = step["nodes"]
         for node in dict.fromkeys(entry["node"] for entry in step["judgements"]):
             q, p, status = nodes["q"][node], nodes["p"][node], nodes["status"][node]
             if q is not None and p is not None:
                 label = f"{written(nodes['piece'][node])}<br>q {q:.3f}, p {p:.3f}<br>{status}"
-                points[status].append((q, p, f"{label}, step {step['index'] + 1}"))
+                told = f"{label}, step {step['index'] + 1}"
+                points.setdefault(status, []).append((q, p, told))
+    return points
+
+
+def p_against_q(points: Mapping[str, list[tuple[float, float, str]]]) -> go.Figure:
+    """What the draft gave a token against what the target gives it. points: of judged_odds."""
+    drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)", key=True)
     drawn.add_scatter(
         name="p = q",
         x=[0, 1],
@@ -106,20 +114,17 @@ def p_against_q(trace: Trace) -> go.Figure:
         line={"color": COLOURS["ignored"], "width": 1, "dash": "dot"},
         hoverinfo="skip",
     )
-    for status, found in points.items():
-        if found:
-            q, p, labels = zip(*found, strict=True)
-            drawn.add_scatter(
-                name=status,
-                x=q,
-                y=p,
-                mode="markers",
-                marker={"color": COLOURS[status], "symbol": SYMBOLS[status], "opacity": 0.7},
-                hovertext=labels,
-                hoverinfo="text",
-            )
-    if not any(points.values()):
-        _note(drawn, "this drafter has no q: it puts its tokens forward without odds")
+    for status in (status for status in SYMBOLS if status in points):
+        q, p, labels = zip(*points[status], strict=True)
+        drawn.add_scatter(
+            name=status,
+            x=q,
+            y=p,
+            mode="markers",
+            marker={"color": COLOURS[status], "symbol": SYMBOLS[status], "opacity": 0.7},
+            hovertext=labels,
+            hoverinfo="text",
+        )
     drawn.update_xaxes(range=[-0.02, 1.02])
     drawn.update_yaxes(range=[-0.02, 1.02])
     return drawn
@@ -129,7 +134,7 @@ def where_time_went(trace: Trace) -> go.Figure:
     """Milliseconds of each part of the engine's work."""
     spent = trace.summary["milliseconds"]
     total = spent["total"]
-    drawn = figure("Where the time went", "milliseconds", "", key=True, barmode="stack", height=220)
+    drawn = figure("Where the time went", "milliseconds", "", key=True, barmode="stack", height=170)
     for stage in STAGES:
         drawn.add_bar(
             name=stage,
@@ -140,6 +145,7 @@ def where_time_went(trace: Trace) -> go.Figure:
             hovertemplate=f"{stage}: %{{x:.1f}} ms, {_share(spent[stage], total):.0%}<extra></extra>",
         )
     drawn.update_layout(legend={"traceorder": "normal"})
+    drawn.update_yaxes(showticklabels=False)
     return drawn
 
 
@@ -150,14 +156,18 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
         (rates[name] for name, t in traces.items() if t.run["drafter"]["family"] == "none"), None
     )
     ratios = [f"{rate / plain:.2f}×" if plain else f"{rate:.0f}" for rate in rates.values()]
-    drawn = figure("Speed", "", "tokens per second")
+    drawn = figure("Speed", "", "tokens per second", height=340 + KEY)
+    drawn.update_yaxes(range=[0, 1.15 * max(rates.values(), default=0) or 1])
     drawn.add_bar(
         x=[html.escape(name) for name in rates],
         y=list(rates.values()),
         text=ratios,
         textposition="outside",
         cliponaxis=False,
-        marker_color=[LANES[i % len(LANES)] for i in range(len(rates))],
+        marker={
+            "color": [_colour(trace) for trace in traces.values()],
+            "pattern": {"shape": ["" if not n else "/" for n in _turns(traces)], "size": 6},
+        },
         hovertemplate="%{y:.1f} tokens per second<extra></extra>",
     )
     return drawn
@@ -170,26 +180,43 @@ def speed_beside(trace: Trace, plain: Trace) -> go.Figure:
 
 
 def overlaid_histograms(traces: Mapping[str, Trace]) -> go.Figure:
-    """Accepted tokens per step of several runs, as shares of each run's steps."""
-    drawn = figure(
-        "Drafted tokens accepted in a step",
-        "accepted",
-        "share of steps",
-        key=True,
-        barmode="overlay",
-    )
-    for number, (name, trace) in enumerate(traces.items()):
+    """Accepted tokens per step of several runs, as shares of each run's steps: their outlines, one over the other."""
+    drawn = figure("Drafted tokens accepted in a step", "accepted", "share of steps", key=True)
+    most = 0
+    for number, (turn, (name, trace)) in enumerate(zip(_turns(traces), traces.items())):
         counts = trace.summary["accepted_histogram"]
-        total = sum(counts)
-        drawn.add_bar(
+        total, most = sum(counts), max(most, len(counts) - 1)
+        shift = 0.07 * (number - (len(traces) - 1) / 2)  # so that none hides another
+        outline = [(at, edge) for at in range(len(counts)) for edge in (at - 0.5, at + 0.5)]
+        x = [shift + edge for _, edge in outline]
+        drawn.add_scatter(
             name=html.escape(name),
-            x=list(range(len(counts))),
-            y=[_share(count, total) for count in counts],
-            marker={"color": LANES[number % len(LANES)], "opacity": 0.5},
-            hovertemplate="%{x} accepted in %{y:.0%} of the steps",
+            x=[x[0], *x, x[-1]] if x else [],
+            y=[0, *(_share(counts[at], total) for at, _ in outline), 0] if x else [],
+            customdata=[at for at, _ in [*outline[:1], *outline, *outline[-1:]]],
+            mode="lines",
+            line={"color": _colour(trace), "width": 2.5, "dash": DASHES[turn % len(DASHES)]},
+            hovertemplate="%{customdata} accepted in %{y:.0%} of the steps",
         )
-    drawn.update_xaxes(dtick=1)
+    _count_from_zero(drawn, most)
+    drawn.update_yaxes(rangemode="tozero")
     return drawn
+
+
+def _count_from_zero(drawn: go.Figure, most: int) -> None:
+    """Whole numbers from 0 on the x axis, few enough that they can be read on a phone."""
+    apart = next(step for step in (1, 2, 5, 10, 25, most + 1) if most <= 10 * step)
+    drawn.update_xaxes(dtick=apart, tick0=0, range=[-0.7, most + 0.7])
+
+
+def _colour(trace: Trace) -> str:
+    return DRAFTERS.get(trace.run["drafter"]["key"], OTHER)
+
+
+def _turns(traces: Mapping[str, Trace]) -> list[int]:
+    """For each lane, how many lanes before it have its colour."""
+    colours = [_colour(trace) for trace in traces.values()]
+    return [colours[:place].count(colour) for place, colour in enumerate(colours)]
 
 
 def _share(part: float, whole: float) -> float:

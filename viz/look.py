@@ -16,9 +16,18 @@ COLOURS = {
     "judge": "#c8761a",
     "commit": "#8d97a8",
 }
-LANES = ("#4d5d78", "#2f7fc1", "#d99a1c", "#138a66", "#9a6fb0", "#d55e20")
+DRAFTERS = {
+    "none": "#7d8798",
+    "chain": "#2f7fc1",
+    "dyspec": "#138a66",
+    "prompt_lookup": "#d99a1c",
+    "dflash": "#c05b9c",
+    "ddtree": "#8b63c9",
+}
+OTHER = "#d55e20"
+"""A drafter has one colour in every figure; what else drafts has this one."""
 SYMBOLS = {"accepted": "circle", "rejected": "x", "ignored": "circle-open"}
-TEXT = "#737f92"  # readable on white and on black
+TEXT = "#737f92"  # as readable on white as on slate; a page that knows its ground sets its own
 GRID = "rgba(128, 136, 150, 0.25)"
 
 _VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥", "\u2028": "⏎", "\u2029": "⏎"})

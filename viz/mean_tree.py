@@ -8,10 +8,14 @@ import plotly.graph_objects as go
 from engine.trace import Trace
 from viz.look import COLOURS, GRID, figure
 
+LEGEND = "depth in the draft<br>large: often drafted · blue: often kept"
+
 Slot = tuple[int, ...]
 """Where a node stands: its rank among its siblings, and theirs, from the root down."""
 
-DRAWN = 160  # slots in the figure; the graph holds all of them
+DRAWN = 96  # slots in the figure; the graph holds all of them
+ROW, LEAST, MOST = 13, 130, 460
+"""Pixels: for a leaf, and for all of them together at least and at most."""
 
 
 def mean_tree(trace: Trace) -> nx.DiGraph:
@@ -70,10 +74,13 @@ def slot_name(slot: Slot) -> str:
 
 
 def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
-    """Depth to the right; size = how often drafted, colour = how often kept."""
+    """Depth to the right; size = how often drafted, colour = how often kept. Dots do not overlap."""
     shown = _most_drafted(graph)
     place = _places(graph.subgraph(shown))
-    drawn = figure("The run’s mean tree", "depth in the draft", "")
+    leaves = sum(not graph.subgraph(shown).out_degree(slot) for slot in shown)
+    inside = min(max(ROW * leaves, LEAST), MOST)
+    dot = min(22.0, 0.95 * inside / leaves)  # neighbours in a column are a leaf apart
+    drawn = figure("The run’s mean tree", LEGEND, "", height=inside + 128)
     x, y = [], []
     for above, below in graph.subgraph(shown).edges:
         x += [len(above), len(below), None]
@@ -85,20 +92,23 @@ def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
         y=[place[slot] for slot in shown],
         mode="markers",
         marker={
-            "size": [7 + 17 * entry["drafted_share"] for entry in data],
+            "size": [dot * (0.35 + 0.65 * entry["drafted_share"]) for entry in data],
             "color": [entry["kept_share"] for entry in data],
             "colorscale": [[0, "#d5dae2"], [1, COLOURS["accepted"]]],
             "cmin": 0,
             "cmax": 1,
             "line": {"width": 1, "color": COLOURS["ignored"]},
-            "colorbar": {"title": {"text": "kept"}, "tickformat": ".0%", "thickness": 12},
         },
         hovertext=[_hover(slot, graph.nodes[slot]) for slot in shown],
         hoverinfo="text",
     )
     drawn.update_layout(showlegend=False)
-    drawn.update_xaxes(dtick=1)
-    drawn.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed")
+    deepest = max(map(len, shown))
+    drawn.update_layout(margin={"l": 20, "b": 72})
+    drawn.update_xaxes(dtick=1, tick0=0, range=[-0.4, deepest + 0.4], zeroline=False)
+    drawn.update_yaxes(
+        showticklabels=False, showgrid=False, zeroline=False, range=[leaves - 0.5, -0.5]
+    )
     return drawn
 
 
@@ -118,17 +128,17 @@ def _most_drafted(graph: nx.DiGraph) -> list[Slot]:
 
 
 def _places(graph: nx.DiGraph) -> dict[Slot, float]:
-    """y of each slot: leaves one below the other, parents in the middle of their children."""
-    place: dict[Slot, float] = {}
+    """y of each slot: leaves one below the other, parents in the middle of their leaves."""
+    span: dict[Slot, tuple[int, int]] = {}
     leaves = 0
     for slot in nx.dfs_postorder_nodes(_sorted(graph), ()):
         below = sorted(graph.successors(slot))
         if below:
-            place[slot] = (place[below[0]] + place[below[-1]]) / 2
+            span[slot] = (span[below[0]][0], span[below[-1]][1])
         else:
-            place[slot] = float(leaves)
+            span[slot] = (leaves, leaves)
             leaves += 1
-    return place
+    return {slot: (first + last) / 2 for slot, (first, last) in span.items()}
 
 
 def _sorted(graph: nx.DiGraph) -> nx.DiGraph:

@@ -3,7 +3,7 @@
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
 
-  /** What is said of the measurement; its value is {state: running | done | skipped, message}. */
+  /** What is said of the measurement; its value is {state: next | running | done | skipped, message}. */
   P.plain = function (c) {
     const { el } = Draftscope;
     const line = el("p", { class: "pg-measured", role: "status" });

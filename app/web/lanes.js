@@ -1,5 +1,5 @@
 // The lanes of a comparison: each a drafter with its own options and rule; two at least, props.most at most.
-// The value is JSON: [{"drafter": key, "values": {name: value}, "verifier": key or "" for the drafter's own choice}, …].
+// The value is JSON: [{"drafter": key, "values": {name: value}, "verifier": key or "" for the automatic one}, …].
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -14,7 +14,7 @@
     const inside = el("div", { role: "group" }), summary = el("summary", {}), more = el("details", { class: "pg-racer-more" }, summary, inside);
     let at = 0;
 
-    /** What can be read while the details are closed: a rule that is not the drafter's own. */
+    /** What can be read while the details are closed: a rule that is not the automatic one. */
     function head() {
       const rule = state.verifier ? `: ${rules[state.drafter][state.verifier]}` : "";
       summary.textContent = `Rule and options${rule}`;
@@ -60,6 +60,7 @@
     function tell() {
       written = JSON.stringify(lanes.map((lane) => lane.state));
       c.props.value = written;
+      c.trigger("edited");
     }
 
     function open(state) {

@@ -1,4 +1,4 @@
-// The head and foot of the page, and short notes.
+// The head and foot of the page.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -22,13 +22,4 @@
   };
 
   P.foot = (element, line) => element.append(Draftscope.el("p", { class: "pg-foot-line", text: line }));
-
-  /** A line of text that changes with its value. */
-  P.note = function (c) {
-    const line = Draftscope.el("p", { class: "pg-note", "aria-live": "polite" });
-    c.element.append(line);
-    const show = () => { line.textContent = c.props.value || ""; };
-    c.watch("value", show);
-    show();
-  };
 })();

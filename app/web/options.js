@@ -25,14 +25,15 @@
   function number(option, value, common, changed) {
     const whole = option.type === "int";
     const bounded = option.minimum !== null && option.maximum !== null;
-    const field = Draftscope.el("input", { ...common, type: "number", value, min: option.minimum, max: option.maximum,
-      step: whole ? 1 : "any", inputmode: whole ? "numeric" : "decimal" });
+    const written = (amount) => (option.auto && !amount ? "" : amount);   // 0 is what pays here: no number of the visitor's
+    const field = Draftscope.el("input", { ...common, type: "number", value: written(value), min: option.minimum, max: option.maximum,
+      step: whole ? 1 : "any", inputmode: whole ? "numeric" : "decimal", placeholder: option.auto ? "auto" : null });
     field.addEventListener("change", () => {
       let next = Number(field.value);
       if (field.value === "" || !Number.isFinite(next)) next = option.default;
       if (whole) next = Math.round(next);
       if (bounded) next = Draftscope.clamp(next, option.minimum, option.maximum);
-      field.value = next;
+      field.value = written(next);
       changed(option.name, next);
     });
     return field;

@@ -56,11 +56,13 @@
     const alarm = Draftscope.el("p", { class: "pg-alarm", role: "alert" });
     c.element.append(line, alarm);
     r.trigger = c.trigger;
+    r.heard.push(() => {
+      const { state, message } = r.status, bad = state === "error";
+      Draftscope.write(line, bad ? "" : message || P.saying(kind, state, r.trace || ""));
+      Draftscope.write(alarm, bad ? message : "");
+    });
     const show = (status) => {
       r.status = status;
-      const bad = status.state === "error";
-      line.textContent = bad ? "" : status.message;
-      alarm.textContent = bad ? status.message : "";
       if (r.view) r.view.setState(status.state, "");
       tell(r);
       setTimeout(() => buttons(kind));   // not within the click that caused it: it must still reach the button

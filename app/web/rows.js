@@ -3,11 +3,11 @@
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const SHORT = ["t", "k", "p", "seed", "n"];
-  const links = {};   // by room: {examples, say}
+  const says = {};   // by room: what tells of its link
 
   function row(c, room, linkId, exported) {
     const line = Draftscope.el("span", { class: "pg-said", role: "status" }), say = (words) => { line.textContent = words; };
-    links[room] = { examples: c.props.examples, say };
+    says[room] = say;
     c.element.append(...P.fileTools(c, room, say, exported), P.toolButton(linkId, "Copy link", () => c.trigger("link")), line);
   }
 
@@ -28,7 +28,7 @@
   function address(room, { preset, prompt, numbers }, fill) {
     const query = new URLSearchParams();
     if (preset) query.set("preset", preset);
-    if (prompt !== links[room].examples[preset]) query.set("prompt", prompt);
+    if (prompt !== P.examplePrompt(room, preset)) query.set("prompt", prompt);
     fill(query);
     SHORT.forEach((name, i) => { if (numbers[i] !== null && numbers[i] !== undefined) query.set(name, numbers[i]); });
     return query;
@@ -40,8 +40,8 @@
     try {
       history.replaceState(null, "", link);
       await navigator.clipboard.writeText(link);
-      links[room].say("Link copied.");
-    } catch { links[room].say("The link stands in the address bar."); }
+      says[room]("Link copied.");
+    } catch { says[room]("The link stands in the address bar."); }
   }
 
   /** values: of Watch's controls, in their order. */

@@ -41,6 +41,9 @@ class Drafter(ABC):
     """
 
     key: ClassVar[str]
+    title: ClassVar[str]
+    """Its name for people; the key is for programs."""
+
     family: ClassVar[Family]
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()

@@ -12,6 +12,7 @@ from engine.tree import ROOT, DraftTree
 
 class ChainDrafter(DraftModelDrafter):
     key = "chain"
+    title = "Chain"
     family = "chain"
     summary = "A small draft model writes a few tokens ahead, one after another."
     options = (

@@ -16,6 +16,7 @@ from engine.tree import ROOT, DraftTree
 
 class DDTreeDrafter(DiffusionDrafter):
     key = "ddtree"
+    title = "Block diffusion tree, DDTree"
     summary = "A diffusion drafter fills a block in one step; its likeliest paths form a tree."
     options = (
         Option("length", "int", 7, "Longest branch.", 1, 31),

@@ -46,6 +46,7 @@ class DiffusionDrafter(Drafter):
 
 class DFlashDrafter(DiffusionDrafter):
     key = "dflash"
+    title = "Block diffusion, DFlash"
     summary = "A diffusion drafter fills a whole block in one step, as one chain."
     options = (
         Option("length", "int", 0, "Tokens drafted in each step (0: what pays here).", 0, 31),

@@ -52,6 +52,7 @@ class HostPlace:
 
 class DySpecDrafter(DraftModelDrafter):
     key = "dyspec"
+    title = "Tree, DySpec"
     family = "tree"
     summary = "A draft model grows a tree, always at the slot most likely to be accepted."
     options = (

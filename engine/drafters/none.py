@@ -6,6 +6,7 @@ from engine.tree import DraftTree
 
 class NoDrafter(Drafter):
     key = "none"
+    title = "Plain decoding"
     family = "none"
     summary = "Plain decoding: the target writes one token in each pass."
 

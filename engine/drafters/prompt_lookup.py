@@ -13,6 +13,7 @@ from engine.tree import ROOT, DraftTree
 
 class PromptLookupDrafter(Drafter):
     key = "prompt_lookup"
+    title = "Prompt lookup"
     family = "retrieval"
     summary = "Copies what followed the longest matching run of tokens earlier in the text."
     options = (

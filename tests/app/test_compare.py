@@ -84,6 +84,7 @@ def test_the_lanes_finish_and_agree(visit):
     assert len({summary["text"] for summary in summaries}) == 1
     assert {summary["new_tokens"] for summary in summaries} == {24}
     assert "same text, token for token" in page.inner_text("#compare-view")
+    assert "Done: all 5 lanes" in page.inner_text("#compare-status")
     for lane in LANES:
         inside = page.locator(f"[data-lane={lane}]")
         assert inside.locator(".text [data-index]").count() == 24
@@ -138,10 +139,12 @@ def test_a_race_waits_goes_on_and_is_stopped(long_race):
     page.wait_for_timeout(600)
     assert entries(page) == before, "a paused race stands still"
     assert page.inner_text("#race-pause").strip() == "Resume"
+    assert "Race begins anew" in page.inner_text("#compare-status")
     page.evaluate(PRESS, "race-stop")
     page.click("#race-pause")
     after = wait_state(page, "done")
     assert after[: len(before)] == before and len(after) > len(before)
+    assert "Stopped: 0 of 5 lanes" in page.inner_text("#compare-status")
     assert [entry["stop"] for entry in after if entry["kind"] == "summary"] == ["cancelled"] * 5
 
 

@@ -64,6 +64,21 @@ def test_nonsense_is_told_in_one_sentence(bad):
     assert "\n" not in str(told.value)
 
 
+def test_bounds_are_written_out():
+    with pytest.raises(UserError, match="from 0 to 2,147,483,647"):
+        request({**GOOD, "seed": -5})
+    with pytest.raises(UserError, match="from 0.05 to 1"):
+        request({**GOOD, "top_p": 0})
+
+
+def test_drafters_are_called_by_names_that_people_know():
+    labels = {key: entry["label"] for key, entry in drafter_menu().items()}
+    assert labels["none"] == "Plain decoding (none)"
+    assert labels["ddtree"] == "Block diffusion tree, DDTree (ddtree)"
+    assert all(label.endswith(f"({key})") for key, label in labels.items())
+    assert verifier_menu("chain")[""]["label"] == "automatic"
+
+
 def test_an_address_is_a_wish():
     assert wish() == {}
     assert wish(preset="nowhere", drafter="nothing", verifier="none at all") == {}

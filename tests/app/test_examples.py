@@ -6,6 +6,7 @@ import pytest
 
 from presets import opening_trace, presets, trace_files
 from tests.app.test_page import PHONE
+from tests.app.visitor import PROMPT
 
 
 def shows(visitor, preset) -> None:
@@ -48,6 +49,20 @@ def test_the_arrow_keys_walk_through_the_cards(visit):
     assert not page.locator("#speed-figure").is_visible(), "it was made on another machine"
 
 
+def test_a_card_at_the_edge_comes_into_sight_and_the_page_stays(visit):
+    page = visit("/", reduced_motion="reduce", viewport={"width": 1000, "height": 500}).page
+    strip, cards = page.locator("#cards .pg-card-strip"), page.locator("#cards .pg-card")
+    right = strip.bounding_box()["x"] + strip.bounding_box()["width"]
+    edge = next(box for box in (c.bounding_box() for c in cards.all()) if box["x"] + 252 > right)
+    page.mouse.click(edge["x"] + 12, edge["y"] + 30)
+    page.wait_for_function(
+        f"document.querySelector('#cards :checked').value !== '{presets()[0].name}'"
+    )
+    card = page.locator("#cards .pg-card:has(:checked)").bounding_box()
+    assert card["x"] + card["width"] <= right + 1
+    assert page.evaluate("scrollY") == 0
+
+
 def test_the_list_sets_the_card(visit):
     visitor = visit("/", reduced_motion="reduce")
     visitor.choose("preset", presets()[3].title)
@@ -88,6 +103,8 @@ def test_a_finished_run_is_put_away_with_a_word_and_can_be_brought_back(visit):
     page.click("#back")
     page.wait_for_function("mine => DraftscopePage.trace('watch') == mine", arg=mine)
     assert page.evaluate("DraftscopePage.ranHere('watch')")
+    assert page.input_value("#prompt textarea") == PROMPT, "and its settings with it"
+    assert page.input_value("#preset input") == "Your own"
     page.wait_for_selector("#back", state="hidden")
 
 

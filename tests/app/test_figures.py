@@ -3,8 +3,10 @@
 import json
 
 import networkx as nx
+import pytest
 
 from engine.trace import read_trace
+from tests.app.test_page import PHONE
 from viz.mean_tree import mean_tree
 
 
@@ -35,6 +37,70 @@ def test_plain_decoding_is_measured_beside_the_run_and_the_mean_tree_comes_last(
     graph, ours = nx.read_graphml(file), mean_tree(read_trace(before))
     assert len(graph) == len(ours)
     assert graph.nodes["root"]["kept"] == len(read_trace(before).steps)
+
+
+SPOKEN = """() => {
+  window.spoken = [];
+  const look = () => {
+    const line = document.querySelector('#speed-figure .pg-measured');
+    if (!line || !line.checkVisibility() || line.textContent === window.spoken.at(-1)) return;
+    window.spoken.push(line.textContent);
+  };
+  new MutationObserver(look).observe(document.body, {childList: true, subtree: true, attributes: true});
+}"""
+"""Note what the card of the speed figure says while it can be seen."""
+MEASURED = """times => {
+  const came = window.spoken.filter((words) => words.includes('just now')).length;
+  return came === times && window.spoken.at(-1).includes('just now');
+}"""
+
+
+def test_a_second_run_is_measured_anew_and_a_mistake_leaves_the_figures_as_they_were(visit):
+    visitor = visit()
+    page = visitor.page
+    page.evaluate(SPOKEN)
+    for times, prompt in enumerate(("Once upon a time", "The little dog"), start=1):
+        assert visitor.run(prompt) == "done"
+        page.wait_for_function(MEASURED, arg=times)
+        page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
+    spoken = page.evaluate("window.spoken")
+    assert "" not in spoken
+    assert sum("is measured next" in words for words in spoken) == 2
+    before = titles(page)
+    visitor.set_number("seed", -5)
+    assert visitor.run() == "error"
+    page.wait_for_timeout(1500)  # for what must not come
+    assert titles(page) == before
+    assert page.evaluate("window.spoken") == spoken
+
+
+CONTRAST = """() => {
+  const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const light = (colour) => {
+    paint.fillStyle = colour;
+    paint.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...paint.getImageData(0, 0, 1, 1).data].map((byte) => byte / 255)
+      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const card = getComputedStyle(document.querySelector('#speed-figure')).backgroundColor;
+  const all = [...document.querySelectorAll('#watch-figures .main-svg text')].map((text) => {
+    const two = [light(getComputedStyle(text).fill), light(card)].sort((a, b) => b - a);
+    return (two[0] + 0.05) / (two[1] + 0.05);
+  });
+  return [all.length, Math.min(...all)];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_in_figures_can_be_read_and_nothing_lies_over_them(visit, scheme):
+    visitor = visit(f"/?n=8&__theme={scheme}", color_scheme=scheme, **PHONE)
+    page = visitor.page
+    assert visitor.run("Once upon a time") == "done"
+    page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
+    words, least = page.evaluate(CONTRAST)
+    assert words > 20 and least >= 4.5
+    assert not page.locator("#watch-figures .modebar:visible").count()
 
 
 def test_where_others_run_plain_decoding_is_measured_on_demand(visit):

@@ -13,7 +13,8 @@ OPTIONS = """[{name: w, type: "choice", choices: [w, "other"], default: w, help:
 DRAFTERS = f"{{[w]: {{label: w, summary: w, verifier: w, options: {OPTIONS}}}}}"
 PIECES = {
     "cards": HAND % "{value: w, cards: [{name: w, title: w, family: w, look_for: w}]}",
-    "note": HAND % "{value: w}",
+    "exampleNote": "'watch', "
+    + HAND % "{value: w, own: 'x', prompt: 'p', examples: {[w]: {prompt: w, look_for: w}}}",
     "plain": HAND % "{value: JSON.stringify({state: 'done', message: w})}",
     "options": HAND % f"{{value: JSON.stringify({{drafter: w, values: {{}}}}), menu: {DRAFTERS}}}",
     "lanes": HAND

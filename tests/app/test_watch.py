@@ -19,6 +19,10 @@ def lines(trace: str) -> list[dict]:
     return [json.loads(line) for line in trace.splitlines()]
 
 
+def said(visitor) -> str:
+    return visitor.page.inner_text("#watch-status [role=status]")
+
+
 def test_a_run_comes_to_its_end(visit):
     visitor = visit()
     visitor.page.evaluate(CHANGES)
@@ -32,6 +36,8 @@ def test_a_run_comes_to_its_end(visit):
     # every step was on the screen, however fast they came
     seen = visitor.page.evaluate("[...window.seen.keys()].map(Number)")
     assert set(range(1, len(steps) + 1)) <= set(seen)
+    tokens, steps = summary["new_tokens"], summary["steps"]
+    assert said(visitor).startswith(f"Done: {tokens} tokens in {steps} steps.")
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
 
 
@@ -81,6 +87,8 @@ def test_pause_step_resume_and_stop(visit):
     visitor.page.wait_for_timeout(600)
     assert visitor.trace() == before, "a paused run stands still"
     assert visitor.page.inner_text("#pause").strip() == "Resume"
+    count = len(lines(before)) - 1
+    assert said(visitor) == f"Paused after step {count}: Resume goes on, Run begins anew."
     visitor.click("step")
     visitor.page.wait_for_function("n => DraftscopePage.trace('watch').length > n", arg=len(before))
     visitor.wait_state("paused")
@@ -92,6 +100,7 @@ def test_pause_step_resume_and_stop(visit):
     assert visitor.trace().startswith(before)
     summary = lines(visitor.trace())[-1]
     assert summary["stop"] == "cancelled"
+    assert said(visitor) == f"Stopped after step {summary['steps']}."
     assert visitor.run() == "done", "the next run is unharmed"
 
 
@@ -141,6 +150,21 @@ def test_a_drafter_brings_its_own_controls(visit):
     assert run["drafter"]["options"]["length"] == 2
     assert run["verifier"]["key"] == "sampler_match"
     assert run["sampling"] == {"temperature": 0.8, "top_k": 0, "top_p": 1, "seed": 5}
+
+
+def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
+    visitor = visit()
+    visitor.choose("drafter", "chain")
+    length = visitor.page.locator("[data-option=length][placeholder=auto]")
+    assert length.input_value() == ""
+    for written, shown in (("3", "3"), ("0", ""), ("5", "5"), ("", "")):
+        length.fill(written)
+        length.press("Tab")
+        assert length.input_value() == shown
+    visitor.page.click("#copy-link")
+    visitor.page.wait_for_function("location.search.includes('o.length=0')")
+    assert visitor.run() == "done"
+    assert lines(visitor.trace())[0]["drafter"]["options"]["length"] > 0
 
 
 def test_an_example_sets_the_controls(visit):

@@ -29,6 +29,7 @@ class Visitor:
         self.page = page = self._context.new_page()
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: self.failures.append(str(error)))
+        page.on("console", self._logged)
         page.on("request", self._asked)
         page.on("dialog", self._dialog)
         self.began = time.monotonic()
@@ -51,6 +52,11 @@ class Visitor:
         self.requests.append(request.url)
         if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != self._host:
             self.foreign.append(request.url)
+
+    def _logged(self, message) -> None:
+        """Gradio catches what our scripts throw when it calls them, and logs it."""
+        if message.type == "error" and "callback" in message.text:
+            self.failures.append(message.text)
 
     def _dialog(self, dialog) -> None:
         self.failures.append(f"a dialog opened: {dialog.message}")
@@ -76,10 +82,11 @@ class Visitor:
         for name in names:
             self.page.click(f"#{name}")
 
-    def choose(self, dropdown: str, label: str) -> None:
-        """Pick from a dropdown the entry that begins with this label."""
+    def choose(self, dropdown: str, name: str) -> None:
+        """Pick from a dropdown the entry that begins with this name, or has it as its key."""
         self.page.click(f"#{dropdown} input")
-        self.page.locator(f"[role=option][aria-label^='{label}']").first.click()
+        entries = (f"[role=option][aria-label^='{name}']", f"[role=option][aria-label$='({name})']")
+        self.page.locator(", ".join(entries)).first.click()
 
     def set_number(self, name: str, value: float) -> None:
         """Set a number under "Sampling and verifier"."""

@@ -23,18 +23,32 @@ def trace(**settings):
 @pytest.mark.parametrize("style", STYLES)
 def test_every_style_can_be_drawn(style):
     figures = run_figures(trace(style=style))
-    assert len(figures) == (2 if style == "none" else 5)
-    for figure in figures:
+    assert {"accepted", "time"} <= figures.keys()
+    assert ({"depth", "tree"} <= figures.keys()) == (style != "none")
+    assert ("odds" in figures) == (style not in ("none", "one_hot")), "no q, no odds"
+    for figure in figures.values():
         json.dumps(figure.to_plotly_json(), default=list)
 
 
 def test_races_overlay_their_histograms():
     traces = {style: trace(style=style) for style in STYLES}
-    speed, histograms = race_figures(traces)
-    assert len(histograms.data) == 5 and histograms.layout.barmode == "overlay"
+    figures = race_figures(traces)
+    histograms, speed = figures["accepted"], figures["speed"]
+    assert len(histograms.data) == 5
     assert list(speed.data[0].text)[-1] == "1.00×"
-    for bar in histograms.data:
-        assert sum(bar.y) == pytest.approx(1)
+    for outline in histograms.data:
+        assert sum(outline.y) == pytest.approx(2), "both corners of every bar"
+
+
+def test_a_drafter_keeps_its_colour_wherever_it_runs():
+    chain, none = trace(style="chain", key="chain"), trace(style="none", key="none")
+    one = race_figures({"chain": chain, "none": none})
+    other = race_figures({"none": none, "chain-2": chain, "chain": chain})
+    colours = [list(drawn["speed"].data[0].marker.color) for drawn in (one, other)]
+    assert colours[1] == [colours[0][1], colours[0][0], colours[0][0]]
+    lines = [line.line for line in other["accepted"].data]
+    assert [line.color for line in lines] == colours[1]
+    assert [line.dash for line in lines] == ["solid", "solid", "dash"], "two of one colour"
 
 
 def test_speed_beside_plain_decoding():
@@ -55,7 +69,8 @@ def test_expected_curve_is_geometric():
 def test_no_hover_text_is_markup():
     one = trace(words=list(HOSTILE), steps=40, cut=25, key="<b>key</b>")
     shown = []
-    for figure in [*run_figures(one), *race_figures({"<img src=x onerror=alert(1)>": one})]:
+    races = race_figures({"<img src=x onerror=alert(1)>": one})
+    for figure in [*run_figures(one).values(), *races.values()]:
         for data in figure.data:
             shown += [str(text).replace("<br>", " ") for text in data.hovertext or []]
             shown += [str(data.name or "")] + [

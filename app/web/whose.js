@@ -1,0 +1,41 @@
+// Whose settings the controls of a tab hold: an example's, as long as prompt and drafters are its own; else the visitor's.
+// The list of examples, the cards and the note beside them have one value, the example's name; "" is the visitor's own.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const PAUSE = 60;      // ms
+  const examples = {};   // by room, then by name: {prompt, drafters, look_for}
+  const DRAFTERS = { watch: (drafter) => drafter, compare: (lanes) => JSON.parse(lanes).map((lane) => lane.drafter).join() };
+
+  /** The prompt of a room's example; undefined where there is none of this name. */
+  P.examplePrompt = (room, name) => examples[room][name] && examples[room][name].prompt;
+
+  /**
+   * What to look for in the example. c.props: examples, own: what is said where there is none, prompt: the id of the
+   * prompt's box. Says "edited" when the prompt was: Gradio's own event for it comes with some keys only.
+   */
+  P.exampleNote = function (room, c) {
+    const line = Draftscope.el("p", { class: "pg-note", "aria-live": "polite" });
+    examples[room] = c.props.examples;
+    c.element.append(line);
+    const show = () => {
+      const example = examples[room][c.props.value];
+      Draftscope.write(line, example ? example.look_for : c.props.own);
+    };
+    c.watch("value", show);
+    show();
+    let timer = 0;
+    document.addEventListener("input", (event) => {
+      if (!event.target.closest(`#${c.props.prompt}`)) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => c.trigger("edited"), PAUSE);   // Gradio has taken the words over by then
+    });
+  };
+
+  /** The name, once for each that shows it, of the example with this prompt and these drafters: the one shown, if it has them. */
+  P.whose = function (room, times, [shown, prompt, chosen]) {
+    const drafters = DRAFTERS[room](chosen), all = examples[room];
+    const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === prompt && all[name].drafters === drafters;
+    return Array(times).fill([shown, ...Object.keys(all)].find(fits) || "");
+  };
+})();

@@ -1,0 +1,130 @@
+"""Whose settings the controls hold: an example's, or the visitor's own."""
+
+import json
+
+import pytest
+
+from app import link
+from app.menu import drafter_menu, opening_race, preset_menu, race_menu, rule_menu, verifier_menu
+from app.settings import LIMITS
+from engine.trace import read_trace
+from presets import presets, races, trace_files
+from tests.viz.builder import Toy
+from viz.race import joined, split
+
+OWN = "Your own"
+SHOWN = """room => {
+  const before = room === 'watch' ? '#' : '#race-', of = (id) => document.querySelector(before + id);
+  if (!of('preset input')) return {};
+  const card = document.querySelector('#cards :checked');
+  return {list: of('preset input').value, card: card ? card.value : '',
+    note: of('preset').closest('.pg-panel').querySelector('.pg-note').textContent};
+}"""
+
+
+def taken_over(text: str) -> dict:
+    """The control values that Watch takes from this trace."""
+    wish = link.wish_of(read_trace(text), drafter_menu())
+    return link.read(wish, preset_menu(), drafter_menu(), verifier_menu("none"))
+
+
+def wait_list(page, title: str, room: str = "watch") -> dict:
+    page.wait_for_function(f"([room, title]) => ({SHOWN})(room).list === title", arg=[room, title])
+    return page.evaluate(SHOWN, room)
+
+
+@pytest.mark.parametrize("name", ["story-tree", "story-sampled", "edit-lookup"])
+def test_a_run_says_how_to_make_it_again(name):
+    trace = read_trace(trace_files()[name].read_text("utf-8"))
+    values = taken_over(trace.to_ndjson())
+    assert values["prompt"] == trace.run["prompt"]["text"]
+    assert values["drafter"] == trace.run["drafter"]["key"]
+    assert json.loads(values["options"])["values"] == trace.run["drafter"]["options"]
+    assert values["verifier"] == "", "the rule that comes by itself"
+    assert {key: values[key] for key in trace.run["sampling"]} == trace.run["sampling"]
+    assert values["max_new_tokens"] >= trace.summary["new_tokens"]
+
+
+def test_a_strangers_run_is_clamped_like_an_address():
+    run, *rest = trace_files()["story-tree"].read_text("utf-8").splitlines(keepends=True)
+    changed = json.loads(run)
+    changed["prompt"]["text"] = "x" * (LIMITS.prompt_characters + 5)
+    changed["drafter"]["options"] |= {"budget": 10**9, "unheard": 1}
+    changed["sampling"]["temperature"] = 99.0
+    changed["verifier"]["key"] = "sampler_match"
+    values = taken_over("".join([json.dumps(changed) + "\n", *rest]))
+    assert len(values["prompt"]) == LIMITS.prompt_characters
+    options = json.loads(values["options"])["values"]
+    assert options["budget"] == 256 and "unheard" not in options
+    assert (values["temperature"], values["verifier"]) == (2, "sampler_match")
+    assert "drafter" not in taken_over(Toy(key="nobody").ndjson())
+
+
+def test_a_race_says_how_to_make_it_again():
+    traces = {lane: read_trace(own) for lane, own in split(opening_race()).items()}
+    wish = link.wish_of_race(traces.values(), drafter_menu())
+    values = link.read_race(wish, race_menu(), drafter_menu(), rule_menu())
+    lanes = json.loads(values["lanes"])
+    assert [lane["drafter"] for lane in lanes] == list(races()[0].lanes)
+    assert lanes[1]["values"] == traces["chain"].run["drafter"]["options"]
+    assert values["prompt"] == races()[0].prompt
+
+
+def test_prompt_and_drafter_make_an_example_the_visitors_own(visit):
+    visitor = visit("/")
+    page, first = visitor.page, presets()[0]
+    page.wait_for_timeout(1500)  # what the page asks for as it opens is over
+    visitor.type_prompt(first.prompt + " and")
+    shown = wait_list(page, OWN)
+    assert shown["card"] == "" and shown["note"].startswith(OWN)
+    asked = len(visitor.requests)
+    visitor.type_prompt(first.prompt)
+    shown = wait_list(page, first.title)
+    assert (shown["card"], shown["note"]) == (first.name, first.look_for)
+    assert visitor.requests[asked:] == [], "the browser sees to it alone"
+    visitor.choose("drafter", "chain")
+    wait_list(page, OWN)
+    page.click("#copy-link")
+    page.wait_for_function("location.search.includes('drafter=chain')")
+    assert "preset=" not in page.url and "prompt=" in page.url
+    page.goto(page.url)
+    shown = wait_list(page, OWN)
+    assert shown["card"] == ""
+    visitor.choose("preset", presets()[1].title)
+    assert wait_list(page, presets()[1].title)["card"] == presets()[1].name
+
+
+def test_an_opened_run_brings_its_settings(visit):
+    visitor = visit("/")
+    page, name = visitor.page, "edit-lookup"
+    trace = read_trace(trace_files()[name].read_text("utf-8"))
+    page.set_input_files("#open-trace", trace_files()[name])
+    shown = wait_list(page, OWN)
+    assert shown["card"] == "" and shown["note"].startswith(OWN)
+    assert page.input_value("#prompt textarea") == trace.run["prompt"]["text"]
+    assert page.input_value("#drafter input").endswith("(prompt_lookup)")
+    assert visitor.run() == "done"
+    again = read_trace(visitor.trace())
+    assert {k: again.run[k] for k in ("prompt", "drafter", "verifier", "sampling")} == {
+        k: trace.run[k] for k in ("prompt", "drafter", "verifier", "sampling")
+    }
+    assert again.summary["text"] == trace.summary["text"]
+
+
+def test_lanes_make_an_example_the_visitors_own_and_a_race_brings_its_lanes(visit, tmp_path):
+    visitor = visit("/?tab=compare", reduced_motion="reduce")
+    page = visitor.page
+    assert wait_list(page, races()[0].title, "compare")["note"] == races()[0].look_for
+    lane = page.get_by_label("Drafter of lane 1")
+    lane.select_option("dflash")
+    assert wait_list(page, OWN, "compare")["note"].startswith(OWN)
+    lane.select_option(races()[0].lanes[0])
+    wait_list(page, races()[0].title, "compare")
+    own = split(opening_race())
+    file = tmp_path / "race.ndjson"
+    file.write_text(joined({key: own[key] for key in ("dyspec", "none")}), "utf-8")
+    page.wait_for_function("DraftscopePage.trace('compare')")
+    page.set_input_files("#open-race", file)
+    wait_list(page, OWN, "compare")
+    chosen = page.locator(".pg-racer-drafter").evaluate_all("all => all.map((one) => one.value)")
+    assert chosen == ["dyspec", "none"]
