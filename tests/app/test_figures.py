@@ -109,11 +109,18 @@ def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
     other.wait_for_selector(".pg-racer >> nth=4")
     visitor = visit()
     page = visitor.page
-    other.click("#race")
+    other.evaluate(
+        """() => setInterval(() => {
+          const race = document.getElementById('race');
+          if (!race.disabled) race.click();
+        }, 20)"""
+    )  # one race after the other
+    other.wait_for_function("DraftscopePage.stateOf('compare') === 'running'")
     assert visitor.run() == "done"
     page.wait_for_selector("#plain-measure")
     assert "others are running" in page.inner_text("#speed-figure .pg-measured")
     assert not page.locator("#speed-figure .js-plotly-plot").is_visible()
+    other.close()
     page.click("#plain-measure")
     page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
     assert "measured just now" in page.inner_text("#speed-figure .pg-measured")
