@@ -24,6 +24,14 @@ class Budget:
             return min(1.0, self.spent_tokens / self.tokens)
         return min(1.0, self.seconds() / (60 * self.minutes))
 
+    def part(self, share: float) -> Budget:
+        """A fresh one of this share."""
+        minutes, tokens = self.minutes, self.tokens
+        return Budget(
+            None if minutes is None else share * minutes,
+            None if tokens is None else round(share * tokens),
+        )
+
     def state_dict(self) -> dict:
         return {"spent_seconds": self.seconds(), "spent_tokens": self.spent_tokens}
 

@@ -85,4 +85,6 @@ def draft_loss(
     keep = counted[:, 1:].flatten()
     teacher = taught.logits[:, :-1].flatten(0, 1)[keep]
     student = draft(input_ids=tokens, use_cache=False).logits[:, :-1].flatten(0, 1)[keep]
-    return divergence_loss(student, teacher, torch.ones(len(student)), divergence)
+    return divergence_loss(
+        student, teacher, torch.ones(len(student), device=student.device), divergence
+    )

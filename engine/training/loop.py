@@ -47,11 +47,12 @@ def fit(
             },
         )
 
-    precision = pick_precision()
+    device = next(model.parameters()).device.type
+    precision = pick_precision(device)
     model.train()
     reported, mark, recent = time.monotonic(), budget.spent_tokens, []
     while budget.progress() < stop_at:
-        with autocast(precision):
+        with autocast(precision, device):
             loss, tokens = loss_of(index)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -9,6 +9,7 @@ so each can run alone; those that train resume where they were stopped.
     align        the target's distributions and hidden states -> <models>/draft, <models>/diffusion
     evaluate     held-out figures of all three -> screen, <checkpoints>/figures.json, <models>/README.md
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
+    large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .corpus import available_mix, documents, make_vocabulary, read_corpora
 from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
 from .distill import DIVERGENCES, MixedWindows, draft_loss, read
 from .language import Plan, Stage, Trainer
+from .large_pair import train_pair
 from .loop import fit
 from .models import draft_config, target_config
 from .tokenizer import load_tokenizer, train_tokenizer
@@ -253,6 +255,22 @@ def write_prompts(args) -> None:
     prompts.write(prompts.training_text(args.checkpoints, _tokenizer(args)))
 
 
+def large_pair(args) -> None:
+    _need_data(args)
+    if not torch.cuda.is_available():
+        raise UserError("the recipe `large-pair` needs a CUDA GPU; none was found")
+    torch.set_float32_matmul_precision("high")
+    train_pair(
+        load_tokenizer(args.models / "target"),
+        args.data,
+        args.checkpoints / "large",
+        Budget(minutes=args.minutes or 4),
+        torch.device("cuda"),
+        seed=args.seed,
+        say=say,
+    )
+
+
 RECIPES: dict[str, Recipe] = {
     "tokenizer": tokenizer,
     "target": target,
@@ -262,4 +280,5 @@ RECIPES: dict[str, Recipe] = {
     "align": align,
     "evaluate": evaluate_all,
     "prompts": write_prompts,
+    "large-pair": large_pair,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from engine.training.__main__ import main
 from engine.training.recipes import RECIPES
@@ -21,7 +22,8 @@ def test_unknown_recipe(capsys):
 
 
 @pytest.mark.parametrize(
-    "recipe", ["tokenizer", "target", "text", "draft", "divergences", "align", "evaluate"]
+    "recipe",
+    ["tokenizer", "target", "text", "draft", "divergences", "align", "evaluate", "large-pair"],
 )
 def test_missing_corpora(recipe, tmp_path, capsys):
     places = [
@@ -34,3 +36,10 @@ def test_missing_corpora(recipe, tmp_path, capsys):
     ]
     assert main([recipe, *places]) == 2
     assert "no corpora" in one_line(capsys)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is one here")
+def test_a_recipe_for_a_gpu_says_that_there_is_none(tmp_path, capsys):
+    (tmp_path / "tinystories_train.txt").write_text("Once upon a time.")
+    assert main(["large-pair", "--data", str(tmp_path), "--checkpoints", str(tmp_path)]) == 2
+    assert "CUDA GPU" in capsys.readouterr().err

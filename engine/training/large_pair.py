@@ -1,0 +1,93 @@
+"""A pair of the 100 M class, trained within minutes on a GPU, to be measured there.
+
+The embedded family is small: on a large GPU launches outweigh its products, and random weights accept
+nothing. This pair has the family's tokenizer and texts, a target of about 104 M parameters and a draft of
+4 M that learns the target's distribution. It is not shipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import LlamaForCausalLM
+
+from .budget import Budget
+from .checkpoint import export_model
+from .distill import draft_loss, read
+from .language import Windows, token_loss
+from .loop import fit
+from .models import draft_config, target_config
+
+HEADS = {"num_key_value_heads": 4, "head_dim": 64}
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """target, draft: what differs from the family's shapes, layers among it. windows: of ``length`` tokens, gone
+    through again and again, ``rows`` a step. share: of the budget that is the target's."""
+
+    target: dict = field(
+        default_factory=lambda: {
+            "layers": 16,
+            "hidden_size": 768,
+            "intermediate_size": 2048,
+            "num_attention_heads": 12,
+            **HEADS,
+        }
+    )
+    draft: dict = field(
+        default_factory=lambda: {
+            "layers": 4,
+            "hidden_size": 256,
+            "intermediate_size": 704,
+            "num_attention_heads": 4,
+            **HEADS,
+        }
+    )
+    length: int = 512
+    windows: int = 12_000
+    rows: int = 64
+    share: float = 0.7
+
+
+def train_pair(
+    tokenizer,
+    data: Path,
+    folder: Path,
+    budget: Budget,
+    device: torch.device,
+    plan: PairPlan | None = None,
+    seed: int = 0,
+    say=print,
+) -> None:
+    """Write ``folder``/target and ``folder``/draft; their checkpoints and windows lie beside them. budget: of both.
+
+    Resumes where it was stopped. Random weights, batches and schedule depend on the seed and the budget alone.
+    """
+    plan = plan or PairPlan()
+    torch.manual_seed(seed)
+    known = len(tokenizer), tokenizer.eos_token_id
+    target = LlamaForCausalLM(target_config(*known, **plan.target)).to(device)
+    draft = LlamaForCausalLM(draft_config(*known, **plan.draft)).to(device)
+    text = Windows(folder, tokenizer, data, plan.length, plan.windows, seed)
+
+    def batch(index: int) -> tuple[Tensor, Tensor]:
+        tokens, counted = text.batch(index * plan.rows, plan.rows)
+        return tokens.to(device), counted.to(device)
+
+    def learn(index: int) -> tuple[Tensor, int]:
+        tokens, counted = batch(index)
+        return token_loss(target, tokens, counted), tokens.numel()
+
+    def follow(index: int) -> tuple[Tensor, int]:
+        tokens, counted = batch(index)
+        return draft_loss(draft, read(target, tokens), tokens, counted), tokens.numel()
+
+    fit(target, learn, budget.part(plan.share), folder / "target.pt", say=say)
+    export_model(target, folder / "target", tokenizer)
+    target.requires_grad_(False)
+    fit(draft, follow, budget.part(1 - plan.share), folder / "draft.pt", say=say)
+    export_model(draft, folder / "draft", tokenizer)
