@@ -102,7 +102,17 @@
     setTimeout(() => { if (!r.events && r.status.state === "running") r.show({ state: "error", message: LOST }); }, 300);
   };
 
-  function begin(r) {
+  /** Where the picture is off the screen, as on a phone, it is brought there. */
+  function reveal(kind) {
+    const card = document.querySelector(`#${kind}-view .ds-card`);
+    if (!card || !card.clientHeight) return;
+    const { top, bottom } = card.getBoundingClientRect();
+    if (bottom < 0 || top > innerHeight) card.scrollIntoView({ behavior: Draftscope.stillWanted() ? "auto" : "smooth" });
+  }
+
+  function begin(kind) {
+    const r = room(kind);
+    reveal(kind);
     r.events = (r.events || 0) + 1;
     r.unheard = true;
     r.wish = null;
@@ -136,11 +146,11 @@
     for (const [kind, ids] of Object.entries(IDS)) {
       const r = rooms[kind];
       if (!button || !r || !r.trigger || button.disabled) continue;
-      if (button.id === ids.run || button.id === ids.step) begin(r);
+      if (button.id === ids.run || button.id === ids.step) begin(kind);
       if (button.id === ids.stop) ask(r, "ask_stop");
       if (button.id !== ids.pause) continue;
       if (r.status.state === "running") ask(r, "ask_pause");
-      else if (r.status.state === "paused") { begin(r); r.trigger("ask_resume"); }
+      else if (r.status.state === "paused") { begin(kind); r.trigger("ask_resume"); }
     }
   }, true);
 })();

@@ -1,5 +1,5 @@
 """python -m tests.app.screenshots: the page in light, dark, on a phone and on a projector, as
-pictures in the ignored folder screenshots/."""
+pictures in the ignored folder screenshots/. With the word readme: the two pictures of the README."""
 
 import sys
 from pathlib import Path
@@ -10,6 +10,7 @@ from tests.app.serving import serving
 from tests.app.visitor import Visitor
 from tests.chromium import launch
 
+README = Path(__file__).parents[2] / "viz" / "pictures"
 SCREENS = {
     "light": {"viewport": {"width": 1440, "height": 900}},
     "dark": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "dark"},
@@ -46,12 +47,27 @@ def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
     visitor.leave()
 
 
+def shoot_for_readme(browser, url: str) -> None:
+    """The pictures of both tabs alone, of the run and the race made earlier."""
+    size = {"width": 1500, "height": 900}
+    visitor = Visitor(browser, url, "/", {"viewport": size, "reduced_motion": "reduce"})
+    page = visitor.page
+    page.locator("#watch-view").screenshot(path=README / "watch.png")
+    visitor.open_compare()
+    page.wait_for_selector(".ds-outcome tbody tr")
+    page.locator("#compare-view").screenshot(path=README / "compare.png")
+    visitor.leave()
+
+
 def main(names: list[str], folder: Path = Path("screenshots")) -> None:
     folder.mkdir(exist_ok=True)
     with serving() as server, sync_playwright() as playwright:
         browser = launch(playwright)
-        for name in names or SCREENS:
-            shoot(browser, server.url, name, SCREENS[name], folder)
+        if names == ["readme"]:
+            shoot_for_readme(browser, server.url)
+        else:
+            for name in names or SCREENS:
+                shoot(browser, server.url, name, SCREENS[name], folder)
         browser.close()
 
 

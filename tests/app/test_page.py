@@ -103,6 +103,17 @@ def test_a_phone_need_not_scroll_sideways(visit):
     assert visitor.page.evaluate(wide) <= 390
 
 
+def test_on_a_phone_the_run_comes_into_sight(visit):
+    visitor = visit(reduced_motion="reduce", **PHONE)
+    seen = """() => {
+      const { top, bottom } = document.querySelector('#tree').getBoundingClientRect();
+      return bottom > 0 && top < innerHeight;
+    }"""
+    assert not visitor.page.evaluate(seen), "the controls come first"
+    assert visitor.run() == "done"
+    assert visitor.page.evaluate(seen)
+
+
 def test_large_type_is_for_the_whole_page(visit):
     visitor = visit(viewport={"width": 1920, "height": 1080}, reduced_motion="reduce")
     page = visitor.page
