@@ -25,7 +25,7 @@ SCRIPTS = (
     "figures.js",
     "whatif.js",
 )
-STYLES = ("page.css", "tour.css", "watch.css", "projector.css")
+STYLES = ("page.css", "tour.css", "watch.css", "one-column.css")
 
 
 @cache
