@@ -8,14 +8,18 @@ import plotly.graph_objects as go
 from engine.trace import Trace
 from viz.look import COLOURS, GRID, figure
 
-LEGEND = "depth in the draft<br>large: often drafted · blue: often kept"
+LEGEND = (
+    "depth in the draft<br>large: often drafted · blue: kept · with the share of steps that kept it"
+)
 
 Slot = tuple[int, ...]
 """Where a node stands: its rank among its siblings, and theirs, from the root down."""
 
 DRAWN = 96  # slots in the figure; the graph holds all of them
-ROW, LEAST, MOST = 13, 130, 460
+ROW, LEAST, MOST = 15, 150, 540
 """Pixels: for a leaf, and for all of them together at least and at most."""
+TOLD = 0.05
+"""The least share of steps that is written beside its slot."""
 
 
 def mean_tree(trace: Trace) -> nx.DiGraph:
@@ -81,22 +85,33 @@ def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
     inside = min(max(ROW * leaves, LEAST), MOST)
     dot = min(22.0, 0.95 * inside / leaves)  # neighbours in a column are a leaf apart
     drawn = figure("The run’s mean tree", LEGEND, "", height=inside + 128)
-    x, y = [], []
-    for above, below in graph.subgraph(shown).edges:
-        x += [len(above), len(below), None]
-        y += [place[above], place[below], None]
-    drawn.add_scatter(x=x, y=y, mode="lines", line={"color": GRID, "width": 1.5}, hoverinfo="skip")
+    edges = list(graph.subgraph(shown).edges)
+    for kept, color, width in ((False, GRID, 1.5), (True, COLOURS["accepted"], 2.5)):
+        x, y = [], []
+        for above, below in edges:
+            if bool(graph.nodes[below]["kept"]) is kept:
+                x += [len(above), len(below), None]
+                y += [place[above], place[below], None]
+        line = {"color": color, "width": width}
+        drawn.add_scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip")
     data = [graph.nodes[slot] for slot in shown]
     drawn.add_scatter(
         x=[len(slot) for slot in shown],
         y=[place[slot] for slot in shown],
-        mode="markers",
+        mode="markers+text",
+        text=[
+            f"{entry['kept_share']:.0%}" if slot and entry["kept_share"] >= TOLD else ""
+            for slot, entry in zip(shown, data, strict=True)
+        ],
+        textposition="top center",
+        textfont={"size": 12},
         marker={
-            "size": [dot * (0.35 + 0.65 * entry["drafted_share"]) for entry in data],
-            "color": [entry["kept_share"] for entry in data],
+            "size": [max(7.0, dot * entry["drafted_share"] ** 0.5) for entry in data],
+            "color": [entry["kept_share"] ** 0.5 for entry in data],
             "colorscale": [[0, "#d5dae2"], [1, COLOURS["accepted"]]],
             "cmin": 0,
             "cmax": 1,
+            "opacity": 1,
             "line": {"width": 1, "color": COLOURS["ignored"]},
         },
         hovertext=[_hover(slot, graph.nodes[slot]) for slot in shown],
