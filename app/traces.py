@@ -12,7 +12,7 @@ from presets import trace_files
 from viz.export import page
 from viz.race import is_race, joined, read_race
 
-EXAMPLE = "You see a run of this example made earlier. Run makes a new one."
+EXAMPLE = "You see an example’s run, made earlier. Run makes a new one."
 PUT_AWAY = "Your own run was put away; the button under the picture brings it back."
 
 

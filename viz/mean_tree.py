@@ -84,7 +84,7 @@ def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
     leaves = sum(not graph.subgraph(shown).out_degree(slot) for slot in shown)
     inside = min(max(ROW * leaves, LEAST), MOST)
     dot = min(22.0, 0.95 * inside / leaves)  # neighbours in a column are a leaf apart
-    drawn = figure("The run’s mean tree", LEGEND, "", height=inside + 128)
+    drawn = figure("The run’s mean tree", LEGEND, "", height=inside + 152)
     edges = list(graph.subgraph(shown).edges)
     for kept, color, width in ((False, GRID, 1.5), (True, COLOURS["accepted"], 2.5)):
         x, y = [], []
@@ -119,10 +119,10 @@ def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
     )
     drawn.update_layout(showlegend=False)
     deepest = max(map(len, shown))
-    drawn.update_layout(margin={"l": 20, "b": 72})
+    drawn.update_layout(margin={"l": 20, "b": 92})
     drawn.update_xaxes(dtick=1, tick0=0, range=[-0.4, deepest + 0.4], zeroline=False)
     drawn.update_yaxes(
-        showticklabels=False, showgrid=False, zeroline=False, range=[leaves - 0.5, -0.5]
+        showticklabels=False, showgrid=False, zeroline=False, range=[leaves - 0.5, -1.5]
     )
     return drawn
 

@@ -43,7 +43,7 @@
       prepare: (view) => view.goto(Infinity),
     },
     tree: {
-      spot: "#tree", ask: ["#tree [data-node][data-status='rejected']", "#tree [tabindex='0']"], sides: ["left", "below", "right", "above"],
+      spot: ".ds-tree-card", ask: ["#tree [data-node][data-status='rejected']", "#tree [tabindex='0']"], sides: ["left", "below", "right", "above"],
       see: { press: "#tree [data-node][data-status='rejected']" },
       prepare(view) {
         view.goto(Draftscope.stepToShow(view.model.steps, view.step));

@@ -2,9 +2,10 @@
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const WATCH = "watch", ROOM = "whatif";
+  const WATCH = "watch", WHAT_IF = "whatif";
+  const ROOM = 64;   // tokens beyond the end of a text, so that its last draft is not cut shorter than it was
 
-  P.mounts[ROOM] = (element) => Draftscope.mountBeside(element);
+  P.mounts[WHAT_IF] = (element) => Draftscope.mountBeside(element);
 
   /** c.props: menu {drafter: {label, summary, verifier, options}}, rules {drafter: {key: label}}. */
   P.whatIf = function (c) {
@@ -46,7 +47,7 @@
       if (!ready) return;
       line = trace.slice(0, trace.indexOf("\n"));
       const first = JSON.parse(line), summary = JSON.parse(trace.trimEnd().split("\n").pop());
-      newTokens = summary.new_tokens;
+      newTokens = summary.new_tokens + (summary.stop === "eos" ? ROOM : 0);
       const known = Object.hasOwn(menu, first.drafter.key);
       drafter.value = known ? first.drafter.key : Object.keys(menu)[0];
       values = known ? { ...first.drafter.options } : {};
@@ -58,13 +59,13 @@
     }
 
     function clear() {
-      const view = P.view(ROOM);
+      const view = P.view(WHAT_IF);
       if (view) view.feedFirst("");
-      P.show(ROOM, { state: "idle", message: "" });
+      P.show(WHAT_IF, { state: "idle", message: "" });
     }
 
     function ask() {
-      const view = P.view(ROOM);
+      const view = P.view(WHAT_IF);
       if (view) view.feedFirst(trace, { elsewhere: !P.ranHere(WATCH) });
       c.trigger("asked", { run: line, new_tokens: newTokens, drafter: drafter.value, verifier: rule.value, temperature: Number(temperature.value),
         options: JSON.stringify({ drafter: drafter.value, values }) });

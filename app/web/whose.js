@@ -34,7 +34,9 @@
 
   /** The name, once for each that shows it, of the example with this prompt and these drafters: the one shown, if it has them. */
   P.whose = function (room, times, [shown, prompt, chosen]) {
-    const drafters = DRAFTERS[room](chosen), all = examples[room];
+    const all = examples[room];
+    if (!all || !chosen) return Array(times).fill(shown);   // a tab that nobody has opened yet
+    const drafters = DRAFTERS[room](chosen);
     const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === prompt && all[name].drafters === drafters;
     return Array(times).fill([shown, ...Object.keys(all)].find(fits) || "");
   };

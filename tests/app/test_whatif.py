@@ -30,6 +30,19 @@ def second(visitor) -> list[dict]:
     return lines(visitor.page.evaluate("DraftscopePage.trace('whatif')"))
 
 
+def test_with_nothing_changed_nothing_differs(visit):
+    """Not even the last draft before the end of the text, which a limit on its length would cut."""
+    visitor = visit()
+    assert lines(opening_trace().read_text("utf-8"))[-1]["stop"] == "eos"
+    open_form(visitor)
+    assert ask(visitor) == "done"
+    first, again = (
+        [step["nodes"]["token"] for step in trace[1:-1]]
+        for trace in (lines(visitor.trace()), second(visitor))
+    )
+    assert again == first
+
+
 def test_another_drafter_writes_the_same_text(visit):
     visitor = visit()
     page = visitor.page
@@ -68,7 +81,7 @@ def test_the_opening_trace_can_be_asked_about_and_stopped(visit):
     assert run["sampling"]["temperature"] == 0.9
     assert run["verifier"]["key"] == "sampler_match"
     assert run["prompt"] == first[0]["prompt"]
-    assert summary["new_tokens"] <= first[-1]["new_tokens"]
+    assert summary["new_tokens"] <= first[-1]["new_tokens"] + 64
     assert "timed elsewhere" in page.inner_text("#whatif-view .ds-outcome")
     # and again, stopped on the way
     page.select_option("#whatif-drafter", "none")

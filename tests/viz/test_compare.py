@@ -91,11 +91,25 @@ def test_the_buttons_of_the_race_do_what_they_say(race):
     assert 0 < written < 20
 
 
+@pytest.mark.parametrize("width", [1000, 1280])
+def test_lanes_keep_their_height_while_the_race_plays(race, width):
+    page, _ = race()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("view.feed(lanes)")
+    tops = "[...document.querySelectorAll('[data-lane]')].map(e => e.getBoundingClientRect().top)"
+    end = page.evaluate("view.milliseconds")
+    seen = []
+    for part in (0.05, 0.3, 0.6, 1):
+        page.evaluate(f"view.seek({end * part})")
+        seen.append(page.evaluate(tops))
+    assert all(each == seen[0] for each in seen)
+
+
 def test_two_lanes_of_one_drafter_are_told_apart_and_measured_against_plain(race):
     page, _ = race()
     page.evaluate("view.feed({chain: lanes.chain, 'chain-2': lanes.chain, none: lanes.none})")
     heads = page.locator("[data-lane] .ds-lane-rule").all_inner_texts()
-    assert heads[0].startswith("toy, depth 4; rule greedy")
+    assert heads[0].startswith("lossless toy, depth 4; rule greedy")
     rows = page.locator(".ds-outcome tbody tr")
     assert rows.locator("th").all_inner_texts() == ["chain", "chain-2", "none"]
     ratios = [row.locator("td").nth(1).inner_text() for row in rows.all()]

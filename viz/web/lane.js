@@ -35,7 +35,8 @@
           told = model.run;
           const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
           badge.classList.add("ds-badge");
-          rule.replaceChildren(`${settings(told.drafter, name)}rule ${D.visible(told.verifier.key)} `, badge);
+          rule.replaceChildren(badge, ` ${settings(told.drafter, name)}rule ${D.visible(told.verifier.key)}`);
+          rule.title = rule.textContent;
         }
         const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;
         D.write(numbers, step ? `${D.plural(tokens, "token")} in ${D.ms(step.view.start + step.view.total)}, ${(tokens / (index + 1)).toFixed(2)} a step` : "");
