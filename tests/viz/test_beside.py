@@ -68,6 +68,9 @@ def test_the_first_differing_token_is_marked_in_both(pair):
     for lane in ("first", "what-if"):
         marked = page.locator(f"[data-run={lane}] .text [data-differs]")
         assert [m.get_attribute("data-index") for m in marked.all()] == [str(parts)]
+        # and it is this token that is explained
+        chosen = page.locator(f"[data-run={lane}] .tree [data-selected]")
+        assert chosen.get_attribute("data-token-text") == marked.first.text_content()
     a, b = summary(first), summary(second)
     assert cells(page, "steps")[:2] == [str(a["steps"]), str(b["steps"])]
     change = b["mean_accepted"] - a["mean_accepted"]

@@ -21,11 +21,12 @@
         if (model.feed(ndjson).reset) panels.reset();
         panels.grow();
       },
-      /** The step that wrote the token with this index; the last one, where the text is shorter. */
-      show(index) {
+      /** The step that wrote the token with this index; the last one, where the text is shorter. why: speak of this very token. */
+      show(index, why) {
         const at = model.stepOfIndex(Math.min(index, model.tokens - 1)), step = model.steps[at];
         if (!step) { panels.blank(); numbers.textContent = ""; return; }
         if (at !== panels.shown) { panels.draw(at, null); panels.strip.scroll(panels.strip.newest()); }
+        panels.select(why && index < model.tokens ? model.outputNode(step, index - step.view.firstIndex) : null);
         panels.line.at(index);
         numbers.textContent = `step ${at + 1} of ${model.steps.length}`;
       },
@@ -70,7 +71,7 @@
       const last = end();
       if (running) position = Math.max(0, second.model.tokens - 1);
       position = D.clamp(position, 0, last);
-      both.forEach((one) => { one.panels.line.scale(last + 1); one.show(position); });
+      both.forEach((one) => { one.panels.line.scale(last + 1); one.show(position, position === parts); });
       D.set(knob, { max: last + 1, "aria-valuetext": `token ${position + 1} of ${last + 1}` });
       knob.value = position + 1;
       where.textContent = `token ${position + 1} of ${last + 1}`;
