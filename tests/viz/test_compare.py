@@ -96,6 +96,7 @@ def test_lanes_keep_their_height_while_the_race_plays(race, width):
     page, _ = race()
     page.set_viewport_size({"width": width, "height": 900})
     page.evaluate("view.feed(lanes)")
+    page.evaluate("new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)))")
     tops = "[...document.querySelectorAll('[data-lane]')].map(e => e.getBoundingClientRect().top)"
     end = page.evaluate("view.milliseconds")
     seen = []

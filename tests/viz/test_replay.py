@@ -119,6 +119,8 @@ def test_the_buttons_of_the_replay_do_what_they_say(replay):
 def test_nothing_moves_while_the_text_grows(replay, width):
     page = replay(Toy(steps=40, budget=20).ndjson())
     page.set_viewport_size({"width": width, "height": 900})
+    phone = str(width < 520).lower()
+    until(page, f"document.querySelector('.ds').hasAttribute('data-phone') === {phone}")
     places = "['tree', 'timeline', 'text', 'inspector'].map(id => { const box = document.getElementById(id).getBoundingClientRect(); return [box.top, box.height]; })"
     page.evaluate("view.goto(0)")
     first = page.evaluate(places)
