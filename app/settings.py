@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from engine.models import ModelPaths
+from engine.parts.loading import ModelPaths
 from presets import family
 
 

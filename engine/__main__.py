@@ -121,7 +121,7 @@ def _bench(given: argparse.Namespace) -> int:
 
 def _bench_on_gpu(given: argparse.Namespace) -> int:
     from engine.bench.command import check_writable
-    from engine.bench_gpu import require_gpu, run_gpu, run_kernels
+    from engine.gpu.bench import require_gpu, run_gpu, run_kernels
     from presets import KINDS, prompts
 
     require_gpu()
@@ -154,7 +154,7 @@ def _request(given: argparse.Namespace):
 
 
 def _models(given: argparse.Namespace):
-    from engine.models import ModelPaths
+    from engine.parts.loading import ModelPaths
     from presets import family
 
     if given.target is None:

@@ -6,12 +6,12 @@ Pause is not calling next, single-step is calling it once, cancel is closing it.
 from collections.abc import Iterator, Sequence
 
 from engine.drafters.base import Drafter
-from engine.language_model import LanguageModel
-from engine.prompt import PromptReading
 from engine.sampling import Sampling
 from engine.step import Clock, Step
+from engine.target.language_model import LanguageModel
+from engine.target.prompt import PromptReading
+from engine.text import Wanted, Writing
 from engine.verifiers.base import Verifier
-from engine.writing import Wanted, Writing
 
 
 def decode(
@@ -28,7 +28,7 @@ def decode(
 
     Each step is one full-depth pass of the target over the root and the tree.
 
-    watched: False if no one records the steps. On a target with static buffers (``engine.static``)
+    watched: False if no one records the steps. On a target with static buffers (``engine.gpu``)
     they are then judged on the device, and only the ids of what was kept come back: no logits, no p,
     no judgements, tokens of -1 for what was drafted on the device and not kept. The text is the same.
     reading: of all of the prompt but its last token, where other texts begin with the same one.

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from engine.decode import decode
-from engine.draft_size import settle_size
 from engine.drafters import drafter as drafter_class
 from engine.errors import UserError
-from engine.models import ModelPaths, Models, load_models
 from engine.options import resolve
-from engine.prompt import PromptReading
-from engine.record import Recorder, Setting
+from engine.parts.loading import ModelPaths, Models, load_models
+from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
+from engine.target.prompt import PromptReading
 from engine.trace import to_line
+from engine.trace.recording import Recorder, Setting
 from engine.verifiers import Verifier, verifier
 
 MAX_NEW_TOKENS = 100_000
@@ -49,7 +49,7 @@ def open_run(request: RunRequest) -> "Run":
 
 def open_runs(requests: Sequence[RunRequest]) -> list["Run"]:
     """The same for several that will take turns. Those that feed one target the same tokens read
-    them once; each is charged for it (``engine.prompt``)."""
+    them once; each is charged for it (``engine.target.prompt``)."""
     readings: dict[tuple, PromptReading] = {}
     return [_open(request, readings) for request in requests]
 

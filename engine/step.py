@@ -22,7 +22,7 @@ class Step:
     after each node. p: [N+1, V] what it was sampled from; both None where the device judged.
     output: the kept path and, unless final is ``none``, the final token.
     milliseconds: by stage. prefill_milliseconds: of the first step, 0 elsewhere; of a text that took
-    its prompt over from another, what reading it took there (``engine.prompt``).
+    its prompt over from another, what reading it took there (``engine.target.prompt``).
     stop: why the run ends here, or None.
     """
 

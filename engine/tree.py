@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from engine.static.shape import DeviceShape
+    from engine.gpu.shape import DeviceShape
 
 ROOT = -1  # as a parent: the last committed token, which is no node of the tree
 

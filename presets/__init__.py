@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from engine.errors import UserError
-from engine.models import ModelPaths
+from engine.parts.loading import ModelPaths
 
 HERE = Path(__file__).parent
 KINDS = ("story", "edit", "template", "code", "arithmetic", "operations")

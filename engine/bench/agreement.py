@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.bench.race import Result
+from engine.bench.rounds import Result
 
 NEAR_TIE = 1e-4
 """Largest lead of the best logit over the second that rounding may turn around."""

@@ -17,11 +17,11 @@ from engine.bench.goals import goals
 from engine.bench.peers import SCHEDULES, peer_contestants
 from engine.bench.profile import profiles
 from engine.bench.progress import Progress
-from engine.bench.race import Prompt, race
 from engine.bench.report import as_json, text
+from engine.bench.rounds import Prompt, race
 from engine.bench.verify_cost import verify_costs
 from engine.errors import UserError
-from engine.models import ModelPaths, Models, load_models
+from engine.parts.loading import ModelPaths, Models, load_models
 from engine.trace import write_lines
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.decode import decode
-from engine.draft_size import settle_size
 from engine.drafters import drafters
-from engine.models import Models
 from engine.options import resolve
+from engine.parts.loading import Models
+from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
 from engine.verifiers import verifier
 

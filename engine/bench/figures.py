@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from engine.bench.race import Result
+from engine.bench.rounds import Result
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from engine.bench.contestants import Contestant, Writing
-from engine.models import ModelPaths
+from engine.parts.loading import ModelPaths
 
 DEFAULT_SCHEDULE = ("default", None)
 SCHEDULES = [(kind, length) for kind in ("constant", "heuristic") for length in (3, 5, 20)]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.bench.race import Result
+from engine.bench.rounds import Result
 from engine.step import STAGES
 
 

@@ -3,7 +3,7 @@
 import time
 from statistics import median
 
-from engine.language_model import LanguageModel
+from engine.target.language_model import LanguageModel
 
 PREFIX = 256
 REPEATS = 30

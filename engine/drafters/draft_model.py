@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from engine.drafters.base import Drafter
-from engine.language_model import LanguageModel
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution
+from engine.target.language_model import LanguageModel
 from engine.tree import ROOT
 
 CAPACITY = 512  # first size of the KV buffers; they double when they must

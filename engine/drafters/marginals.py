@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.block_context import block_context
-from engine.dflash_model import DFlashModel
-from engine.kernels.transfer import to_device
-from engine.language_model import LanguageModel
+from engine.gpu.choice import Choice
+from engine.parts.block_context import block_context
+from engine.parts.dflash_model import DFlashModel
 from engine.sampling import Sampling, display_distribution
-from engine.static.choice import Choice
+from engine.target.language_model import LanguageModel
+from engine.transfer import to_device
 
 
 class BlockReader:
@@ -42,7 +42,7 @@ class BlockReader:
 
     @torch.no_grad()
     def choose(self, root: int, choice: Choice, drawn: Tensor | None) -> tuple[Tensor | None, ...]:
-        """What is made of the logits after the root, on the device (``engine.static.choice``)."""
+        """What is made of the logits after the root, on the device (``engine.gpu.choice``)."""
         return self._context.draft(self._block(root), self._target, choice, drawn)
 
     def _block(self, root: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.kernels.gpu import HOPPER, Gpu
+from engine.kernels.hardware import HOPPER, Gpu
 from engine.kernels.lang import power_of_two
 
 MOST_PARTS = 64

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.kernels.transfer import to_device
+from engine.transfer import to_device
 
 WORD = 32
 

@@ -151,7 +151,7 @@ def table(rows: list[tuple[str, Usage]]) -> str:
 
 def measure(labels: Iterable[str], architecture: int) -> list[tuple[str, Usage]]:
     """Compile the specimens of these names for one architecture."""
-    from engine.kernels.gpu import KNOWN
+    from engine.kernels.hardware import KNOWN
     from engine.kernels.specimens import SPECIMENS
 
     rows = []

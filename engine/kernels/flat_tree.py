@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from engine.kernels.transfer import to_device
+from engine.transfer import to_device
 from engine.tree import ROOT, DraftTree
 
 KINDS = ("one_hot", "iid", "without_replacement")

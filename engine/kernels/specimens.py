@@ -10,8 +10,8 @@ import torch
 from engine.kernels.attention_plan import plan
 from engine.kernels.bits import AncestorBits
 from engine.kernels.flat_tree import FlatTree
-from engine.kernels.gpu import Gpu
 from engine.kernels.gumbel_topk import gumbel_topk_triton
+from engine.kernels.hardware import Gpu
 from engine.kernels.head_topk import head_topk_triton
 from engine.kernels.kv_commit import kv_commit_triton
 from engine.kernels.ngram_match import ngram_match_triton

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from engine.kernels.attention_plan import Plan, plan
 from engine.kernels.bits import AncestorBits, unpack
-from engine.kernels.gpu import HOPPER, Gpu
+from engine.kernels.hardware import HOPPER, Gpu
 from engine.kernels.lang import on_gpu, power_of_two, tl, triton
 
 LOG2_E = 1.4426950408889634

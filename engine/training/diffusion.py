@@ -10,7 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..dflash_model import DFlashConfig, DFlashModel
+from engine.parts.dflash_model import DFlashConfig, DFlashModel
+
 from .distill import divergence_loss
 
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..drafters import drafters
-from ..models import ModelPaths
-from ..run import RunRequest, open_run
+from engine.drafters import drafters
+from engine.parts.loading import ModelPaths
+from engine.run import RunRequest, open_run
 
 DEPTHS = 6
 

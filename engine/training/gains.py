@@ -1,17 +1,17 @@
-"""What each draft size gains: mean accepted tokens a step, for ``engine.draft_size``, by runs of each size."""
+"""What each draft size gains: mean accepted tokens a step, for ``engine.policies.draft_size``, by runs of each size."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from ..decode import decode
-from ..draft_size import GAINS, SIZES
-from ..drafters import drafters
-from ..models import ModelPaths, load_models
-from ..options import resolve
-from ..sampling import Sampling
-from ..verifiers import verifier
+from engine.decode import decode
+from engine.drafters import drafters
+from engine.options import resolve
+from engine.parts.loading import ModelPaths, load_models
+from engine.policies.draft_size import GAINS, SIZES
+from engine.sampling import Sampling
+from engine.verifiers import verifier
 
 
 def gains(cls, models, prompts: list[str], new_tokens: int) -> dict[int, float]:

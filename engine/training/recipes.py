@@ -22,7 +22,8 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from ..dflash_model import DFlashModel
+from engine.parts.dflash_model import DFlashModel
+
 from . import alignment, card, evaluate, figures, prompts, selftext
 from .budget import Budget
 from .checkpoint import export_model

@@ -19,7 +19,7 @@ from app.race import lane_names
 from app.settings import LIMITS
 from engine.drafters import drafters
 from engine.errors import UserError
-from engine.session import Session
+from engine.target.session import Session
 from engine.trace import read_trace
 from presets import KINDS, races
 from tests.engine.family import tokens_of, trace_of

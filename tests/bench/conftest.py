@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from engine.models import ModelPaths
+from engine.parts.loading import ModelPaths
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
 

@@ -12,9 +12,9 @@ from engine.bench.figures import best_of, geometric_mean, rows
 from engine.bench.goals import goals
 from engine.bench.profile import profiles
 from engine.bench.progress import Progress
-from engine.bench.race import Prompt, Result, race
+from engine.bench.rounds import Prompt, Result, race
 from engine.errors import UserError
-from engine.models import ModelPaths
+from engine.parts.loading import ModelPaths
 
 STORY, EDIT = Prompt("story", "story-01", [1, 2]), Prompt("edit", "edit-01", [3])
 GROUPS = {"transformers": "plain", "assisted": "assisted", "none": "ours", "chain": "ours"}

@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from engine.block_context import StaticContext, slots_of
-from engine.language_model import LanguageModel
-from engine.models import Models
-from engine.static.text_slot import TextSlot
+from engine.gpu.text_slot import TextSlot
+from engine.parts.block_context import StaticContext, slots_of
+from engine.parts.loading import Models
+from engine.target.language_model import LanguageModel
 from tests.verifiers.tiny import tiny_models
 
 

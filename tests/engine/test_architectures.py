@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.language_model import LanguageModel
+from engine.target.language_model import LanguageModel
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 ARCHITECTURES = sorted(CONFIGS)
@@ -121,7 +121,7 @@ LLAMA_ENGINE = LanguageModel(copy.deepcopy(LLAMA), None, "llama")
 
 
 def test_long_prompts_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr("engine.session.PREFILL_ROWS", 7)
+    monkeypatch.setattr("engine.target.session.PREFILL_ROWS", 7)
     tokens = some_tokens(40, 11)
     session = LLAMA_ENGINE.session(4)
     session.prefill(tokens[:-1])

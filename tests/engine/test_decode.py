@@ -10,7 +10,7 @@ from engine.drafters.base import Drafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.sampling import Sampling
-from engine.session import Session
+from engine.target.session import Session
 from engine.tree import ROOT, DraftTree
 from engine.verifiers import verifier
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from engine import draft_size
-from engine.draft_size import Known, best, known_gains, measure_costs, settle_size
 from engine.drafters import drafter
-from engine.models import load_models
 from engine.options import resolve
+from engine.parts.loading import load_models
+from engine.policies import draft_size
+from engine.policies.draft_size import Known, best, known_gains, measure_costs, settle_size
 from engine.sampling import Sampling
 from presets import family
 

@@ -8,16 +8,16 @@ caught instead of made.
 import pytest
 import torch
 
-from engine import gpu
-from engine.cache import KVCache
+from engine.gpu import launches
+from engine.gpu.host_free import HostFree, WaitsForHost
+from engine.gpu.inputs import Size, StepInputs
+from engine.gpu.question import Law
+from engine.gpu.step import chain, step
+from engine.gpu.verdict import JudgedInputs, judged
 from engine.kernels import kv_commit, tree_attention, verify_tree
-from engine.language_model import LanguageModel
 from engine.sampling import Sampling
-from engine.static.host_free import HostFree, WaitsForHost
-from engine.static.inputs import Size, StepInputs
-from engine.static.question import Law
-from engine.static.step import chain, step
-from engine.static.verdict import JudgedInputs, judged
+from engine.target.cache import KVCache
+from engine.target.language_model import LanguageModel
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 pytest.importorskip("triton")
@@ -28,7 +28,7 @@ META = torch.device("meta")
 
 @pytest.fixture
 def as_on_gpu(monkeypatch):
-    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(launches, "takes", lambda tensor: True)
     for module in (tree_attention, verify_tree, kv_commit):
         monkeypatch.setattr(module, "on_gpu", lambda tensor: True)
 

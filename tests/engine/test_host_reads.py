@@ -5,7 +5,7 @@ from torch.overrides import TorchFunctionMode
 
 from engine import sampling as sampled
 from engine.decode import decode
-from engine.static import judge, verdict
+from engine.gpu import judge, verdict
 from engine.verifiers import verifier
 from tests.engine.unwatched import OPTIONS, PROMPT, RULES, built
 

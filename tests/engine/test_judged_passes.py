@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from engine.drafters.none import NoDrafter
+from engine.gpu.inputs import Rows, Size
+from engine.gpu.judge import DeviceJudge
+from engine.gpu.question import Law, Question
+from engine.gpu.unwatched import unwatched
+from engine.gpu.verdict import JudgedInputs
 from engine.kernels.flat_tree import Places
-from engine.language_model import LanguageModel
-from engine.models import Models
+from engine.parts.loading import Models
 from engine.sampling import Sampling, position_noise
-from engine.static.inputs import Rows, Size
-from engine.static.judge import DeviceJudge
-from engine.static.question import Law, Question
-from engine.static.unwatched import unwatched
-from engine.static.verdict import JudgedInputs
+from engine.target.language_model import LanguageModel
 from engine.tree import DraftTree
 from tests.engine.unwatched import PROMPT, assert_same, built, steps_of
 
@@ -97,7 +97,7 @@ def test_noise_is_made_once_and_while_the_device_works(static_models, monkeypatc
         order.append("verdict")
         return numbers()
 
-    monkeypatch.setattr("engine.static.judge.position_noise", noted)
+    monkeypatch.setattr("engine.gpu.judge.position_noise", noted)
     monkeypatch.setattr(DeviceJudge, "arrived", staticmethod(arrived))
     found = steps_of(
         static_models, built("chain", static_models), "rejection", Sampling(0.9, seed=3), False

@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from engine import lean, lean_layer, lean_order
-from engine.language_model import LanguageModel
-from engine.lean import fits
-from engine.lean_order import Columns, Packed, Rows, order
+from engine.cpu import lean, lean_layer, lean_order
+from engine.cpu.lean import fits
+from engine.cpu.lean_order import Columns, Packed, Rows, order
+from engine.target.language_model import LanguageModel
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 ROPE = {

@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from engine import lean_block, lean_layer, lean_order
-from engine.block_context import LeanContext, ModuleContext, block_context
-from engine.dflash_model import DFlashConfig, DFlashModel
-from engine.lean_order import Columns, Packed, Rows
+from engine.cpu import lean_block, lean_layer, lean_order
+from engine.cpu.lean_order import Columns, Packed, Rows
+from engine.parts.block_context import LeanContext, ModuleContext, block_context
+from engine.parts.dflash_model import DFlashConfig, DFlashModel
 
 BLOCK, WIDTH, LAYERS = 5, 48, (0, 2)
 

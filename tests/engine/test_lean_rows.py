@@ -7,19 +7,19 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from engine import gpu
-from engine.cache import KVCache
+from engine.batch.together import decode_together
+from engine.gpu import launches
+from engine.gpu.host_free import HostFree
+from engine.gpu.inputs import Size, StepInputs
+from engine.gpu.lean_rows import LeanRows
+from engine.gpu.slots import Slots
+from engine.gpu.step import step
 from engine.kernels import tree_attention
-from engine.language_model import LanguageModel
 from engine.sampling import Sampling
-from engine.static.host_free import HostFree
-from engine.static.inputs import Size, StepInputs
-from engine.static.lean_rows import LeanRows
-from engine.static.slots import Slots
-from engine.static.step import step
-from engine.together import decode_together
+from engine.target.cache import KVCache
+from engine.target.language_model import LanguageModel
+from engine.text import Wanted
 from engine.verifiers import verifier
-from engine.writing import Wanted
 from tests.engine.test_replay import taped
 from tests.engine.test_static import PROMPT, TREE, drafters, steps_of, texts
 from tests.engine.tiny import CONFIGS, tiny_hf_model
@@ -122,7 +122,7 @@ def test_few_launches_and_no_wait_for_the_host(architecture, monkeypatch):
     pytest.importorskip("triton")
     from engine.kernels.compiled import caught
 
-    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(launches, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
     monkeypatch.setattr(
         torch.nn.functional, "rms_norm", lambda rows, *_: torch.empty_like(rows).copy_(rows)

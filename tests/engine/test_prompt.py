@@ -5,10 +5,10 @@ import torch
 
 from engine.decode import decode
 from engine.drafters.chain import ChainDrafter
-from engine.language_model import LanguageModel
-from engine.prompt import PromptReading
 from engine.sampling import Sampling
-from engine.session import Session
+from engine.target.language_model import LanguageModel
+from engine.target.prompt import PromptReading
+from engine.target.session import Session
 from engine.verifiers import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 

@@ -12,10 +12,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from engine.language_model import LanguageModel
-from engine.models import Models
-from engine.static.slots import Slots
-from engine.static.verdict import judged
+from engine.gpu.slots import Slots
+from engine.gpu.verdict import judged
+from engine.parts.loading import Models
+from engine.target.language_model import LanguageModel
 from tests.engine.test_static import drafters, pair, steps_of, texts
 from tests.engine.tiny import CONFIGS
 from tests.engine.unwatched import RULES, assert_same, built

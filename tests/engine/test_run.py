@@ -2,17 +2,17 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from engine import models
+from engine.parts import loading
 from engine.run import open_run
 from tests.engine.family import request
 
 
 def test_models_are_opened_by_several_threads_at_once():
     """transformers loads through global state; two visitors' first runs must not meet in it."""
-    models._language_model.cache_clear()
-    models._diffusion.cache_clear()
+    loading._language_model.cache_clear()
+    loading._diffusion.cache_clear()
     drafters = ["chain", "dflash", "none", "ddtree", "dyspec", "prompt_lookup"]
     with ThreadPoolExecutor(len(drafters)) as pool:
         runs = list(pool.map(lambda key: open_run(request("A cat", drafter=key)), drafters))
     assert all(run.step() for run in runs)
-    assert models._language_model.cache_info().misses == 2
+    assert loading._language_model.cache_info().misses == 2

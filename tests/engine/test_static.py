@@ -11,13 +11,13 @@ from engine.decode import decode
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
-from engine.language_model import LanguageModel
+from engine.gpu.capture import captured
+from engine.gpu.host_free import WaitsForHost
+from engine.gpu.inputs import ROWS, Rows, Size, StepInputs
+from engine.gpu.slots import Slots
+from engine.gpu.text_slot import TextSlot
 from engine.sampling import Sampling
-from engine.static.capture import captured
-from engine.static.host_free import WaitsForHost
-from engine.static.inputs import ROWS, Rows, Size, StepInputs
-from engine.static.slots import Slots
-from engine.static.text_slot import TextSlot
+from engine.target.language_model import LanguageModel
 from engine.verifiers import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
@@ -92,8 +92,8 @@ def test_nothing_of_a_padded_row_is_left_behind():
 
 
 def test_growing_beyond_the_buffers(monkeypatch):
-    monkeypatch.setattr("engine.static.slots.MARGIN", 0)
-    monkeypatch.setattr("engine.static.slots.SMALLEST", 1)
+    monkeypatch.setattr("engine.gpu.slots.MARGIN", 0)
+    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 1)
     plain, static = pair("llama")
     one, other = (ChainDrafter(CHAIN, plain, VOCABULARY) for _ in range(2))
     assert texts(steps_of(static, one, count=40)) == texts(steps_of(plain, other, count=40))

@@ -3,20 +3,21 @@
 import pytest
 import torch
 
-from engine import block_context, gpu
-from engine.block_context import ModuleContext, StaticContext, slots_of
-from engine.cache import KVCache
 from engine.decode import decode
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
+from engine.gpu import launches
+from engine.gpu.best_first import BestFirst
+from engine.gpu.block_slot import denoise, draft, read
+from engine.gpu.choice import OneEach
+from engine.gpu.host_free import HostFree
+from engine.gpu.inputs import Size, StepInputs
 from engine.kernels import tree_attention
-from engine.language_model import LanguageModel
+from engine.parts import block_context
+from engine.parts.block_context import ModuleContext, StaticContext, slots_of
 from engine.sampling import Sampling
-from engine.static.best_first import BestFirst
-from engine.static.block_slot import denoise, draft, read
-from engine.static.choice import OneEach
-from engine.static.host_free import HostFree
-from engine.static.inputs import Size, StepInputs
+from engine.target.cache import KVCache
+from engine.target.language_model import LanguageModel
 from engine.verifiers import verifier
 from tests.engine.test_lean_block import BLOCK, LAYERS, WIDTH, drafter
 from tests.verifiers.tiny import tiny_models
@@ -25,8 +26,8 @@ from tests.verifiers.tiny import tiny_models
 @pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)
 def test_everything_is_the_same(changes, monkeypatch):
     """Prompts, steps of several sizes, buffers that must grow; a slot that has been used before."""
-    monkeypatch.setattr("engine.static.slots.MARGIN", 0)
-    monkeypatch.setattr("engine.static.slots.SMALLEST", 1)
+    monkeypatch.setattr("engine.gpu.slots.MARGIN", 0)
+    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 1)
     monkeypatch.setattr(block_context, "CAPACITY", 16)
     model = drafter(**changes)
     slots, slot = slots_of(model), None
@@ -67,7 +68,7 @@ def test_no_pass_asks_the_host_anything(monkeypatch):
     pytest.importorskip("triton")
     from engine.kernels.compiled import caught
 
-    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(launches, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
     meta = torch.device("meta")
     model = drafter().to(meta, torch.bfloat16)
@@ -96,7 +97,7 @@ def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
     pytest.importorskip("triton")
     from engine.kernels.compiled import caught
 
-    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(launches, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
     meta = torch.device("meta")
     models = tiny_models(16)

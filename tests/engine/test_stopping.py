@@ -7,8 +7,8 @@ import pytest
 
 from engine.decode import decode
 from engine.drafters import drafter
-from engine.models import load_models
 from engine.options import resolve
+from engine.parts.loading import load_models
 from engine.sampling import Sampling
 from engine.verifiers import verifier
 from presets import family

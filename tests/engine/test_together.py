@@ -2,20 +2,20 @@
 
 import pytest
 
+from engine.batch.together import decode_together
 from engine.decode import decode
 from engine.drafters import drafter as drafter_class
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
-from engine.language_model import LanguageModel
-from engine.models import load_models
+from engine.gpu.text_slot import TextSlot
 from engine.options import resolve
+from engine.parts.loading import load_models
 from engine.sampling import Sampling
-from engine.static.text_slot import TextSlot
-from engine.together import decode_together
+from engine.target.language_model import LanguageModel
+from engine.text import Wanted
 from engine.verifiers import verifier
-from engine.writing import Wanted
 from presets import family, prompts
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 

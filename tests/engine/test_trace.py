@@ -8,8 +8,8 @@ import pytest
 
 from engine.drafters import drafters
 from engine.errors import UserError
-from engine.language_model import LanguageModel
 from engine.run import open_run
+from engine.target.language_model import LanguageModel
 from engine.trace import SCHEMA_PATH, read_trace, to_line
 from presets import family
 from tests.engine.family import lines_of, request, tokens_of, trace_of

@@ -2,15 +2,15 @@
 
 import pytest
 
+from engine.batch.together import decode_together
 from engine.drafters import drafters
 from engine.drafters.none import NoDrafter
-from engine.language_model import LanguageModel
-from engine.models import Models
+from engine.parts.loading import Models
 from engine.sampling import Sampling
-from engine.together import decode_together
+from engine.target.language_model import LanguageModel
+from engine.text import Wanted
 from engine.tree import DraftTree
 from engine.verifiers import verifier
-from engine.writing import Wanted
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 from tests.engine.unwatched import OPTIONS, PROMPT, RULES, assert_same, built, steps_of
 

@@ -13,7 +13,7 @@ from transformers import (
     Qwen3Config,
 )
 
-from engine.language_model import LanguageModel
+from engine.target.language_model import LanguageModel
 
 VOCABULARY = 61
 WINDOW = 12  # shorter than the texts of the tests, so that it matters

@@ -3,8 +3,8 @@
 from engine.decode import decode
 from engine.drafters import drafters
 from engine.drafters.base import Drafter
-from engine.models import Models
 from engine.options import resolve
+from engine.parts.loading import Models
 from engine.sampling import Sampling
 from engine.verifiers import verifier
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from engine.__main__ import main
-from engine.bench_gpu import costs, report
-from engine.bench_gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
-from engine.bench_gpu.end_to_end import PLAIN, end_to_end, greedy_equality
-from engine.bench_gpu.goals import kernel_goals, step_goals
-from engine.bench_gpu.steps import step_times
-from engine.bench_gpu.timing import Deadline
-from engine.bench_gpu.trees import binary_tree
+from engine.gpu.bench import costs, report
+from engine.gpu.bench.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
+from engine.gpu.bench.end_to_end import PLAIN, end_to_end, greedy_equality
+from engine.gpu.bench.goals import kernel_goals, step_goals
+from engine.gpu.bench.steps import step_times
+from engine.gpu.bench.timing import Deadline
+from engine.gpu.bench.trees import binary_tree
 from presets import family, prompts
 
 H200 = Ceilings(bandwidth=4.3e12, rate=790e12)
@@ -100,7 +100,7 @@ def test_steps_are_measured_at_toy_size():
 
 def test_the_trained_pair_is_raced_and_compared(monkeypatch, tmp_path):
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setattr("engine.draft_size.TOKENS", 2)
+    monkeypatch.setattr("engine.policies.draft_size.TOKENS", 2)
     texts = [card["prompt"] for card in prompts("story")[:2]]
     rows = end_to_end(family(), texts[:1], Deadline(600), "float32", tokens=6)
     rows += greedy_equality(family(), texts, Deadline(600), tokens=6)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("triton")
 
 from engine.kernels.compiled import measure, table
-from engine.kernels.gpu import KNOWN
+from engine.kernels.hardware import KNOWN
 from engine.kernels.specimens import SPECIMENS
 
 # One specimen a kernel on Ampere, for Hopper is the machine at hand more often.

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from engine.drafters.prompt_lookup import NgramIndex
 from engine.kernels.attention_plan import plan
 from engine.kernels.bits import pack, unpack
-from engine.kernels.gpu import KNOWN
 from engine.kernels.gumbel_topk import gumbel_topk
+from engine.kernels.hardware import KNOWN
 from engine.kernels.head_topk import head_topk
 from engine.kernels.kv_commit import kv_commit
 from engine.kernels.ngram_match import ngram_match
 from engine.kernels.philox import exponential
 from engine.kernels.tree_attention import tree_attention, visible
 from engine.kernels.verify_tree import RULES, verify_tree
-from engine.row_mask import RowMask
 from engine.sampling import Sampling, distribution
+from engine.target.row_mask import RowMask
 from tests.kernels.cases import attention_inputs, mask_of, peaked, same_verdict, with_random_q
 from tests.trees import trees
 

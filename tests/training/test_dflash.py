@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from engine.dflash_model import DFlashConfig, DFlashModel
+from engine.parts.dflash_model import DFlashConfig, DFlashModel
 
 CONFIG = DFlashConfig(
     vocab_size=64,

@@ -4,8 +4,8 @@ import pytest
 
 from engine.decode import decode
 from engine.drafters import drafter
-from engine.models import load_models
 from engine.options import resolve
+from engine.parts.loading import load_models
 from engine.sampling import Sampling
 from engine.training import gains
 from engine.verifiers import verifier

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engine.decode import decode
 from engine.drafters import Drafter
-from engine.models import Models
+from engine.parts.loading import Models
 from engine.sampling import Sampling, distribution
 from engine.verifiers import Verdict, Verifier
 from tests.verifiers.enumeration import Law, Oracle, Path, as_list, branches

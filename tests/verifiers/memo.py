@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.language_model import LanguageModel
-from engine.models import Models
-from engine.session import Session
-from engine.static.question import Draft, Looked
+from engine.gpu.question import Draft, Looked
+from engine.parts.loading import Models
+from engine.target.language_model import LanguageModel
+from engine.target.session import Session
 
 
 def remembering(models: Models) -> Models:
@@ -42,7 +42,7 @@ class MemoModel:
 
 
 class MemoSession:
-    """What engine.language_model.Session offers."""
+    """What engine.target.language_model.Session offers."""
 
     def __init__(self, model: MemoModel, features: tuple[int, ...]) -> None:
         self.model, self.features = model, features

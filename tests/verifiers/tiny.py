@@ -5,9 +5,9 @@ import copy
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.dflash_model import DFlashConfig, DFlashModel
-from engine.language_model import LanguageModel
-from engine.models import Models
+from engine.parts.dflash_model import DFlashConfig, DFlashModel
+from engine.parts.loading import Models
+from engine.target.language_model import LanguageModel
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:

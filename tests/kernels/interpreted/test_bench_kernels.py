@@ -1,11 +1,11 @@
 """The suite ``kernels`` at toy size: every part runs, and every promised figure comes out of it."""
 
-from engine.bench_gpu import kernels
-from engine.bench_gpu.costs import Ceilings, Shape
-from engine.bench_gpu.goals import kernel_goals
-from engine.bench_gpu.kernels import Sizes, parts
-from engine.bench_gpu.report import measure_all
-from engine.bench_gpu.timing import Deadline
+from engine.gpu.bench import kernels
+from engine.gpu.bench.costs import Ceilings, Shape
+from engine.gpu.bench.goals import kernel_goals
+from engine.gpu.bench.kernels import Sizes, parts
+from engine.gpu.bench.report import measure_all
+from engine.gpu.bench.timing import Deadline
 
 FOUND = Ceilings(bandwidth=1e9, rate=1e10)
 TOY = Sizes(

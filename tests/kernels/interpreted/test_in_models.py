@@ -3,16 +3,16 @@
 import pytest
 import torch
 
-from engine import gpu
+from engine.batch.together import decode_together
 from engine.decode import decode
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
+from engine.gpu import launches
 from engine.kernels import kv_commit, tree_attention, verify_tree
-from engine.language_model import LanguageModel
 from engine.sampling import Sampling
-from engine.together import decode_together
+from engine.target.language_model import LanguageModel
+from engine.text import Wanted
 from engine.verifiers import verifier
-from engine.writing import Wanted
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
 TREE = ([1, 2, 3, 4, 5, 6], [-1, 0, 0, 1, 2, 4])  # root, and under it a tree with two branches
@@ -31,11 +31,11 @@ def on_gpu(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(gpu, "takes", lambda tensor: True)
+    monkeypatch.setattr(launches, "takes", lambda tensor: True)
     for module in (tree_attention, kv_commit, verify_tree):
         monkeypatch.setattr(module, "on_gpu", lambda tensor: True)
-    monkeypatch.setattr(gpu, "attend", counted("attention", gpu.attend))
-    monkeypatch.setattr(gpu, "commit", counted("commit", gpu.commit))
+    monkeypatch.setattr(launches, "attend", counted("attention", launches.attend))
+    monkeypatch.setattr(launches, "commit", counted("commit", launches.commit))
     return calls
 
 
@@ -94,8 +94,8 @@ def outputs(static: bool, rule: str, temperature: float, drafter) -> list[list[i
 def test_the_loop_writes_what_it_writes_on_the_cpu(
     rule, temperature, drafter, request, monkeypatch
 ):
-    monkeypatch.setattr("engine.static.slots.SMALLEST", 64)  # the interpreter is slow
-    monkeypatch.setattr("engine.static.slots.MARGIN", 32)
+    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 64)  # the interpreter is slow
+    monkeypatch.setattr("engine.gpu.slots.MARGIN", 32)
     expected = outputs(False, rule, temperature, drafter)
     request.getfixturevalue("on_gpu")
     assert outputs(True, rule, temperature, drafter) == expected
@@ -103,8 +103,8 @@ def test_the_loop_writes_what_it_writes_on_the_cpu(
 
 def test_several_texts_in_one_pass(request, monkeypatch):
     """Prefixes and trees of different lengths in one launch of the attention kernel a layer."""
-    monkeypatch.setattr("engine.static.slots.SMALLEST", 64)
-    monkeypatch.setattr("engine.static.slots.MARGIN", 32)
+    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 64)
+    monkeypatch.setattr("engine.gpu.slots.MARGIN", 32)
 
     def wanted(model):
         for drafter, prompt in ((tree(model), [3, 14, 15, 9, 2]), (chain(model), [5])):

@@ -1,0 +1,1 @@
+"""Several texts in one pass of the target."""

@@ -1,0 +1,1 @@
+"""The same weights with little overhead on a CPU."""

@@ -1,0 +1,228 @@
+"""The suite ``kernels``: each kernel against its floor, attention also against its peers."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from engine.gpu.bench import costs, peers
+from engine.gpu.bench.costs import LLAMA_8B, Ceilings, Shape
+from engine.gpu.bench.goals import kernel_goals
+from engine.gpu.bench.report import (
+    Part,
+    against_floor,
+    attempt,
+    measure_all,
+    opening,
+    write,
+)
+from engine.gpu.bench.timing import Deadline, captured, ceilings, here, milliseconds
+from engine.gpu.bench.trees import binary_tree
+
+SECONDS = 220
+TUNE_SECONDS = 60  # of which trying other plans may take this much, at the end
+BF16 = torch.bfloat16
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the kernels are measured on. attention: (rows, prefix), the root among the rows; those
+    before the longest prefix are held against FlexAttention too. vocabulary: of the rows that are
+    judged and raced. text: tokens that are searched."""
+
+    shape: Shape
+    attention: tuple[tuple[int, int], ...]
+    vocabulary: int
+    text: int
+
+    @property
+    def longest(self) -> int:
+        return max(prefix for _, prefix in self.attention)
+
+
+FULL = Sizes(
+    LLAMA_8B,
+    ((9, 32768), (65, 32768), (1, 32768), (8, 32768), (64, 32768), (9, 2048), (65, 2048), (65, 0)),
+    vocabulary=128256,
+    text=32768,
+)
+
+
+def run_kernels(json_path: str | None = None, tune: bool = True, sizes: Sizes = FULL) -> dict:
+    """Measure, print a line a row, write JSON."""
+    torch.manual_seed(0)
+    deadline, found = Deadline(SECONDS), ceilings()
+    content = opening("kernels", found)
+    measure_all(parts(sizes, found, tune, deadline), deadline, content)
+    write(json_path, content, kernel_goals(content["rows"]))
+    return content
+
+
+def parts(sizes: Sizes, found: Ceilings, tune: bool, deadline: Deadline) -> Iterator[Part]:
+    for rows, prefix in sizes.attention:
+        name = f"attention, {rows} rows, prefix {prefix}"
+        yield name, partial(_attention, name, rows, prefix, sizes, found), 25
+    for rule in ("greedy", "rejection", "sampler_match"):
+        yield f"verify_tree {rule}", partial(_verify, rule, sizes, found), 10
+    yield "kv_commit", partial(_commit, sizes, found), 10
+    yield "gumbel_topk", partial(_race, sizes, found), 15
+    for rows in (1, 8, 64):
+        yield f"head_topk, {rows} rows", partial(_head, rows, sizes, found), 10
+    yield "ngram_match", partial(_ngram, sizes, found), 10
+    for rows in (9, 65) if tune else ():
+        yield f"plans, {rows} rows", partial(_plans, rows, sizes, found, deadline), 20
+
+
+def _attention_inputs(rows: int, prefix: int, shape: Shape):
+    from engine.kernels.bits import AncestorBits
+
+    tree, device = binary_tree(rows - 1), here()
+    query = torch.randn(1, rows, shape.heads, shape.head, device=device).to(BF16).transpose(1, 2)
+    cache = torch.randn(2, 1, shape.kv_heads, prefix + rows, shape.head, device=device).to(BF16)
+    depths = torch.tensor([0, *tree.depths])
+    return query, cache[0], cache[1], AncestorBits.of(tree.ancestor_mask(), depths, prefix, device)
+
+
+def _attention(name: str, rows: int, prefix: int, sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.kernels.tree_attention import tree_attention_reference, tree_attention_triton
+
+    query, key, value, mask = _attention_inputs(rows, prefix, sizes.shape)
+    expected = tree_attention_reference(query.float(), key.float(), value.float(), mask)
+    error = relative_error(tree_attention_triton(query, key, value, mask), expected)
+    ours = captured(lambda: tree_attention_triton(query, key, value, mask))
+    row = against_floor(
+        name, milliseconds(ours), costs.attention(sizes.shape, rows, prefix), found, error=error
+    )
+    rivals = {"sdpa_as_it_is": peers.sdpa, "sdpa_repeated": peers.sdpa_repeated}
+    if prefix == sizes.longest and rows in (9, 65):
+        rivals["flex"] = peers.flex
+    for label, peer in rivals.items():
+        time, problem = attempt(
+            lambda peer=peer: milliseconds(captured(peer(query, key, value, mask)))
+        )
+        if problem is None:
+            row |= {f"{label}_ms": time, f"{label}_times_ours": time / row["ms"]}
+        else:
+            row[f"{label}_problem"] = problem
+    faster = [v for k, v in row.items() if k.startswith("sdpa") and k.endswith("_times_ours")]
+    return [row | ({"sdpa_times_ours": min(faster)} if faster else {})]
+
+
+def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """The norm of the difference over the norm; NaN never passes, it becomes 1."""
+    error = float((found.float() - expected).norm() / expected.norm())
+    return error if math.isfinite(error) else 1.0
+
+
+def _plans(rows: int, sizes: Sizes, found: Ceilings, deadline: Deadline) -> list[dict]:
+    """Other ways of cutting the work before the longest prefix: which would have been faster?"""
+    from engine.kernels.attention_plan import Plan
+    from engine.kernels.tree_attention import tree_attention_triton
+
+    shape = sizes.shape
+    inputs, best = _attention_inputs(rows, sizes.longest, shape), []
+    packed = rows * shape.heads // shape.kv_heads
+    stop = max(deadline.left - TUNE_SECONDS / 2, 10)
+    blocks = (32, 64) if rows < 16 else (64, 128)
+    for block_rows, columns, stages, waves in itertools.product(
+        blocks, (64, 128), (2, 3), (1, 2, 3)
+    ):
+        if deadline.left < stop:
+            break
+        programs = shape.kv_heads * -(-packed // block_rows)
+        splits = max(1, min(63, 132 * waves // programs))
+        cut = Plan(block_rows, columns, splits, 8 if block_rows == 128 else 4, stages)
+        time, problem = attempt(
+            lambda cut=cut: milliseconds(
+                captured(lambda: tree_attention_triton(*inputs, cut=cut)), 15
+            )
+        )
+        if problem is None:  # else the plan does not fit this GPU
+            best.append((time, cut))
+    best.sort(key=lambda pair: pair[0])
+    cost = costs.attention(shape, rows, sizes.longest)
+    return [
+        against_floor(f"plan for {rows} rows: {cut}", time, cost, found) for time, cut in best[:4]
+    ]
+
+
+def _verify(rule: str, sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.kernels.flat_tree import FlatTree
+    from engine.kernels.verify_tree import verify_tree_reference, verify_tree_triton
+
+    vocabulary, nodes, device = sizes.vocabulary, 8, here()
+    rows = (torch.randn(nodes + 1, vocabulary, device=device) * 3).softmax(-1)
+    tree = FlatTree.of(binary_tree(nodes, rows[0].cpu()), vocabulary, device)
+    coins = torch.rand(tree.draws.numel(), dtype=torch.float64, device=device)
+    noise = torch.empty(nodes + 1, vocabulary, device=device).exponential_()
+    expected = verify_tree_reference(rule, rows, tree, coins, noise).result.tolist()
+    same = verify_tree_triton(rule, rows, tree, coins, noise).result.tolist() == expected
+    call = captured(lambda: verify_tree_triton(rule, rows, tree, coins, noise))
+    with_q = tree.q.shape[0] if rule == "rejection" else 0
+    cost = costs.verify(rule, nodes + 1, vocabulary, with_q)
+    row = against_floor(f"verify_tree {rule}, 8 nodes", milliseconds(call), cost, found, same=same)
+    return [row]
+
+
+def _commit(sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.kernels.kv_commit import addresses_of, kv_commit_triton
+
+    shape, kept = sizes.shape, 6
+    buffers = [
+        torch.randn(1, shape.kv_heads, 4096, shape.head, device=here()).to(BF16)
+        for _ in range(2 * shape.layers)
+    ]
+    rows = [0, *range(2, 2 * kept + 1, 2)]  # the root stays, the others move
+    numbers = torch.tensor([2048, kept + 1, *rows], dtype=torch.int32, device=here())
+    addresses = addresses_of(buffers)
+    call = captured(
+        lambda: kv_commit_triton(buffers, numbers[:1], numbers[2:][None], numbers[1:2], addresses)
+    )
+    cost = costs.commit(len(buffers), shape.kv_heads, shape.head, kept)
+    name = f"kv_commit {kept} rows, {shape.layers} layers"
+    return [against_floor(name, milliseconds(call), cost, found)]
+
+
+def _race(sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.kernels.gumbel_topk import gumbel_topk_triton
+
+    logits = (torch.randn(8, sizes.vocabulary, device=here()) * 3).to(BF16)
+    rows = []
+    for label, options in (
+        ("temperature 1", {}),
+        ("top-k 50, top-p 0.9", {"top_k": 50, "top_p": 0.9}),
+        ("temperature 0", {"temperature": 0.0}),
+    ):
+        call = captured(lambda options=options: gumbel_topk_triton(logits, 4, seed=1, **options))
+        cost = costs.race(8, sizes.vocabulary)
+        rows.append(against_floor(f"gumbel_topk 8 rows, {label}", milliseconds(call), cost, found))
+    return rows
+
+
+def _head(rows: int, sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.kernels.head_topk import head_topk_reference, head_topk_triton
+
+    shape, k = sizes.shape, 8
+    hidden = torch.randn(rows, shape.width, device=here()).to(BF16)
+    weight = torch.randn(shape.vocabulary, shape.width, device=here()).to(BF16)
+    expected = head_topk_reference(hidden, weight, k)[0]
+    error = relative_error(head_topk_triton(hidden, weight, k)[0], expected)
+    call = captured(lambda: head_topk_triton(hidden, weight, k))
+    product = captured(lambda: (hidden @ weight.T).topk(k))
+    cost = costs.head(rows, shape.width, shape.vocabulary, k)
+    row = against_floor(f"head_topk {rows} rows", milliseconds(call), cost, found, error=error)
+    row["matmul_topk_ms"] = milliseconds(product)
+    return [row]
+
+
+def _ngram(sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.kernels.ngram_match import ngram_match_triton
+
+    text = torch.randint(0, 5000, (1, sizes.text), dtype=torch.int32, device=here())
+    length = torch.full((1,), sizes.text, dtype=torch.int32, device=here())
+    call = captured(lambda: ngram_match_triton(text, length, 1, 5, 16))
+    name = f"ngram_match, {sizes.text} tokens"
+    return [against_floor(name, milliseconds(call), costs.ngram(sizes.text, 16), found)]

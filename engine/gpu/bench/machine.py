@@ -1,0 +1,42 @@
+"""The suite ``gpu``: what a step costs, what the host costs, tokens a second end to end."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+import transformers
+
+from engine.gpu.bench.costs import LLAMA_8B, QWEN3_4B, Ceilings
+from engine.gpu.bench.end_to_end import end_to_end, greedy_equality
+from engine.gpu.bench.goals import step_goals
+from engine.gpu.bench.report import Part, measure_all, opening, write
+from engine.gpu.bench.steps import step_times
+from engine.gpu.bench.timing import Deadline, ceilings
+
+SECONDS = 220
+EQUAL_PROMPTS, RACED_PROMPTS = 50, 10
+
+
+def run_gpu(paths, prompts: list[str], json_path: str | None = None) -> dict:
+    """Measure, print a line a row, write JSON.
+
+    paths: engine.parts.loading.ModelPaths of a trained pair, for random weights accept nothing.
+    """
+    torch.manual_seed(0)
+    transformers.utils.logging.set_verbosity_error()
+    deadline, found = Deadline(SECONDS), ceilings()
+    content = opening("gpu", found)
+    measure_all(parts(paths, prompts, found, deadline), deadline, content)
+    write(json_path, content, step_goals(content["rows"]))
+    return content
+
+
+def parts(paths, prompts: list[str], found: Ceilings, deadline: Deadline) -> Iterator[Part]:
+    """What the project promises first; the same race in fp32 if time is left."""
+    yield LLAMA_8B.name, partial(step_times, LLAMA_8B, found), 60
+    equality = partial(greedy_equality, paths, prompts[:EQUAL_PROMPTS], deadline)
+    yield "greedy equality", equality, 30
+    race = partial(end_to_end, paths, prompts[:RACED_PROMPTS], deadline)
+    yield "end to end, bfloat16", partial(race, "bfloat16"), 30
+    yield QWEN3_4B.name, partial(step_times, QWEN3_4B, found), 40
+    yield "end to end, float32", partial(race, "float32"), 30

@@ -1,0 +1,191 @@
+"""What a step of a large model costs: random bf16 weights, a long prefix, trees of many sizes."""
+
+import gc
+import statistics
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+import torch
+
+from engine.batch.joint import Joint
+from engine.decode import decode
+from engine.drafters.base import Drafter
+from engine.gpu.bench import costs
+from engine.gpu.bench.costs import Ceilings, Shape
+from engine.gpu.bench.report import against_floor
+from engine.gpu.bench.timing import here, milliseconds, timed
+from engine.gpu.bench.trees import binary_tree
+from engine.gpu.judge import DeviceJudge
+from engine.gpu.question import Draft, Law, Question
+from engine.kernels.flat_tree import Places
+from engine.sampling import Sampling
+from engine.verifiers import verifier
+
+NODES = (8, 16, 32, 64, 128)
+TEXTS = 4  # that share a pass
+PREFIX = 2048
+WARM_UP, STEPS = 5, 30  # of the loop whose host time is measured
+
+
+def step_times(
+    shape: Shape, found: Ceilings, nodes: tuple[int, ...] = NODES, prefix: int = PREFIX
+) -> Iterator[dict]:
+    """One row for the 1-token step, one a tree size with its ratio to the first, one for a tree that
+    is judged in its pass, one for what the host does in a whole step of the loop, and one for a pass
+    over several texts; each as soon as it is known."""
+    model = random_model(shape)
+    prompt = torch.randint(0, shape.vocabulary, (prefix,)).tolist()
+    session = model.session(prefix + 2 * max(nodes) + 2)
+    try:
+        session.prefill(prompt)
+        yield from _steps(shape, found, nodes, model, session, prompt)
+    finally:
+        del session, model
+        gc.collect()
+        if here().type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _steps(shape: Shape, found: Ceilings, nodes, model, session, prompt) -> Iterator[dict]:
+    one = _step(shape, session, 0, found)
+
+    def compared(row: dict) -> dict:
+        return row | {"times_one_token": row["ms"] / one["ms"]}
+
+    captures = model.slots is not None and model.slots.captures and model.slots.usable
+    share = one["ms"] / weights_milliseconds(shape, found)
+    yield compared(one | {"times_weights": share, "captured": captures})
+    for size in nodes:
+        yield compared(_step(shape, session, size, found))
+    yield compared(_judged(shape, session, nodes[0]))
+    yield host_share(shape, model, prompt, nodes[0])
+    yield compared(_texts_at_once(shape, session, nodes[0]))
+
+
+def weights_milliseconds(shape: Shape, found: Ceilings) -> float:
+    """The weights of a step at copy bandwidth."""
+    return 1000 * shape.step_parameters * 2 / found.bandwidth
+
+
+def random_model(shape: Shape):
+    """A module of these sizes behind the engine's own session, on static buffers."""
+    from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
+
+    from engine.target.language_model import LanguageModel
+
+    config = (Qwen3Config if shape.name.startswith("Qwen3") else LlamaConfig)(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.width,
+        intermediate_size=shape.inner,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head,
+        max_position_embeddings=131072,
+        tie_word_embeddings=shape.tied,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    with here():
+        module = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    return LanguageModel(module, None, shape.name, static=True)
+
+
+def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
+    """Feed the root and a tree, and drop them again.
+
+    ms: GPU time from the inputs' copy to the logits.
+    """
+    tree = binary_tree(nodes)
+    tokens = [1, *tree.tokens]
+    parents = [-1] + [parent + 1 for parent in tree.parents]
+    begin = session.length
+
+    def step():
+        session.feed(tokens, parents)
+        session.commit([])
+
+    measured = milliseconds(step, 20)
+    if session.length != begin:
+        raise RuntimeError("the session moved")
+    cost = costs.step(shape, nodes + 1, begin)
+    name = f"{shape.name}, 1 token" if nodes == 0 else f"{shape.name}, {nodes} nodes"
+    return against_floor(name, measured, cost, found)
+
+
+def _judged(shape: Shape, session, nodes: int) -> dict:
+    """The same step with verdict and commit within the pass; what was kept is dropped again."""
+    tree = binary_tree(nodes)
+    law = Law("greedy", Sampling(), frozenset({"one_hot"}))
+    draft = Draft(1, tree, session.length + 1, Question(law, Places.of(tree), [], None))
+
+    def step():
+        session.look(draft)
+        session.commit([])
+
+    return {"name": f"{shape.name}, {nodes} nodes, judged", "ms": milliseconds(step, 20)}
+
+
+def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
+    """TEXTS copies of the session, a root and a tree each, in one pass; as ``_step`` otherwise."""
+    tree = binary_tree(nodes)
+    joint = Joint(session.model, session.length + 2 * nodes, [()] * TEXTS)
+    for one in joint.sessions:
+        one.take_over(session, session.length)
+
+    def step():
+        joint.look_at(dict.fromkeys(range(TEXTS), Draft(1, tree, session.length + 1, None)))
+        for one in joint.sessions:
+            one.commit([])
+
+    return {"name": f"{shape.name}, {TEXTS} texts, {nodes} nodes", "ms": milliseconds(step, 20)}
+
+
+class FixedTree(Drafter):
+    """The same tree in every step; random weights keep next to nothing of it."""
+
+    key, family, summary = "fixed", "tree", ""
+
+    def __init__(self, nodes: int) -> None:
+        super().__init__({})
+        self._tree = binary_tree(nodes)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def propose(self, context, max_depth):
+        return self._tree
+
+
+def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
+    """Of whole steps of the loop (draft, pass, verdict, commit) the share of time in which the
+    host neither launches a graph nor waits for the verdict. Medians a step."""
+    # a bonus or recovered token a step at least: this length is not reached
+    wanted = (WARM_UP + STEPS + 1) * (nodes + 1)
+    steps = decode(
+        model, FixedTree(nodes), verifier("greedy"), Sampling(), prompt, wanted, watched=False
+    )
+    for _ in islice(steps, WARM_UP):
+        pass
+    whole, host = [], []
+    with (
+        timed(torch.cuda.CUDAGraph, "replay") as launching,
+        timed(DeviceJudge, "arrived") as waiting,
+    ):
+        for _ in range(STEPS):
+            launching.clear()
+            waiting.clear()
+            began = time.perf_counter()
+            next(steps)
+            whole.append(time.perf_counter() - began)
+            host.append(whole[-1] - sum(launching) - sum(waiting))
+    steps.close()
+    step, of_host = statistics.median(whole), statistics.median(host)
+    return {
+        "name": f"{shape.name}, host, {nodes} nodes",
+        "step_ms": 1000 * step,
+        "host_ms": 1000 * of_host,
+        "host_share": of_host / step,
+    }

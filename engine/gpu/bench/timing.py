@@ -1,0 +1,142 @@
+"""Milliseconds on a GPU: CUDA events, the L2 cache flushed, medians.
+
+Without a GPU the same functions time on the CPU, so that tests can run the suites at toy size.
+"""
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+
+from engine.errors import UserError
+from engine.gpu.bench.costs import Ceilings
+
+FLUSH_BYTES = 512 * 2**20  # several times any L2 cache
+CPU_REPEATS = 2  # there the figures mean nothing
+
+
+def require_gpu() -> None:
+    """Raises UserError where there is none, or Triton does not run on it."""
+    from engine.kernels.lang import runs_on
+
+    if not torch.cuda.is_available():
+        raise UserError("This suite measures on a CUDA GPU and there is none here.")
+    if not runs_on(here()):
+        raise UserError("This suite measures Triton kernels, which do not run on this GPU.")
+
+
+def here() -> torch.device:
+    """Where the suites run."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def wait() -> None:
+    """Until the device is done."""
+    if here().type == "cuda":
+        torch.cuda.synchronize()
+
+
+class Deadline:
+    """The time a suite may take; what does not fit is left out and named."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return self._end - time.monotonic()
+
+
+def captured(call: Callable[[], object]) -> Callable[[], object]:
+    """The call as a CUDA graph, so that its time holds no launch gaps. Raises what CUDA raises."""
+    if here().type != "cuda":
+        return call
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
+        kept = call()  # one that fails must not leave its stream to what is measured next
+
+    def replay(kept=kept) -> None:  # what the graph writes to stays allocated
+        graph.replay()
+
+    return replay
+
+
+def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = True) -> float:
+    """Median of ``repeats`` runs, each between two events.
+
+    flush: empty the L2 cache before each, by reading: what is written would still have to leave
+    the cache while the call runs. The reading also keeps the GPU busy until the call is enqueued.
+    """
+    if here().type != "cuda":
+        return _on_cpu(call)
+    for _ in range(3):
+        call()
+    waste = torch.zeros(FLUSH_BYTES // 4 if flush else 1, device="cuda")
+    pairs = []
+    for _ in range(repeats):
+        waste.amax()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        pairs.append((begin, end))
+    torch.cuda.synchronize()
+    return statistics.median(begin.elapsed_time(end) for begin, end in pairs)
+
+
+def _on_cpu(call: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(CPU_REPEATS):
+        began = time.perf_counter()
+        call()
+        taken.append(1000 * (time.perf_counter() - began))
+    return statistics.median(taken)
+
+
+@contextlib.contextmanager
+def timed(owner: type, name: str) -> Iterator[list[float]]:
+    """Seconds of every call of a method while within."""
+    plain, seconds = owner.__dict__[name], []
+    function = plain.__func__ if isinstance(plain, staticmethod) else plain
+
+    def measured(*arguments, **named):
+        began = time.perf_counter()
+        try:
+            return function(*arguments, **named)
+        finally:
+            seconds.append(time.perf_counter() - began)
+
+    setattr(owner, name, staticmethod(measured) if isinstance(plain, staticmethod) else measured)
+    try:
+        yield seconds
+    finally:
+        setattr(owner, name, plain)
+
+
+def ceilings(copied: int = 2**31, side: int = 8192) -> Ceilings:
+    """A copy of this many bytes and a bf16 product of matrices of this side, on random data."""
+    return Ceilings(_bandwidth(copied), _rate(side))
+
+
+def _bandwidth(size: int) -> float:
+    """Bytes a second, read plus written."""
+    source = torch.randn(size // 4, device=here())
+    target = torch.empty_like(source)
+    return 2 * size * 1000 / milliseconds(lambda: target.copy_(source), 10, flush=False)
+
+
+def _rate(size: int) -> float:
+    """Operations a second."""
+    a, b = (torch.randn(size, size, device=here()).bfloat16() for _ in range(2))
+    return 2 * size**3 * 1000 / milliseconds(lambda: a @ b, 10, flush=False)

@@ -1,0 +1,155 @@
+"""The passes of a block-diffusion drafter on static buffers: features read, a block denoised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from engine.gpu.choice import Choice
+from engine.gpu.inputs import Rows, Size, StepInputs
+from engine.gpu.slots import Pass, Slot
+from engine.gpu.step import StaticMask
+from engine.kernels.bits import WORD
+from engine.kernels.lang import power_of_two
+from engine.parts.dflash_model import DFlashAttention, DFlashModel
+from engine.target.attention import tree_attention
+from engine.target.cache import KVCache
+from engine.transfer import into
+
+if TYPE_CHECKING:
+    from engine.target.language_model import LanguageModel
+
+MOST_READ = 33  # rows of the features of a step; more are a prompt, read in a pass of its own size
+
+
+class BlockSlot(Slot):
+    """See ``Slot``. Letters in shapes as in ``engine.parts.dflash_model``."""
+
+    def read(self, features: Tensor, length: int) -> None:
+        """Features [T, n*H] of committed tokens as keys and values, behind ``length`` columns."""
+        count = len(features)
+        if not count:
+            return
+        self.cache.length = length
+        if count > MOST_READ:
+            self._make_room(length + count)
+            _read_plainly(self._slots.module, features, self.cache)
+            return
+        size = Size.of(count, 0)
+        self._make_room(length + size.scratch)
+        key = ("read", size)
+        if key not in self._passes:
+            inputs = StepInputs(size, self._slots.device)
+            beside = features.new_zeros(size.rows, features.shape[-1])
+            function = partial(read, self._slots.module, inputs, beside, self.cache)
+            self._passes[key] = Pass(inputs, beside, function)
+        found = self._passes[key]
+        found.inputs.load(_rows(length, count))
+        found.beside[:count].copy_(features)
+        self._run(key)
+
+    def denoise(self, embeddings: Tensor, length: int) -> Tensor:
+        """Block rows [B, H] behind ``length`` columns -> hidden [B, H]; the columns stay."""
+        count = len(embeddings)
+        size = Size(count, power_of_two(-(-count // WORD)))
+        self.cache.length = length
+        self._make_room(length + size.scratch)
+        key = ("denoise", size)
+        if key not in self._passes:
+            inputs, beside = StepInputs(size, self._slots.device), torch.zeros_like(embeddings)
+            function = partial(denoise, self._slots.module, inputs, beside, self.cache)
+            self._passes[key] = Pass(inputs, beside, function)
+        found = self._passes[key]
+        found.inputs.load(_rows(length, count))
+        found.beside.copy_(embeddings)
+        return self._run(key).clone()
+
+    def draft(
+        self,
+        tokens: Sequence[int],
+        length: int,
+        target: LanguageModel,
+        choice: Choice,
+        drawn: Tensor | None,
+    ) -> tuple[Tensor | None, ...]:
+        """What is chosen for a block of these tokens behind ``length`` columns; these stay.
+
+        drawn: uniforms, at most one a row that is chosen for; the others are anything.
+        """
+        count = len(tokens)
+        size = Size(count, power_of_two(-(-count // WORD)))
+        self.cache.length = length
+        self._make_room(length + size.scratch)
+        key = ((choice,), size, target)
+        if key not in self._passes:
+            self._forget_laws_but((choice,))
+            inputs = StepInputs(size, self._slots.device)
+            held = torch.zeros(choice.length, dtype=torch.float64, device=self._slots.device)
+            function = partial(draft, self._slots.module, inputs, self.cache, target, choice, held)
+            self._passes[key] = Pass(inputs, held, function)
+        found = self._passes[key]
+        found.inputs.load(_rows(length, count, tokens))
+        if drawn is not None:
+            into(found.beside[: len(drawn)], drawn)
+        return tuple(None if part is None else part.clone() for part in self._run(key))
+
+
+def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> Rows:
+    """So many rows one behind the other, each of which sees all of them."""
+    return Rows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
+
+
+def _read_plainly(drafter: DFlashModel, features: Tensor, cache: KVCache) -> None:
+    """Behind the columns in use, as many as there are."""
+    first = cache.length
+    places = torch.arange(first, first + len(features), device=features.device)
+    fresh = drafter.context_kv(drafter.project(features), places)
+    for own, (keys, values) in zip(cache.layers, fresh, strict=True):
+        own.update(keys[None], values[None])
+
+
+def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: KVCache) -> None:
+    """features [R, n*H] -> columns of the cache. Padding goes where the next pass writes over it."""
+    mask = StaticMask(inputs, cache.capacity)
+    fresh = drafter.context_kv(drafter.project(features), mask.row_positions[0])
+    with cache.written_at(mask.columns):
+        for own, (keys, values) in zip(cache.layers, fresh, strict=True):
+            own.update(keys[None], values[None])
+
+
+def denoise(drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache: KVCache) -> Tensor:
+    """As ``DFlashModel.forward_block``, on whole buffers: [B, H] -> hidden [B, H]."""
+    mask = StaticMask(inputs, cache.capacity)
+    turn = drafter.turn(mask.row_positions[0])
+    rows = embeddings
+    with cache.written_at(mask.columns):
+        for layer, own in zip(drafter.layers, cache.layers, strict=True):
+            rows = rows + _attend(layer.self_attn, layer.input_layernorm(rows), turn, mask, own)
+            rows = rows + layer.mlp(layer.post_attention_layernorm(rows))
+    return drafter.norm(rows)
+
+
+def draft(
+    drafter: DFlashModel,
+    inputs: StepInputs,
+    cache: KVCache,
+    target: LanguageModel,
+    choice: Choice,
+    drawn: Tensor,
+) -> tuple[Tensor | None, ...]:
+    """From the tokens of a block, root first, to what is chosen for the rows behind it."""
+    hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
+    return choice(target.head(hidden[1 : choice.length + 1]), drawn)
+
+
+def _attend(attention: DFlashAttention, rows: Tensor, turn, mask: StaticMask, own) -> Tensor:
+    """rows [B, H] see the columns before them and one another."""
+    queries = attention.queries(rows, *turn)
+    fresh = (part[None] for part in attention.keys_values(rows, *turn))
+    keys, values = own.update(*fresh)
+    mixed, _ = tree_attention(attention, queries[None], keys, values, None, row_mask=mask)
+    return attention.o_proj(mixed[0].flatten(-2))

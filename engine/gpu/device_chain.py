@@ -1,0 +1,65 @@
+"""The chain drafter where nobody watches: its guesses stay on the device until they are judged."""
+
+from torch import Tensor
+from torch.nn.functional import pad
+
+from engine.drafters.base import Drafter
+from engine.drafters.chain import ChainDrafter
+from engine.drafters.draft_model import CAPACITY
+from engine.sampling import uniforms
+from engine.target.language_model import LanguageModel
+from engine.tree import ROOT, DraftTree
+
+
+class DeviceChain(Drafter):
+    """ChainDrafter with the whole chain as one captured graph.
+
+    A sampled chain takes its uniforms along, from the drafter's own stream: one a token, as the
+    host would have drawn them. Its q stay on the device, where the verdict needs them.
+    """
+
+    key, family, summary = ChainDrafter.key, ChainDrafter.family, ChainDrafter.summary
+    options = ChainDrafter.options
+    kinds = ChainDrafter.kinds
+
+    def __init__(self, drafter: ChainDrafter) -> None:
+        super().__init__(drafter.settings)
+        self.max_context = drafter.max_context
+        self._draft: LanguageModel = drafter.draft
+        self._vocabulary = drafter.vocabulary
+
+    def begin(self, prompt, sampling, generator, features):
+        super().begin(prompt, sampling, generator, features)
+        self._session = self._draft.session(CAPACITY)
+        self._ahead = 0  # rows read of what was drafted
+
+    def propose(self, context, max_depth):
+        length = min(self.settings["length"], max_depth)
+        count = self._count(length, len(context))
+        fresh = context[self._session.length :]
+        drawn = None if self.sampling.greedy else uniforms(self.generator, length)
+        if drawn is not None:
+            drawn = pad(drawn, (0, count - length))
+        ids, q = self._session.write(fresh, count, self._vocabulary, self.sampling, drawn)
+        self._ahead = count - 1  # the last token was not read
+        return chain_of(ids[:length], q, "draft model")
+
+    def _count(self, length: int, position: int) -> int:
+        """How many tokens to draft for so many: the usual number while they have a place, for a
+        shorter chain would be captured anew at the end of a text."""
+        usual = self.settings["length"]
+        return usual if position + usual <= self.max_context else length
+
+    def observe(self, kept):
+        before = self._session.rows - self._ahead
+        self._session.commit(range(before + min(len(kept.path), self._ahead)))
+        self._ahead = 0
+
+
+def chain_of(ids: Tensor, q: Tensor | None, source: str) -> DraftTree:
+    """One branch of these tokens, int32 [L], drawn from the rows of q [at least L, V] or from none."""
+    tree, parent = DraftTree(ids=ids), ROOT
+    for place in range(len(ids)):
+        kind, law = ("one_hot", None) if q is None else ("iid", q[place])
+        parent = tree.child(parent, kind, -1, source, law)
+    return tree

@@ -1,0 +1,75 @@
+"""DySpec where nobody watches: q stays on the device, and of it cross the few numbers that growing
+asks for.
+
+Which slot is filled next depends on what was drawn before, so the host decides; the device ranks
+and draws. Where it rounds a sum otherwise than the host does, of two slots that are worth the same
+the other one may come first: another tree, as exact, for the slot is chosen before the draw.
+"""
+
+import torch
+from torch import Tensor
+
+from engine.drafters.dyspec import DySpecDrafter, Place
+from engine.sampling import pick, uniforms
+from engine.transfer import to_device
+
+
+class DeviceDySpec(DySpecDrafter):
+    """DySpecDrafter: in greedy decoding the likeliest tokens of all rows of a draft pass cross at
+    once, in sampled decoding one token a draw."""
+
+    q_stays = True
+
+    def places(self, q: Tensor) -> list[Place]:
+        if not self.sampling.greedy:
+            return [DrawnPlace(row, self.generator) for row in q]
+        weights = self.ranked(q)
+        count = min(self.settings["budget"], q.shape[-1])
+        values, tokens = weights.topk(count, dim=-1)
+        mass = weights.sum(-1, keepdim=True)
+        packed = torch.cat([values.double(), tokens.double(), mass.double()], -1).tolist()
+        return [RankedPlace(row[:count], row[count:-1], row[-1]) for row in packed]
+
+
+class RankedPlace:
+    """See ``Place``. Its children, best first: their weights and tokens. mass: of all weights."""
+
+    q = None
+
+    def __init__(self, weights: list[float], tokens: list[float], mass: float) -> None:
+        self._children = zip(weights, tokens, strict=True)
+        self._mass = mass
+
+    def take(self) -> tuple[int, float, None] | None:
+        weight, token = next(self._children, (0.0, -1))
+        if weight <= 0 or self._mass <= 0:
+            return None
+        share = min(1.0, weight / self._mass)
+        self._mass -= weight
+        return int(token), share, None
+
+
+class DrawnPlace:
+    """See ``Place``. Its children are drawn without replacement, with a uniform of the host each.
+
+    left: q without its children, on the device.
+    """
+
+    def __init__(self, q: Tensor, generator: torch.Generator) -> None:
+        self.q = q
+        self._left, self._generator = q.clone(), generator
+        self._empty = False
+
+    def take(self) -> tuple[int, float, float] | None:
+        if self._empty:
+            return None
+        left, drawn = self._left, to_device(uniforms(self._generator, 1), self._left.device)
+        mass, token = left.sum(), pick(left[None], drawn)
+        weight = left[token]
+        left.index_fill_(0, token, 0.0)
+        found = torch.stack(
+            [token[0].double(), weight[0].double(), mass.double(), left.sum().double()]
+        )
+        number, its, before, after = found.tolist()
+        self._empty = after <= 0
+        return int(number), its / before, its

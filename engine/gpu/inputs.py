@@ -1,0 +1,130 @@
+"""What a pass reads beside weights and KV: one int32 buffer on the device, filled by one copy."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.gpu.question import Question
+from engine.gpu.shape import DeviceShape
+from engine.kernels.bits import WORD, AncestorBits
+from engine.kernels.lang import power_of_two
+from engine.transfer import into
+
+ROWS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
+"""Rows of the passes there are: the root alone, and the root with 1, 2, 4 ... 128 nodes."""
+
+_ALIGNED = 4  # each part begins at a multiple of so many numbers (16 bytes)
+
+
+@dataclass(frozen=True)
+class Size:
+    """rows: of a pass, padding included. words: of 32 scratch rows each, among which they stand."""
+
+    rows: int
+    words: int
+
+    @property
+    def scratch(self) -> int:
+        """Columns behind the committed ones that the pass may touch."""
+        return WORD * self.words
+
+    @classmethod
+    def of(cls, count: int, behind: int) -> "Size | None":
+        """The smallest for ``count`` rows behind so many scratch rows; None beyond the largest."""
+        rows = next((rows for rows in ROWS if rows >= count), None)
+        if rows is None:
+            return None
+        return cls(rows, power_of_two(-(-(behind + rows) // WORD)))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What one sequence gives to a pass: its last scratch rows.
+
+    prefix: committed columns. depths: of all scratch rows fed so far, these among them. ancestors:
+    of these; bit s: the row sees scratch row s. ids: int32 [len(tokens) - 1], tokens[1:] where they
+    are on the device only. shape: where these are root and tree, whose depths and ancestors are on
+    the device only. question: where the pass judges this tree.
+    """
+
+    tokens: Sequence[int]
+    prefix: int
+    depths: Sequence[int]
+    ancestors: Sequence[int]
+    ids: Tensor | None = None
+    shape: DeviceShape | None = None
+    question: Question | None = None
+
+    @property
+    def behind(self) -> int:
+        """Scratch rows fed before these."""
+        return len(self.depths) - len(self.tokens)
+
+
+class StepInputs:
+    """The buffer of one size for B sequences, and its parts as views.
+
+    prefix [B]: committed columns. behind [B]: scratch rows fed before these. tokens [B, R]. own
+    [B, R]: depths of the rows. depths [B, S]: of all scratch rows. bits [B, R, W]: who sees whom
+    among them. more: parts [B, width] that a kind of inputs adds to these.
+    """
+
+    def __init__(self, size: Size, device: torch.device, sequences: int = 1) -> None:
+        self.size = size
+        self._widths = self._room(size)
+        self._places = [0]
+        for width in self._widths:
+            room = -(-sequences * width // _ALIGNED) * _ALIGNED
+            self._places.append(self._places[-1] + room)
+        self.buffer = torch.zeros(self._places[-1], dtype=torch.int32, device=device)
+        parts = [
+            self.buffer[begin : begin + sequences * width].view(sequences, width)
+            for begin, width in zip(self._places, self._widths, strict=False)
+        ]
+        self.prefix, self.behind = (part[:, 0] for part in parts[:2])
+        self.tokens, self.own, self.depths, bits, *self.more = parts[2:]
+        self.bits = bits.view(sequences, size.rows, size.words)
+
+    def _room(self, size: Size) -> tuple[int, ...]:
+        """Numbers a sequence in each part."""
+        return 1, 1, size.rows, size.rows, size.scratch, size.rows * size.words
+
+    def _numbers(self, rows: Rows) -> tuple[Sequence[int], ...]:
+        """What fills each part, from its beginning; the rest is 0."""
+        return (
+            (rows.prefix,), (rows.behind,), rows.tokens, rows.depths[rows.behind :],
+            rows.depths, array("i", self._seen(rows)),
+        )  # fmt: skip
+
+    def load(self, *given: Rows) -> None:
+        """Set up a pass over these rows, one entry a sequence."""
+        numbers = array("i", bytes(4 * self._places[-1]))
+        for sequence, rows in enumerate(given):
+            parts = self._numbers(rows)
+            for begin, width, part in zip(self._places, self._widths, parts, strict=False):
+                at = begin + sequence * width
+                numbers[at : at + len(part)] = array("i", part)
+        into(self.buffer, torch.frombuffer(numbers, dtype=torch.int32))
+        for sequence, rows in enumerate(given):
+            if rows.ids is not None:
+                self.tokens[sequence, 1 : len(rows.tokens)].copy_(rows.ids)
+            if rows.shape is not None:
+                self._take(sequence, rows.shape)
+
+    def _take(self, sequence: int, shape: DeviceShape) -> None:
+        rows, words = shape.bits.shape
+        self.own[sequence, :rows].copy_(shape.own)
+        self.depths[sequence, :rows].copy_(shape.own)
+        self.bits[sequence, :rows, :words].copy_(shape.bits)
+
+    def _seen(self, rows: Rows) -> bytes:
+        """A row of padding sees the prefix and itself, so that it stays finite."""
+        padding = range(rows.behind + len(rows.tokens), rows.behind + self.size.rows)
+        seen = [*rows.ancestors, *(1 << row for row in padding)]
+        return b"".join(entry.to_bytes(4 * self.size.words, "little") for entry in seen)
+
+    def mask(self, longest: int) -> AncestorBits:
+        return AncestorBits(self.bits, self.depths, self.prefix, longest, self.own)

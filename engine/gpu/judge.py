@@ -1,0 +1,136 @@
+"""The verdict made where the logits lie: a few whole numbers come back."""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from engine.gpu.question import Draft, Law, Looked, Question
+from engine.kernels.flat_tree import FlatTree, Places
+from engine.kernels.verify_tree import RULES, verify_tree
+from engine.sampling import distribution, position_noise
+from engine.target.language_model import LanguageModel
+from engine.transfer import to_device
+from engine.tree import ROOT, DraftTree
+from engine.verifiers.base import Verdict
+from engine.verifiers.rejection import toss
+
+Coming = Callable[[], tuple[Verdict, Tensor | None]]
+"""A verdict, and p for a recorder, once they are called for: on a GPU it is on its way by then."""
+
+STATUS = ("ignored", "rejected", "accepted")
+FINAL = ("bonus", "recovered")
+
+
+def knows(rule: str) -> bool:
+    """Whether the kernel has this rule."""
+    return rule in RULES
+
+
+class DeviceJudge:
+    """Judges as the verifier of this key would, with the same coins and the same noise.
+
+    Its verdicts hold no judgements and no residuals: these are for a recorder.
+    """
+
+    def __init__(self, law: Law, seed: int, coins: torch.Generator, target: LanguageModel) -> None:
+        self._law = law
+        self._coins = Coins(coins)
+        self._noise = NoiseRows(seed, target.vocab_size, target.device)
+
+    def ask(self, tree: DraftTree, position: int) -> Question:
+        """What the pass is asked about the tree, whose first token would stand at ``position``."""
+        places = Places.of(tree)
+        coins, noise = [], None
+        if self._law.rule == "rejection":
+            coins = self._coins.ahead(len(places.draws))
+        if self._law.rule != "greedy":
+            noise = self._noise.rows(position, tree.deepest + 1)
+        return Question(self._law, places, coins, noise)
+
+    def __call__(self, draft: Draft, looked: Looked) -> Coming:
+        """Have the tree judged, if the pass has not done that. One step at a time."""
+        numbers = looked.numbers or self._launched(draft, looked.logits)
+        return partial(self._awaited, draft, numbers)
+
+    def _awaited(self, draft: Draft, numbers: Callable[[], list[int]]) -> tuple[Verdict, None]:
+        if (noise := draft.question.noise) is not None:  # while the device is at work
+            self._noise.make(draft.position + len(noise), len(noise))
+        return self._verdict(draft.tree, self.arrived(numbers)), None
+
+    def _launched(self, draft: Draft, logits: Tensor) -> Callable[[], list[int]]:
+        """In one launch of its own. logits: [N+1, V]."""
+        draft.tree.fetch()
+        tree, question, device = draft.tree, draft.question, logits.device
+        flat = FlatTree.of(tree, logits.shape[-1], device)
+        if tree.ids is not None:
+            flat = flat.holding(tree.ids)
+        law, rows = question.law, logits
+        if law.rule != "greedy":
+            rows = distribution(logits, law.sampling)
+        coins = to_device(torch.tensor(question.coins, dtype=torch.float64), device)
+        return verify_tree(law.rule, rows, flat, coins, question.noise).numbers.tolist
+
+    @staticmethod
+    def arrived(numbers: Callable[[], list[int]]) -> list[int]:
+        """The step's one wait for the device."""
+        return numbers()
+
+    def _verdict(self, tree: DraftTree, numbers: list[int]) -> Verdict:
+        (count, token, final, tossed), rest = numbers[:4], numbers[4:]
+        size = len(rest) // 3  # of the tree and its padding
+        accepted, kept = rest[:count], rest[size : size + count]
+        self._coins.spend(tossed)
+        if tree.shape is not None:
+            tree.unfold(tree.shape.parents.tolist())  # the device has been waited for
+        if tree.ids is not None:
+            for node, its in zip(accepted, kept, strict=True):
+                tree.tokens[node] = its
+        return Verdict(
+            accepted=accepted,
+            status=[STATUS[state] for state in rest[2 * size : 2 * size + len(tree)]],
+            judgements=[],
+            final_token=token,
+            final=FINAL[final],
+            walk=[ROOT, *accepted],
+        )
+
+
+class Coins:
+    """Uniforms tossed ahead of their use; those not spent are the next step's first ones."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self._generator = generator
+        self._tossed: list[float] = []
+
+    def ahead(self, count: int) -> list[float]:
+        """So many, without spending them."""
+        while len(self._tossed) < count:
+            self._tossed.append(toss(self._generator))
+        return self._tossed[:count]
+
+    def spend(self, count: int) -> None:
+        del self._tossed[:count]
+
+
+class NoiseRows:
+    """The noise of positions of the text, each made and sent to the device once."""
+
+    def __init__(self, seed: int, vocabulary: int, device: torch.device) -> None:
+        self._seed, self._vocabulary, self._device = seed, vocabulary, device
+        self._rows: dict[int, Tensor] = {}
+
+    def make(self, first: int, count: int) -> None:
+        """See that these positions have theirs; what is new crosses in one copy."""
+        fresh = [place for place in range(first, first + count) if place not in self._rows]
+        if fresh:
+            made = [position_noise(self._seed, place, self._vocabulary) for place in fresh]
+            sent = to_device(torch.stack(made), self._device)
+            self._rows |= zip(fresh, sent, strict=True)
+
+    def rows(self, first: int, count: int) -> Tensor:
+        """[count, V] of the positions from ``first`` on; those before it are forgotten."""
+        self._rows = {place: row for place, row in self._rows.items() if place >= first}
+        self.make(first, count)
+        return torch.stack([self._rows[first + place] for place in range(count)])

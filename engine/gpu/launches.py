@@ -1,0 +1,103 @@
+"""What of a step runs in Triton kernels when the model lies on a CUDA device.
+
+Each function says whether it could: where it could not, the caller goes the way of the CPU, and
+the log names the reason once.
+"""
+
+import logging
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from engine.kernels.lang import on_gpu
+from engine.target.row_mask import RowMask
+from engine.transfer import to_device
+
+MOST_ROWS = 256  # more are a prefill, which SDPA does as well
+MOST_HEAD = 256
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+_log = logging.getLogger(__name__)
+
+
+def takes(tensor: Tensor) -> bool:
+    """Whether kernels are for tensors that lie where this one does."""
+    return on_gpu(tensor)
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: RowMask,
+    scaling: float | None,
+    window: int | None,
+    softcap: float | None,
+    sinks: Tensor | None,
+) -> Tensor | None:
+    """query [1, H, R, D], key and value [1, Hkv, T, D] -> [1, H, R, D], or None: not by a kernel.
+
+    Nothing of size R x T is made; the mask crosses to the device as a few words of bits.
+    """
+    if query.shape[2] > MOST_ROWS:
+        return None
+    reason = _why_not(query, key, value)
+    if reason is not None:
+        _say_once(f"Attention runs without the Triton kernel: {reason}.")
+        return None
+    from engine.kernels.tree_attention import tree_attention
+
+    return tree_attention(query, key, value, mask.bits, scaling, window, softcap, sinks)
+
+
+def _why_not(query: Tensor, key: Tensor, value: Tensor) -> str | None:
+    if key.shape != value.shape or query.shape[-1] != key.shape[-1]:
+        return "keys and values differ in head size"
+    if query.shape[-1] > MOST_HEAD:
+        return f"a head of {query.shape[-1]} is larger than {MOST_HEAD}"
+    if query.dtype not in DTYPES or key.dtype != query.dtype:
+        return f"there is none for {query.dtype} queries and {key.dtype} keys"
+    if any(tensor.stride(-1) != 1 for tensor in (query, key, value)):
+        return "a head's numbers do not lie side by side"
+    return None
+
+
+def addresses(buffers: list[Tensor]) -> Tensor | None:
+    """Where the buffers [1, Hkv, C, D] begin, as ``commit`` needs it; good while they stay there.
+
+    None where it cannot move them, for the layers' buffers differ.
+    """
+    if not _alike(buffers):
+        _say_once("Kept rows are moved layer by layer, for the layers' caches differ.")
+        return None
+    from engine.kernels.kv_commit import addresses_of
+
+    return addresses_of(buffers)
+
+
+def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]) -> None:
+    """Move columns start + rows of all buffers to start, start + 1, ..."""
+    numbers = torch.tensor([start, len(rows), *rows], dtype=torch.int32)
+    moved = to_device(numbers, buffers[0].device)
+    move(buffers, addresses, moved[:1], moved[2:][None], moved[1:2])
+
+
+def move(
+    buffers: list[Tensor], addresses: Tensor, start: Tensor, rows: Tensor, count: Tensor
+) -> None:
+    """The same for several sequences, by numbers on the device (``engine.kernels.kv_commit``)."""
+    from engine.kernels.kv_commit import kv_commit
+
+    kv_commit(buffers, start, rows, count, addresses)
+
+
+def _alike(buffers: list[Tensor]) -> bool:
+    first = buffers[0]
+    alike = (first.shape, first.stride(), first.dtype, first.device)
+    return all((b.shape, b.stride(), b.dtype, b.device) == alike for b in buffers)
+
+
+@cache
+def _say_once(sentence: str) -> None:
+    _log.warning(sentence)

@@ -1,0 +1,126 @@
+"""A pass of Llama-class models with few launches, for a GPU, where each costs about as much as reading
+eight megabytes of weights: 15 a layer instead of 41 (Llama) or 57 (Qwen3), over the same weights.
+
+q, k and v come out of one product, gate and up out of another, the residual is added by the product
+before it, and a norm is one kernel. Only torch's operations and ours; what a module of transformers
+would be called with goes in, what it would give comes out.
+
+Letters in shapes: B sequences, R rows each, W hidden size, D head size, Hq and Hkv heads.
+"""
+
+from types import SimpleNamespace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from engine.cpu.fused import fuse
+from engine.cpu.lean_layer import window_of
+from engine.target.attention import tree_attention
+from engine.target.cache import KVCache, KVLayer
+
+Rotary = tuple[Tensor, Tensor]
+"""cos and sin, each [B, R, 1, D]; the first half of sin is negated."""
+
+
+class LeanRows:
+    """The forward of one module of ``engine.cpu.lean.CLASSES``. Building it joins the module's weights."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+        self._layers = [_Layer(layer) for layer in model.model.layers]
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self._model.get_output_embeddings()
+
+    def __call__(
+        self,
+        input_ids: Tensor,
+        position_ids: Tensor,
+        past_key_values: KVCache,
+        row_mask,
+        output_hidden_states: bool,
+        **_: object,
+    ) -> SimpleNamespace:
+        """Tokens and their positions [B, R] -> logits [B, R, V] and hidden_states, each [B, R, W], or
+        None. Rows go where the cache says."""
+        decoder, shape = self._model.model, input_ids.shape
+        hidden = decoder.embed_tokens(input_ids).flatten(0, 1)
+        turn = _turn(*decoder.rotary_emb(hidden, position_ids))
+        states = []
+        for layer, own in zip(self._layers, past_key_values.layers, strict=True):
+            if output_hidden_states:
+                states.append(hidden.clone())  # rows are added to in place
+            layer.attend(hidden.unflatten(0, shape), turn, row_mask, own)
+            layer.feed_forward(hidden)
+        hidden = _normed(hidden, decoder.norm)
+        logits = self._model.lm_head(hidden).unflatten(0, shape)
+        states = [each.unflatten(0, shape) for each in (*states, hidden)]
+        return SimpleNamespace(
+            logits=logits, hidden_states=states if output_hidden_states else None
+        )
+
+
+def _turn(cosine: Tensor, sine: Tensor) -> Rotary:
+    """From cos and sin [B, R, D] as transformers has them."""
+    low, high = sine.chunk(2, -1)
+    return cosine[:, :, None], torch.cat([-low, high], -1)[:, :, None]
+
+
+def _normed(rows: Tensor, module: nn.Module) -> Tensor:
+    return F.rms_norm(rows, module.weight.shape, module.weight, module.variance_epsilon)
+
+
+class _Layer:
+    """One block: its products joined, and what it does with rows. Both methods add to hidden."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._attention, self._mlp = attention, mlp = module.self_attn, module.mlp
+        self._size = attention.head_dim
+        self._q = attention.q_proj.out_features // self._size
+        self._qk = self._q + attention.k_proj.out_features // self._size
+        self._qkv, self._qkv_bias = fuse([attention.q_proj, attention.k_proj, attention.v_proj])
+        self._gate_up, self._gate_up_bias = fuse([mlp.gate_proj, mlp.up_proj])
+        self._window = window_of(attention)
+        self._gains = self._epsilon = None
+        if hasattr(attention, "q_norm"):
+            norms = [attention.q_norm] * self._q + [attention.k_norm] * (self._qk - self._q)
+            self._gains = torch.stack([norm.weight.data for norm in norms])
+            self._epsilon = attention.q_norm.variance_epsilon
+
+    def attend(self, hidden: Tensor, turn: Rotary, mask, own: KVLayer) -> None:
+        """hidden [B, R, W]"""
+        rows = _normed(hidden, self._module.input_layernorm)
+        heads = F.linear(rows, self._qkv, self._qkv_bias).unflatten(-1, (-1, self._size))
+        values = heads[:, :, self._qk :]
+        turned = self._turned(heads, *turn)
+        keys, values = own.update(*(x.transpose(1, 2) for x in (turned[:, :, self._q :], values)))
+        mixed, _ = tree_attention(
+            self._attention, turned[:, :, : self._q].transpose(1, 2), keys, values, None,
+            self._attention.scaling, row_mask=mask, sliding_window=self._window,
+        )  # fmt: skip
+        _add(hidden, mixed.flatten(2), self._attention.o_proj)
+
+    def _turned(self, heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        """q and k heads [B, R, Hq + Hkv, D] of all heads, normed and at their positions."""
+        rotated = heads[:, :, : self._qk]
+        if self._gains is not None:
+            rotated = F.rms_norm(rotated, (self._size,), None, self._epsilon) * self._gains
+        swapped = rotated.roll(self._size // 2, -1)
+        return (rotated * cosine).addcmul_(swapped, sine)
+
+    def feed_forward(self, hidden: Tensor) -> None:
+        """hidden [B * R, W]"""
+        rows = _normed(hidden, self._module.post_attention_layernorm)
+        gate, up = F.linear(rows, self._gate_up, self._gate_up_bias).chunk(2, -1)
+        _add(hidden, F.silu(gate).mul_(up), self._mlp.down_proj)
+
+
+def _add(hidden: Tensor, rows: Tensor, module: nn.Linear) -> None:
+    """hidden += the module's product of rows, all laid out as one batch of rows."""
+    flat = hidden.view(-1, hidden.shape[-1])
+    flat.addmm_(rows.reshape(-1, rows.shape[-1]), module.weight.t())
+    if module.bias is not None:
+        flat.add_(module.bias)

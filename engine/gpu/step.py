@@ -1,0 +1,106 @@
+"""A pass of the model as a pure function of buffers that keep their place.
+
+Nothing here depends on the numbers in the buffers but through operations on the device: the same
+launches serve every prefix length and every tree of a size. Padded rows see the prefix and
+themselves, so that they stay finite; they are written behind the real ones, where the next pass
+writes over them.
+"""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from engine.gpu.inputs import StepInputs
+from engine.kernels.bits import WORD, AncestorBits
+from engine.sampling import Sampling, distribution, pick
+from engine.target.cache import KVCache
+from engine.target.forward import forward
+
+
+class StaticMask:
+    """As ``engine.target.row_mask.RowMask`` to the layers, for B sequences, worked out on the device.
+
+    Its columns are those of the whole KV buffers, used or not.
+    """
+
+    def __init__(self, inputs: StepInputs, capacity: int) -> None:
+        self._inputs = inputs
+        self._capacity = capacity
+        self._windowed: dict[int | None, Tensor] = {}
+
+    @cached_property
+    def row_positions(self) -> Tensor:
+        """[B, R], places in the text."""
+        return (self._inputs.prefix[:, None] + self._inputs.own).long()
+
+    @cached_property
+    def columns(self) -> Tensor:
+        """[B, R], where the rows' keys and values go."""
+        rows = torch.arange(self._inputs.size.rows, device=self._inputs.buffer.device)
+        return (self._inputs.prefix + self._inputs.behind)[:, None] + rows
+
+    @cached_property
+    def bits(self) -> AncestorBits:
+        return self._inputs.mask(self._capacity)
+
+    def within(self, window: int | None) -> Tensor:
+        """bool [B, 1, R, capacity]; kept for the layers of the same window."""
+        if window not in self._windowed:
+            self._windowed[window] = self._visible(window)
+        return self._windowed[window]
+
+    def _visible(self, window: int | None) -> Tensor:
+        inputs = self._inputs
+        columns = torch.arange(self._capacity, device=inputs.buffer.device)
+        scratch = columns - inputs.prefix[:, None]
+        place = scratch.clamp(0, inputs.size.scratch - 1)
+        words = (place // WORD)[:, None].expand(-1, inputs.size.rows, -1)
+        bit = inputs.bits.gather(2, words) >> (place % WORD)[:, None] & 1
+        tree = bit.bool() & (scratch < inputs.size.scratch)[:, None]
+        seen = (scratch < 0)[:, None] | tree
+        if window is not None:
+            depth = torch.where(scratch < 0, scratch, inputs.depths.gather(1, place))
+            seen = seen & (inputs.own[:, :, None] - depth[:, None] < window)
+        return seen[:, None]
+
+
+def step(
+    module: nn.Module, inputs: StepInputs, cache: KVCache, features: tuple[int, ...] = ()
+) -> tuple[Tensor, Tensor | None]:
+    """One pass: logits [B, R, V], features [B, R, n*H] of all rows, padded ones among them."""
+    mask = StaticMask(inputs, cache.capacity)
+    with cache.written_at(mask.columns):
+        return forward(module, inputs.tokens, mask.row_positions, mask, cache, features)
+
+
+def chain(
+    module: nn.Module,
+    passes: list[StepInputs],
+    cache: KVCache,
+    vocabulary: int,
+    sampling: Sampling,
+    drawn: Tensor,
+) -> tuple[Tensor, Tensor | None]:
+    """A draft of one token a pass, each pass fed the pick of the one before: int32 [passes], and
+    the laws they were drawn from, [passes, V]; None in greedy decoding, which takes the likeliest.
+
+    The first pass is loaded from the host; the others hold a row each, standing behind the first
+    one's, and take prefix and token from the device. Only the first ``vocabulary`` tokens count.
+    drawn: a uniform a pass, not looked at in greedy decoding.
+    """
+    picks: list[Tensor] = []
+    laws: list[Tensor] = []
+    for place, inputs in enumerate(passes):
+        if picks:
+            inputs.prefix.copy_(passes[0].prefix)
+            inputs.tokens.copy_(picks[-1])
+        logits, _ = step(module, inputs, cache)
+        last = logits[0, -1:, :vocabulary]
+        if sampling.greedy:
+            found = last.argmax(-1)
+        else:
+            laws.append(distribution(last, sampling))
+            found = pick(laws[-1], drawn[place : place + 1])
+        picks.append(found.to(torch.int32))
+    return torch.cat(picks), torch.cat(laws) if laws else None

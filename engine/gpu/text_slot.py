@@ -1,0 +1,121 @@
+"""The passes of a language model on static buffers: a tree looked at, a chain written."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from engine.gpu.inputs import Rows, Size, StepInputs
+from engine.gpu.question import Looked
+from engine.gpu.slots import Pass, Slot
+from engine.gpu.step import chain, step
+from engine.gpu.verdict import Arrival, JudgedInputs, judged
+from engine.kernels.bits import WORD
+from engine.kernels.lang import power_of_two
+from engine.sampling import Sampling
+from engine.transfer import into
+
+
+class TextSlot(Slot):
+    """See ``Slot``. Passes are known by (size, features); where tokens are judged or drafted, by the
+    laws of that and (size, features) or (tokens read, drafted, V)."""
+
+    def feed(
+        self, given: Sequence[Rows], features: tuple[int, ...]
+    ) -> list[tuple[Tensor, Tensor | None]] | None:
+        """One pass over rows of every sequence: the logits and features of each one's rows. None
+        where no size is large enough, or where steps of one sequence should be captured and cannot
+        be, so that the plain way is the better one.
+        """
+        size = self._size(given)
+        if size is None:
+            return None
+        key = (size, features)
+        if key not in self._passes:
+            inputs = StepInputs(size, self._slots.device, self.sequences)
+            function = partial(step, self._slots.module, inputs, self.cache, features)
+            self._passes[key] = Pass(inputs, None, function)
+        self._passes[key].inputs.load(*given)
+        logits, states = self._run(key)
+        return [
+            (
+                logits[index, : len(rows.tokens)].clone(),
+                None if states is None else states[index, : len(rows.tokens)].clone(),
+            )
+            for index, rows in enumerate(given)
+        ]
+
+    def judge(self, given: Sequence[Rows], features: tuple[int, ...]) -> list[Looked] | None:
+        """The same with the verdict on every sequence's root and tree, whose kept rows are in their
+        place afterwards. None also before the buffers exist, and where there are too many draws."""
+        size = self._size(given)
+        if size is None or not self.cache.ready:
+            return None
+        laws = tuple(rows.question.law for rows in given)
+        key = (laws, size, features)
+        if key not in self._passes:
+            self._forget_laws_but(laws)
+            vocabulary = self._slots.module.get_output_embeddings().weight.shape[0]
+            inputs = JudgedInputs(size, self._slots.device, laws, vocabulary)
+            function = partial(judged, self._slots.module, inputs, self.cache, features)
+            self._passes[key] = Pass(inputs, None, function)
+        inputs = self._passes[key].inputs
+        if not inputs.fits(given):
+            return None
+        self.cache.locate()
+        inputs.load(*given)
+        logits, states, numbers = self._run(key)
+        arrival = Arrival(numbers)
+        return [
+            Looked(
+                logits[index, : len(rows.tokens)],
+                None if states is None else states[index, : len(rows.tokens)].clone(),
+                partial(arrival.of, index),
+            )
+            for index, rows in enumerate(given)
+        ]
+
+    def _size(self, given: Sequence[Rows]) -> Size | None:
+        """Of a pass over these rows, for which there is room then; None where it should not be."""
+        size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
+        if size is None or (not self._slots.usable and self.sequences == 1):
+            return None
+        self._make_room(max(rows.prefix for rows in given) + size.scratch)
+        return size
+
+    def write(
+        self,
+        tokens: Sequence[int],
+        prefix: int,
+        count: int,
+        vocabulary: int,
+        sampling: Sampling,
+        drawn: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Read ``tokens``, then draft ``count`` tokens, as ``Session.write`` says.
+
+        Afterwards len(tokens) + count - 1 scratch rows, one behind the other, have been fed.
+        """
+        first, rows = len(tokens), len(tokens) + count - 1
+        words = power_of_two(-(-rows // WORD))
+        self._make_room(prefix + WORD * words)
+        sees = [(2 << row) - 1 for row in range(rows)]
+        law = Sampling() if sampling.greedy else replace(sampling, seed=0)
+        key = ((law,), first, count, vocabulary)
+        if key not in self._passes:
+            self._forget_laws_but((law,))
+            sizes = [Size(first, words)] + [Size(1, words)] * (count - 1)
+            passes = [StepInputs(size, self._slots.device) for size in sizes]
+            for row, inputs in enumerate(passes[1:], start=first):
+                inputs.load(Rows([0], 0, range(row + 1), sees[row : row + 1]))
+            held = torch.zeros(count, dtype=torch.float64, device=self._slots.device)
+            function = partial(chain, self._slots.module, passes, self.cache, vocabulary, law, held)
+            self._passes[key] = Pass(passes[0], held, function)
+        found = self._passes[key]
+        found.inputs.load(Rows(tokens, prefix, range(first), sees[:first]))
+        if drawn is not None:
+            into(found.beside, drawn)
+        ids, laws = self._run(key)
+        return ids.clone(), None if laws is None else laws.clone()

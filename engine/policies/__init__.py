@@ -1,0 +1,1 @@
+"""How much to draft, when to stop, which masks to fill next."""

@@ -1,0 +1,44 @@
+"""A pass through the transformers module, with our mask and our cache."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def forward(
+    module: nn.Module,
+    tokens: Tensor,
+    positions: Tensor,
+    mask,
+    cache,
+    features: tuple[int, ...],
+    last: int | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """tokens, their positions in the text [B, R] -> logits [B, last, V], features [B, R, n*H] or None.
+
+    mask: a RowMask, or what looks like one to ``engine.target.attention``. last: how many of the last
+    rows get logits (at least one does); None is all.
+    """
+    output = module(
+        input_ids=tokens,
+        position_ids=positions,
+        # transformers hands a 4-D mask through as it is; the real one travels beside it
+        attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device),
+        past_key_values=cache,
+        use_cache=True,
+        output_hidden_states=bool(features),
+        logits_to_keep=0 if last is None else max(last, 1),  # 0 is all to transformers
+        row_mask=mask,
+    )
+    if not features:
+        return output.logits, None
+    return output.logits, torch.cat([output.hidden_states[i] for i in features], -1)
+
+
+def of_layers(features: Tensor | None, read: Sequence[int], wanted: Sequence[int]) -> Tensor | None:
+    """features [..., n*H] of the layers ``read`` -> those of ``wanted``, some of them; None if none."""
+    if not wanted or tuple(read) == tuple(wanted):
+        return features if wanted else None
+    parts = features.chunk(len(read), -1)
+    return torch.cat([parts[list(read).index(layer)] for layer in wanted], -1)

@@ -1,0 +1,23 @@
+"""Traces: NDJSON, one run line, step lines, one summary line. Reading here, recording in ``recording``."""
+
+from engine.trace.reading import (
+    MAX_BYTES,
+    SCHEMA_PATH,
+    Trace,
+    read_run_line,
+    read_text,
+    read_trace,
+    to_line,
+    write_lines,
+)
+
+__all__ = [
+    "MAX_BYTES",
+    "SCHEMA_PATH",
+    "Trace",
+    "read_run_line",
+    "read_text",
+    "read_trace",
+    "to_line",
+    "write_lines",
+]

@@ -1,0 +1,186 @@
+"""Reading and writing traces: NDJSON, one run line, step lines, one summary line.
+
+A trace may come from a stranger. What is read is checked against the schema in
+``schema.json`` and then for what a schema cannot say.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+
+from engine.errors import UserError
+
+SCHEMA_PATH = Path(__file__).with_name("schema.json")
+MAX_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A finished run: its lines as parsed JSON objects."""
+
+    run: dict
+    steps: list[dict]
+    summary: dict
+
+    def to_ndjson(self) -> str:
+        return "".join(to_line(entry) for entry in (self.run, *self.steps, self.summary))
+
+
+def to_line(entry: dict) -> str:
+    """One line of NDJSON. Raises ValueError for NaN or Infinity."""
+    return json.dumps(entry, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def read_trace(source: str | Path) -> Trace:
+    """Read a trace from a path, or from the text itself (a str that holds a line break).
+
+    Raises UserError, one sentence, for a file that is missing, too large, truncated, foreign or
+    at odds with itself.
+    """
+    if isinstance(source, str) and "\n" in source:
+        return _parse(source)
+    return _parse(read_text(Path(source)))
+
+
+def read_text(path: Path) -> str:
+    """The text of a trace file, not looked into. Raises UserError if missing, large or not UTF-8."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError(f"{path.name} is larger than a trace may be ({MAX_BYTES >> 20} MB).")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{path.name} is no trace: it is not UTF-8 text.") from None
+    except OSError as error:
+        raise UserError(f"{path.name} cannot be read: {error.strerror}.") from None
+
+
+def read_run_line(line: str) -> dict:
+    """The first line of a trace, alone. Raises UserError, one sentence, if it is no run line."""
+    entry = _entry(1, line)
+    if entry["kind"] != "run":
+        raise UserError("This is no trace: its first line is not a run line.")
+    return entry
+
+
+def _parse(text: str) -> Trace:
+    if len(text) > MAX_BYTES:
+        raise UserError(f"This is larger than a trace may be ({MAX_BYTES >> 20} MB).")
+    lines = [line for line in text.split("\n") if line.strip()]
+    entries = [_entry(number, line) for number, line in enumerate(lines, start=1)]
+    kinds = [entry["kind"] for entry in entries]
+    if not kinds or kinds[0] != "run":
+        raise UserError("This is no trace: its first line is not a run line.")
+    if kinds[-1] != "summary":
+        raise UserError("This trace is truncated: its last line is not a summary.")
+    if any(kind != "step" for kind in kinds[1:-1]):
+        raise UserError("This is no trace: between run and summary stand other lines than steps.")
+    trace = Trace(entries[0], entries[1:-1], entries[-1])
+    _check(trace)
+    return trace
+
+
+def _entry(number: int, line: str) -> dict:
+    try:
+        entry = json.loads(line, parse_constant=_no_constant)
+        to_line(entry).encode("utf-8")  # 1e999 and half a surrogate pair can be read, not written
+    except (ValueError, RecursionError):
+        raise UserError(f"Line {number} of the trace is not valid JSON; is it cut off?") from None
+    error = next(iter(_validator(_kind(entry)).iter_errors(entry)), None)
+    if error is not None:
+        where = "/".join(str(part) for part in error.absolute_path) or "the line itself"
+        raise UserError(f"Line {number} of the trace does not fit the schema at {where}.")
+    return entry
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _kind(entry: object) -> str:
+    kind = entry.get("kind") if isinstance(entry, dict) else None
+    if kind not in ("run", "step", "summary"):
+        raise UserError("This is no trace: a line is neither run, step nor summary.")
+    return kind
+
+
+@cache
+def _validator(kind: str) -> Draft202012Validator:
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]})
+
+
+def _check(trace: Trace) -> None:
+    """What the schema cannot say: arrays of one length, paths, and running totals."""
+    prompt = trace.run["prompt"]
+    if len(prompt["tokens"]) != len(prompt["pieces"]):
+        raise UserError("The trace contradicts itself: prompt tokens and pieces differ in number.")
+    position = len(prompt["tokens"])
+    for index, step in enumerate(trace.steps):
+        problem = _problem(step, index, position)
+        if problem:
+            raise UserError(f"The trace contradicts itself in step {index}: {problem}.")
+        position += len(step["output"]["tokens"])
+    written = position - len(prompt["tokens"])
+    if written != trace.summary["new_tokens"] or len(trace.steps) != trace.summary["steps"]:
+        raise UserError("The trace contradicts itself: its summary does not count its steps.")
+
+
+def _problem(step: dict, index: int, position: int) -> str | None:
+    nodes, output = step["nodes"], step["output"]
+    size = len(nodes["token"])
+    if step["index"] != index:
+        return "its index is out of order"
+    if step["position"] != position:
+        return "its position does not follow from the steps before"
+    if any(len(column) != size for column in nodes.values()):
+        return "its node columns differ in length"
+    if any(parent >= node for node, parent in enumerate(nodes["parent"])):
+        return "a node stands before its parent"
+    for node, parent in enumerate(nodes["parent"]):
+        if nodes["depth"][node] != (1 if parent < 0 else nodes["depth"][parent] + 1):
+            return "a depth does not follow from the parents"
+    named = [entry["node"] for entry in step["judgements"] + step["distributions"]]
+    if any(node >= size for node in named):
+        return "it names a node that does not exist"
+    if len(output["tokens"]) != len(output["pieces"]):
+        return "output tokens and pieces differ in number"
+    return _path_problem(nodes, output)
+
+
+def _path_problem(nodes: dict, output: dict) -> str | None:
+    accepted = [i for i, status in enumerate(nodes["status"]) if status == "accepted"]
+    if [nodes["parent"][node] for node in accepted] != [-1, *accepted][: len(accepted)]:
+        return "its accepted nodes are no path from the root"
+    tokens = [nodes["token"][node] for node in accepted]
+    rest = output["tokens"][len(tokens) :]
+    if output["tokens"][: len(tokens)] != tokens or len(rest) != (output["final"] != "none"):
+        return "its output is not the accepted path and a final token"
+    return None
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    """Write beside the name and rename when complete; nothing half-written ever has the name.
+
+    Raises UserError where the folder cannot be written.
+    """
+    path = Path(path)
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UserError(f"{path.name} cannot be written: {error.strerror}.") from None
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException as error:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UserError(f"{path.name} cannot be written: {error.strerror}.") from None
+        raise

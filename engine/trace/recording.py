@@ -1,0 +1,223 @@
+"""From the engine's steps to the lines of a trace.
+
+Only here does the engine's world of token ids meet text. The distributions shown are the
+display ones: at temperature 0 the plain softmax, so that there is something to see.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.sampling import Sampling
+from engine.step import STAGES, Step
+from engine.target.language_model import LanguageModel
+from engine.trace.pieces import Pieces
+from engine.tree import ROOT
+
+SCHEMA_VERSION = 1
+TOP = 8  # tokens shown of each distribution
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run line says beside its prompt."""
+
+    drafter: dict
+    verifier: dict
+    sampling: Sampling
+
+
+class Recorder:
+    """Turns one run into trace objects and keeps the totals of its summary."""
+
+    def __init__(self, target: LanguageModel, setting: Setting, prompt: str, tokens: list[int]):
+        self.pieces = Pieces(target.tokenizer)
+        self._target = target
+        self._setting = setting
+        self._prompt = prompt
+        self._prompt_tokens = tokens
+        self._totals = Totals()
+        self._output: list[int] = []
+        self._stop = None
+
+    def run_line(self) -> dict:
+        target, sampling = self._target, self._setting.sampling
+        return {
+            "kind": "run",
+            "schema": SCHEMA_VERSION,
+            "target": {
+                "name": target.name,
+                "parameters": target.parameters,
+                "vocab_size": target.vocab_size,
+                "dtype": str(target.dtype).removeprefix("torch."),
+                "device": str(target.device),
+            },
+            "drafter": self._setting.drafter,
+            "verifier": self._setting.verifier,
+            "sampling": {
+                "temperature": sampling.temperature,
+                "top_k": sampling.top_k,
+                "top_p": sampling.top_p,
+                "seed": sampling.seed,
+            },
+            "prompt": {
+                "text": self._prompt,
+                "tokens": self._prompt_tokens,
+                "pieces": self.pieces.all(self._prompt_tokens),
+            },
+        }
+
+    def step_line(self, step: Step) -> dict:
+        self._totals.add(step)
+        self._output += step.output
+        self._stop = step.stop
+        tree, verdict = step.tree, step.verdict
+        greedy = self._setting.sampling.greedy
+        shown = step.logits.float().softmax(-1).cpu() if greedy else step.p
+        return {
+            "kind": "step",
+            "index": step.index,
+            "position": step.position,
+            "nodes": {
+                "token": tree.tokens,
+                "piece": self.pieces.all(tree.tokens),
+                "parent": tree.parents,
+                "depth": tree.depths,
+                "q": [None if q is None else _short(q) for q in tree.q],
+                "p": self._node_probabilities(tree, shown),
+                "status": verdict.status,
+                "source": tree.sources,
+            },
+            "judgements": [
+                {
+                    "node": j.node,
+                    "rule": j.rule,
+                    "p": j.p,
+                    "q": j.q,
+                    "accept": j.accept,
+                    "coin": j.coin,
+                }
+                for j in verdict.judgements
+            ],
+            "output": {
+                "tokens": step.output,
+                "pieces": self.pieces.all(step.output),
+                "final": step.final,
+            },
+            "distributions": [self._distribution(step, shown, place) for place in verdict.walk],
+            "milliseconds": {stage: round(step.milliseconds[stage], 4) for stage in STAGES},
+            "drafter": tree.note,
+        }
+
+    def _node_probabilities(self, tree, shown: Tensor) -> list[float]:
+        if not len(tree):
+            return []
+        rows = torch.tensor(tree.parents) + 1
+        return [_short(p) for p in shown[rows, torch.tensor(tree.tokens)].tolist()]
+
+    def _distribution(self, step: Step, shown: Tensor, place: int) -> dict:
+        """p, q and residual at one place of the walk over the same few tokens."""
+        p = shown[place + 1]
+        proposal = step.tree.proposals.get(place)
+        q = proposal.q if proposal else None
+        residual = step.verdict.residuals.get(place)
+        tokens = self._worth_showing(step, place, q)
+        return {
+            "node": place,
+            "p": self._few(p, tokens),
+            "q": self._few(q, tokens),
+            "residual": self._few(residual, tokens),
+        }
+
+    def _worth_showing(self, step: Step, place: int, q: Tensor | None) -> list[int]:
+        """The target's favourites before truncation, the draft's, and what happened here."""
+        tokens = step.logits[place + 1].topk(min(TOP, step.logits.shape[-1])).indices.tolist()
+        if q is not None:
+            tokens += q.topk(min(TOP // 2, len(q))).indices.tolist()
+        tokens += [step.tree.tokens[node] for node in step.tree.children(place)]
+        if place == step.verdict.walk[-1] and step.final != "none":
+            tokens.append(step.output[-1])
+        return list(dict.fromkeys(tokens))
+
+    def _few(self, probabilities: Tensor | None, tokens: list[int]) -> list[list]:
+        if probabilities is None:
+            return []
+        values = probabilities[tokens].tolist()
+        rows = [[t, self.pieces[t], _short(v)] for t, v in zip(tokens, values, strict=True)]
+        return sorted(rows, key=lambda row: -row[2])
+
+    @property
+    def milliseconds(self) -> float:
+        """Engine time so far."""
+        return sum(self._totals.milliseconds.values())
+
+    def summary_line(self, stop: str | None = None) -> dict:
+        """stop: what ended the run, where no step says it: cancelled or error."""
+        return self._totals.summary(stop or self._stop, self.pieces.text(self._output))
+
+
+class Totals:
+    """What a summary adds up."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.new_tokens = 0
+        self.histogram: list[int] = []
+        self.by_depth: list[dict] = []
+        self.milliseconds = dict.fromkeys(("prefill", *STAGES), 0.0)
+
+    def add(self, step: Step) -> None:
+        self.steps += 1
+        self.new_tokens += len(step.output)
+        accepted = len(step.verdict.accepted)
+        self.histogram += [0] * (accepted + 1 - len(self.histogram))
+        self.histogram[accepted] += 1
+        self.milliseconds["prefill"] += step.prefill_milliseconds
+        for stage in STAGES:
+            self.milliseconds[stage] += step.milliseconds[stage]
+        self._add_depths(step)
+
+    def _add_depths(self, step: Step) -> None:
+        tree, depths = step.tree, step.tree.depths
+        judged = {entry.node for entry in step.verdict.judgements}
+        parents = set(tree.parents)
+        for place in step.verdict.walk:
+            if place in parents:
+                depth = 1 if place == ROOT else depths[place] + 1
+                self._depth(depth)["reached"] += 1
+        for node in judged:
+            self._depth(depths[node])["judged"] += 1
+        for node in step.verdict.accepted:
+            self._depth(depths[node])["accepted"] += 1
+
+    def _depth(self, depth: int) -> dict:
+        while len(self.by_depth) < depth:
+            row = {"depth": len(self.by_depth) + 1, "reached": 0, "judged": 0, "accepted": 0}
+            self.by_depth.append(row)
+        return self.by_depth[depth - 1]
+
+    def summary(self, stop: str, text: str) -> dict:
+        total = sum(self.milliseconds.values())
+        reached = sum(row["reached"] for row in self.by_depth)
+        accepted = sum(row["accepted"] for row in self.by_depth)
+        milliseconds = self.milliseconds | {"total": total}
+        return {
+            "kind": "summary",
+            "new_tokens": self.new_tokens,
+            "steps": self.steps,
+            "target_calls": self.steps,
+            "mean_accepted": self.new_tokens / self.steps if self.steps else None,
+            "acceptance_rate": accepted / reached if reached else None,
+            "accepted_histogram": self.histogram,
+            "acceptance_by_depth": self.by_depth,
+            "milliseconds": {name: round(value, 4) for name, value in milliseconds.items()},
+            "tokens_per_second": 1000 * self.new_tokens / total if total else None,
+            "stop": stop,
+            "text": text,
+        }
+
+
+def _short(value: float) -> float:
+    """Seven significant digits: as much as a float32 holds."""
+    return float(f"{float(value):.7g}")
