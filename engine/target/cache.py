@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from engine.gpu import launches
+from engine.gpu import kernel_calls
 
 
 class KVLayer(CacheLayerMixin):
@@ -204,7 +204,7 @@ class KVCache(Cache):
         The first count[b] of rows[b] ascend, the others are their own index.
         """
         if self._addresses is not None:
-            launches.move(self._buffers(), self._addresses, start, rows, count)
+            kernel_calls.move(self._buffers(), self._addresses, start, rows, count)
             return
         places = torch.arange(rows.shape[1], device=rows.device)
         targets, sources = start[:, None] + places, start[:, None] + rows.long()
@@ -214,8 +214,8 @@ class KVCache(Cache):
     def locate(self) -> None:
         """Find out where the buffers begin, if a kernel will move their rows."""
         buffers = self._buffers()
-        if self._addresses is None and launches.takes(buffers[0]):
-            self._addresses = launches.addresses(buffers)
+        if self._addresses is None and kernel_calls.takes(buffers[0]):
+            self._addresses = kernel_calls.addresses(buffers)
 
     def _buffers(self) -> list[Tensor]:
         ready = [layer for layer in self.layers if layer.is_initialized]
@@ -225,5 +225,5 @@ class KVCache(Cache):
         self.locate()
         if self._addresses is None:
             return False
-        launches.commit(self._buffers(), self._addresses, start, rows)
+        kernel_calls.commit(self._buffers(), self._addresses, start, rows)
         return True

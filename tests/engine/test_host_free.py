@@ -8,7 +8,7 @@ caught instead of made.
 import pytest
 import torch
 
-from engine.gpu import launches
+from engine.gpu import kernel_calls
 from engine.gpu.host_free import HostFree, WaitsForHost
 from engine.gpu.inputs import Size, StepInputs
 from engine.gpu.question import Law
@@ -28,7 +28,7 @@ META = torch.device("meta")
 
 @pytest.fixture
 def as_on_gpu(monkeypatch):
-    monkeypatch.setattr(launches, "takes", lambda tensor: True)
+    monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     for module in (tree_attention, verify_tree, kv_commit):
         monkeypatch.setattr(module, "on_gpu", lambda tensor: True)
 

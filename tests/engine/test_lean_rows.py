@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.batch.together import decode_together
-from engine.gpu import launches
+from engine.gpu import kernel_calls
 from engine.gpu.host_free import HostFree
 from engine.gpu.inputs import Size, StepInputs
 from engine.gpu.lean_rows import LeanRows
@@ -122,7 +122,7 @@ def test_few_launches_and_no_wait_for_the_host(architecture, monkeypatch):
     pytest.importorskip("triton")
     from engine.kernels.compiled import caught
 
-    monkeypatch.setattr(launches, "takes", lambda tensor: True)
+    monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
     monkeypatch.setattr(
         torch.nn.functional, "rms_norm", lambda rows, *_: torch.empty_like(rows).copy_(rows)

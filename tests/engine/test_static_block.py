@@ -6,7 +6,7 @@ import torch
 from engine.decode import decode
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
-from engine.gpu import launches
+from engine.gpu import kernel_calls
 from engine.gpu.best_first import BestFirst
 from engine.gpu.block_slot import denoise, draft, read
 from engine.gpu.choice import OneEach
@@ -68,7 +68,7 @@ def test_no_pass_asks_the_host_anything(monkeypatch):
     pytest.importorskip("triton")
     from engine.kernels.compiled import caught
 
-    monkeypatch.setattr(launches, "takes", lambda tensor: True)
+    monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
     meta = torch.device("meta")
     model = drafter().to(meta, torch.bfloat16)
@@ -97,7 +97,7 @@ def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
     pytest.importorskip("triton")
     from engine.kernels.compiled import caught
 
-    monkeypatch.setattr(launches, "takes", lambda tensor: True)
+    monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
     meta = torch.device("meta")
     models = tiny_models(16)

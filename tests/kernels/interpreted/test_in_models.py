@@ -7,7 +7,7 @@ from engine.batch.together import decode_together
 from engine.decode import decode
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
-from engine.gpu import launches
+from engine.gpu import kernel_calls
 from engine.kernels import kv_commit, tree_attention, verify_tree
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
@@ -31,11 +31,11 @@ def on_gpu(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(launches, "takes", lambda tensor: True)
+    monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     for module in (tree_attention, kv_commit, verify_tree):
         monkeypatch.setattr(module, "on_gpu", lambda tensor: True)
-    monkeypatch.setattr(launches, "attend", counted("attention", launches.attend))
-    monkeypatch.setattr(launches, "commit", counted("commit", launches.commit))
+    monkeypatch.setattr(kernel_calls, "attend", counted("attention", kernel_calls.attend))
+    monkeypatch.setattr(kernel_calls, "commit", counted("commit", kernel_calls.commit))
     return calls
 
 
