@@ -12,10 +12,12 @@ def catalogue(presets: list[dict] | None = None) -> dict:
         "verifiers": [
             {
                 "key": rule.key,
+                "title": rule.title or rule.key,
                 "kind": "exact" if rule.exact_kinds else "lossy",
                 "summary": rule.summary,
                 "exact_with": sorted(rule.exact_kinds),
                 "only_greedy": rule.only_greedy,
+                "options": [option.to_dict() for option in rule.options],
             }
             for rule in verifiers().values()
         ],
@@ -28,6 +30,7 @@ def _drafter(cls) -> dict:
     settings = (Sampling(), Sampling(temperature=1.0))
     return {
         "key": cls.key,
+        "title": cls.title,
         "family": cls.family,
         "default_verifier": cls.default_verifier,
         "lossless": all(rule.lossless_with(cls.kinds(sampling)) for sampling in settings),

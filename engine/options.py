@@ -16,7 +16,12 @@ Value = int | float | bool | str
 
 @dataclass(frozen=True)
 class Option:
-    """One setting: its name, type, range, default and a line of help."""
+    """One setting: its name, type, range, default and a line of help.
+
+    label: its name for people; the plain name where it is empty. advanced: folded away at first.
+    only: ``greedy`` or ``sampled`` where the setting does nothing in the other kind of decoding.
+    depends_on: another option and the value of that option without which this one does nothing.
+    """
 
     name: str
     type: Literal["int", "float", "bool", "choice"]
@@ -25,6 +30,10 @@ class Option:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] | None = None
+    label: str = ""
+    advanced: bool = False
+    only: Literal["greedy", "sampled"] | None = None
+    depends_on: tuple[str, Value] | None = None
 
     def to_dict(self) -> dict:
         return asdict(self)

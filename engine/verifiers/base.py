@@ -1,13 +1,14 @@
 """What every acceptance rule takes and gives."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
+from engine.options import Option
 from engine.sampling import Sampling
 from engine.tree import DraftTree, Kind
 
@@ -69,7 +70,12 @@ class Verifier(ABC):
     """An acceptance rule."""
 
     key: ClassVar[str]
+    title: ClassVar[str] = ""
+    """Its name for people."""
     summary: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]] = ()
+    sentences: ClassVar[Mapping[str, str]] = {}
+    """Why a token was kept or refused, for the trace: see ``engine.trace.sentences``."""
     exact_kinds: ClassVar[frozenset[str]]
     """Kinds of proposal with which the output keeps the target's distribution."""
     only_greedy: ClassVar[bool] = False
