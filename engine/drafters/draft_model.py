@@ -68,7 +68,7 @@ class DraftReader:
 class DraftModelDrafter(Drafter):
     """A drafter whose guesses come from a draft model of its own."""
 
-    needs = frozenset({"draft"})
+    needs = {"draft": "draft"}
     q_stays: ClassVar[bool] = False  # on the draft model's device
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
@@ -79,11 +79,11 @@ class DraftModelDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        return cls(settings, models.draft, models.target.vocab_size)
+        return cls(settings, models.part("draft"), models.target.vocab_size)
 
-    def begin(self, prompt, sampling, generator, features):
-        super().begin(prompt, sampling, generator, features)
-        self._reader = DraftReader(self.draft, self.vocabulary, sampling, self.q_stays)
+    def begin(self, start):
+        super().begin(start)
+        self._reader = DraftReader(self.draft, self.vocabulary, self.sampling, self.q_stays)
 
     def observe(self, kept):
         self._reader.keep(kept.path)

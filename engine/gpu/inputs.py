@@ -11,6 +11,7 @@ from engine.gpu.question import Question
 from engine.gpu.shape import DeviceShape
 from engine.kernels.bits import WORD, AncestorBits
 from engine.kernels.lang import power_of_two
+from engine.target.rows import Rows
 from engine.transfer import into
 
 ROWS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
@@ -41,27 +42,17 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What one sequence gives to a pass: its last scratch rows.
+class DeviceRows(Rows):
+    """Rows of which a part is on the device only.
 
-    prefix: committed columns. depths: of all scratch rows fed so far, these among them. ancestors:
-    of these; bit s: the row sees scratch row s. ids: int32 [len(tokens) - 1], tokens[1:] where they
-    are on the device only. shape: where these are root and tree, whose depths and ancestors are on
-    the device only. question: where the pass judges this tree.
+    ids: int32 [len(tokens) - 1], tokens[1:] where they are on the device only. shape: where these are
+    root and tree, whose depths and ancestors are on the device only. question: where the pass judges
+    this tree.
     """
 
-    tokens: Sequence[int]
-    prefix: int
-    depths: Sequence[int]
-    ancestors: Sequence[int]
     ids: Tensor | None = None
     shape: DeviceShape | None = None
     question: Question | None = None
-
-    @property
-    def behind(self) -> int:
-        """Scratch rows fed before these."""
-        return len(self.depths) - len(self.tokens)
 
 
 class StepInputs:
@@ -92,14 +83,14 @@ class StepInputs:
         """Numbers a sequence in each part."""
         return 1, 1, size.rows, size.rows, size.scratch, size.rows * size.words
 
-    def _numbers(self, rows: Rows) -> tuple[Sequence[int], ...]:
+    def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
         """What fills each part, from its beginning; the rest is 0."""
         return (
             (rows.prefix,), (rows.behind,), rows.tokens, rows.depths[rows.behind :],
             rows.depths, array("i", self._seen(rows)),
         )  # fmt: skip
 
-    def load(self, *given: Rows) -> None:
+    def load(self, *given: DeviceRows) -> None:
         """Set up a pass over these rows, one entry a sequence."""
         numbers = array("i", bytes(4 * self._places[-1]))
         for sequence, rows in enumerate(given):
@@ -120,7 +111,7 @@ class StepInputs:
         self.depths[sequence, :rows].copy_(shape.own)
         self.bits[sequence, :rows, :words].copy_(shape.bits)
 
-    def _seen(self, rows: Rows) -> bytes:
+    def _seen(self, rows: DeviceRows) -> bytes:
         """A row of padding sees the prefix and itself, so that it stays finite."""
         padding = range(rows.behind + len(rows.tokens), rows.behind + self.size.rows)
         seen = [*rows.ancestors, *(1 << row for row in padding)]

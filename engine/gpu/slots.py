@@ -10,10 +10,10 @@ from queue import SimpleQueue
 import torch
 from torch import Tensor, nn
 
+from engine.gpu.cache import StaticCache
 from engine.gpu.capture import captured
 from engine.gpu.inputs import StepInputs
 from engine.kernels.lang import power_of_two
-from engine.target.cache import KVCache
 
 MARGIN = 256  # columns behind the text: the scratch rows of the largest pass
 SMALLEST, COARSE = 512, 4096  # capacities are powers of two, then multiples
@@ -44,7 +44,7 @@ class Slot:
     """
 
     def __init__(self, slots: "Slots", capacity: int, sequences: int = 1) -> None:
-        self.cache = KVCache.empty(slots.layers, capacity, sequences)
+        self.cache = StaticCache.empty(slots.layers, capacity, sequences)
         self.sequences = sequences
         self._slots = slots
         self._passes: dict[tuple, Pass] = {}

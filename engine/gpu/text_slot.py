@@ -7,8 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from engine.gpu.inputs import Rows, Size, StepInputs
-from engine.gpu.question import Looked
+from engine.gpu.inputs import DeviceRows, Size, StepInputs
+from engine.gpu.question import JudgedSeen
 from engine.gpu.slots import Pass, Slot
 from engine.gpu.step import chain, step
 from engine.gpu.verdict import Arrival, JudgedInputs, judged
@@ -23,7 +23,7 @@ class TextSlot(Slot):
     laws of that and (size, features) or (tokens read, drafted, V)."""
 
     def feed(
-        self, given: Sequence[Rows], features: tuple[int, ...]
+        self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
         """One pass over rows of every sequence: the logits and features of each one's rows. None
         where no size is large enough, or where steps of one sequence should be captured and cannot
@@ -47,13 +47,15 @@ class TextSlot(Slot):
             for index, rows in enumerate(given)
         ]
 
-    def judge(self, given: Sequence[Rows], features: tuple[int, ...]) -> list[Looked] | None:
+    def judge(
+        self, given: Sequence[DeviceRows], features: tuple[int, ...]
+    ) -> list[JudgedSeen] | None:
         """The same with the verdict on every sequence's root and tree, whose kept rows are in their
         place afterwards. None also before the buffers exist, and where there are too many draws."""
         size = self._size(given)
         if size is None or not self.cache.ready:
             return None
-        laws = tuple(rows.question.law for rows in given)
+        laws = tuple(rows.question.key for rows in given)
         key = (laws, size, features)
         if key not in self._passes:
             self._forget_laws_but(laws)
@@ -69,15 +71,15 @@ class TextSlot(Slot):
         logits, states, numbers = self._run(key)
         arrival = Arrival(numbers)
         return [
-            Looked(
+            JudgedSeen(
                 logits[index, : len(rows.tokens)],
                 None if states is None else states[index, : len(rows.tokens)].clone(),
-                partial(arrival.of, index),
+                numbers=partial(arrival.of, index),
             )
             for index, rows in enumerate(given)
         ]
 
-    def _size(self, given: Sequence[Rows]) -> Size | None:
+    def _size(self, given: Sequence[DeviceRows]) -> Size | None:
         """Of a pass over these rows, for which there is room then; None where it should not be."""
         size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
         if size is None or (not self._slots.usable and self.sequences == 1):
@@ -109,12 +111,12 @@ class TextSlot(Slot):
             sizes = [Size(first, words)] + [Size(1, words)] * (count - 1)
             passes = [StepInputs(size, self._slots.device) for size in sizes]
             for row, inputs in enumerate(passes[1:], start=first):
-                inputs.load(Rows([0], 0, range(row + 1), sees[row : row + 1]))
+                inputs.load(DeviceRows([0], 0, range(row + 1), sees[row : row + 1]))
             held = torch.zeros(count, dtype=torch.float64, device=self._slots.device)
             function = partial(chain, self._slots.module, passes, self.cache, vocabulary, law, held)
             self._passes[key] = Pass(passes[0], held, function)
         found = self._passes[key]
-        found.inputs.load(Rows(tokens, prefix, range(first), sees[:first]))
+        found.inputs.load(DeviceRows(tokens, prefix, range(first), sees[:first]))
         if drawn is not None:
             into(found.beside, drawn)
         ids, laws = self._run(key)

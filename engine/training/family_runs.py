@@ -15,7 +15,10 @@ DEPTHS = 6
 
 def summaries(folder: Path, cls, prompts: Iterable[str], new_tokens: int) -> list[dict]:
     """Summary lines of greedy runs with the drafter's usual size, the same on every machine."""
-    models = ModelPaths(*(str(folder / part) for part in ("target", "draft", "diffusion")))
+    models = ModelPaths(
+        str(folder / "target"),
+        {role: str(folder / role) for role in ("draft", "diffusion")},
+    )
     options = {cls.size_option: cls.usual_size} if cls.size_option else {}
     found = []
     for prompt in prompts:

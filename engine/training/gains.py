@@ -11,6 +11,7 @@ from engine.options import resolve
 from engine.parts.loading import ModelPaths, load_models
 from engine.policies.draft_size import GAINS, SIZES
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.verifiers import verifier
 
 
@@ -35,9 +36,8 @@ def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> fl
     for prompt in prompts:
         tokens = models.target.tokenizer(prompt)["input_ids"]
         drafter = cls.build(options, models)
-        for step in decode(
-            models.target, drafter, verifier("greedy"), Sampling(), tokens, new_tokens
-        ):
+        request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, new_tokens)
+        for step in decode(models.target, request):
             steps += 1
             kept += len(step.verdict.accepted)
     return round(1 + kept / steps, 4)
@@ -50,7 +50,10 @@ def write(
 
     prompts: by workload. The first of each goes into the files, for costs to be measured on.
     """
-    paths = ModelPaths(*(str(folder / part) for part in ("target", "draft", "diffusion")))
+    paths = ModelPaths(
+        str(folder / "target"),
+        {role: str(folder / role) for role in ("draft", "diffusion")},
+    )
     every = [prompt for some in prompts.values() for prompt in some]
     found: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from engine.gpu.unwatched import unwatched
 
 from engine.drafters.none import NoDrafter
 from engine.gpu.inputs import Rows, Size
 from engine.gpu.judge import DeviceJudge
 from engine.gpu.question import Law, Question
-from engine.gpu.unwatched import unwatched
 from engine.gpu.verdict import JudgedInputs
 from engine.kernels.flat_tree import Places
 from engine.parts.loading import Models

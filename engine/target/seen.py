@@ -1,0 +1,40 @@
+"""One pass of the target over a draft: the question and the answer."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from engine.tree import DraftTree
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A tree below the root of a text.
+
+    position: tokens committed before the step; the first drafted token would stand there.
+    """
+
+    root: int
+    tree: DraftTree
+    position: int
+
+    @property
+    def rows(self) -> tuple[list[int], list[int]]:
+        """Tokens, and the row of each one's parent or -1: the root in row 0, node i in row i + 1."""
+        return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The answer of a pass over root (row 0) and tree (node i in row i + 1).
+
+    logits: [N + 1, V]; features: [N + 1, n*H] or None. probes: logits [M, V] of probe rows, or None.
+    """
+
+    logits: Tensor
+    features: Tensor | None
+    probes: Tensor | None = None
+
+    def places_of(self, rows: list[int]) -> list[int]:
+        """Where the features and cache rows of these rows, the root and the kept path, stand."""
+        return rows
