@@ -1,10 +1,37 @@
 """One pass of the target over a draft: the question and the answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from engine.tree import DraftTree
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Rows that ride in the target's pass, see the tree, and are neither judged nor committed.
+
+    vectors: [M, H] in the place of token embeddings. parents: of each probe, a node of the tree, ROOT,
+    or ``under(i)`` for the i-th probe, which stands before it.
+    """
+
+    vectors: Tensor
+    parents: Sequence[int]
+    nodes: int
+    """Of the tree that they ride with."""
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def under(self, probe: int) -> int:
+        """The parent index that means this probe."""
+        return self.nodes + probe
+
+    @property
+    def rows(self) -> list[int]:
+        """The row of each one's parent: the root in row 0, node i in row i + 1, probes behind them."""
+        return [parent + 1 for parent in self.parents]
 
 
 @dataclass(frozen=True)
@@ -17,6 +44,7 @@ class Draft:
     root: int
     tree: DraftTree
     position: int
+    probes: Probes | None = None
 
     @property
     def rows(self) -> tuple[list[int], list[int]]:
