@@ -90,8 +90,10 @@ def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
     shallow = _shallow(layer)
     for sublayer, runs in kept.items():
         if not runs:
-            silent = _NoAttention() if sublayer == ATTENTION else _NoMlp()
-            shallow._modules[_named(layer, _SUBLAYERS[sublayer])] = silent
+            name = _named(layer, _SUBLAYERS[sublayer])
+            experts = hasattr(getattr(layer, name), "router")
+            silent = _NoAttention() if sublayer == ATTENTION else _NoMlp(experts)
+            shallow._modules[name] = silent
     return shallow
 
 
@@ -114,8 +116,15 @@ class _NoAttention(nn.Module):
 
 
 class _NoMlp(nn.Module):
-    def forward(self, hidden_states: Tensor, *_, **__) -> Tensor:
-        return torch.zeros_like(hidden_states)
+    """gives_scores: whether the MLP is one of a mixture of experts, which gives scores, too."""
+
+    def __init__(self, gives_scores: bool) -> None:
+        super().__init__()
+        self._gives_scores = gives_scores
+
+    def forward(self, hidden_states: Tensor, *_, **__) -> Tensor | tuple[Tensor, None]:
+        silent = torch.zeros_like(hidden_states)
+        return (silent, None) if self._gives_scores else silent
 
 
 def _shallow(module: nn.Module) -> nn.Module:

@@ -12,21 +12,15 @@ from engine.tree import DraftTree
 class Probes:
     """Rows that ride in the target's pass, see the tree, and are neither judged nor committed.
 
-    vectors: [M, H] in the place of token embeddings. parents: of each probe, a node of the tree, ROOT,
-    or ``under(i)`` for the i-th probe, which stands before it.
+    vectors: [M, H] in the place of token embeddings. parents: of each probe, ROOT, a node of the tree,
+    or the number of nodes + i for the i-th probe, which stands before it.
     """
 
     vectors: Tensor
     parents: Sequence[int]
-    nodes: int
-    """Of the tree that they ride with."""
 
     def __len__(self) -> int:
         return len(self.parents)
-
-    def under(self, probe: int) -> int:
-        """The parent index that means this probe."""
-        return self.nodes + probe
 
     @property
     def rows(self) -> list[int]:
