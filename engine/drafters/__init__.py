@@ -7,6 +7,7 @@ from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.swift import SwiftDrafter
 from engine.errors import UserError
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -18,6 +19,7 @@ _ALL = (
     PromptLookupDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    SwiftDrafter,
 )
 
 
