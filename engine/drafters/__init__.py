@@ -4,6 +4,7 @@ from engine.drafters.base import Drafter, Kept
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
+from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
@@ -19,6 +20,7 @@ _ALL = (
     PromptLookupDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    DimpleDrafter,
     SwiftDrafter,
 )
 
