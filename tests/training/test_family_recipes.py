@@ -6,7 +6,7 @@ import json
 
 import pytest
 import torch
-from engine.dflash_model import DFlashModel
+from engine.parts.dflash_model import DFlashModel
 from transformers import LlamaForCausalLM
 
 from engine.training import answers, compare, drafting_recipes, evaluate
