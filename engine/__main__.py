@@ -8,6 +8,8 @@ from pathlib import Path
 
 from engine.errors import UserError
 
+SUITE_NAMES = ("peers", "kernels", "gpu")  # of engine.bench.suites, without opening it
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit code: 0, or 2 for a mistake of the user's, said in one line on standard error."""
@@ -74,8 +76,7 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
     add("--diffusion", metavar="DIR", help="diffusion drafter for it")
     add("--json", metavar="OUT", help="write the figures here")
     add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
-    suites = ("peers", "kernels", "gpu")
-    add("--suite", choices=suites, default="peers", help="kernels and gpu need a CUDA GPU")
+    add("--suite", choices=SUITE_NAMES, default="peers", help="kernels and gpu need a CUDA GPU")
     bench.set_defaults(action=_bench, preset=None, part=[])
 
 
@@ -112,30 +113,11 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _bench(given: argparse.Namespace) -> int:
-    if given.suite != "peers":
-        return _bench_on_gpu(given)
-    from engine.bench.command import FULL, QUICK, bench
+    from engine.bench.suites import run_suite
     from presets import KINDS, prompts
 
     workloads = {kind: prompts(kind) for kind in KINDS}
-    bench(_models(given), workloads, QUICK if given.quick else FULL, given.json)
-    return 0
-
-
-def _bench_on_gpu(given: argparse.Namespace) -> int:
-    from engine.bench.command import check_writable
-    from engine.gpu.bench import require_gpu, run_gpu, run_kernels
-    from presets import KINDS, prompts
-
-    require_gpu()
-    if given.json is not None:
-        check_writable(Path(given.json))
-    if given.suite == "kernels":
-        run_kernels(given.json, tune=not given.quick)
-        return 0
-    kinds = [prompts(kind) for kind in KINDS]
-    mixed = [card["prompt"] for cards in zip(*kinds, strict=False) for card in cards]
-    run_gpu(_models(given), mixed, given.json)
+    run_suite(given.suite, _models(given), workloads, given.quick, given.json)
     return 0
 
 
