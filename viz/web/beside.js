@@ -2,8 +2,8 @@
 (function (D) {
   "use strict";
   const SETTINGS = {
-    drafter: (run) => run.drafter.key + Object.entries(run.drafter.options).map(([name, value]) => `, ${name.replaceAll("_", " ")} ${value}`).join(""),
-    rule: (run) => run.verifier.key,
+    drafter: (run) => (run.drafter.title || run.drafter.key) + Object.entries(run.drafter.options).map(([name, value]) => `, ${name.replaceAll("_", " ")} ${value}`).join(""),
+    rule: (run) => run.verifier.title || run.verifier.key,
     temperature: (run) => `temperature ${run.sampling.temperature}`,
   };
 
@@ -16,7 +16,7 @@
       model, panels, setting,
       element: D.el("article", { class: "ds-card ds-lane", "data-run": name, "aria-label": title },
         D.el("header", { class: "ds-lane-head" }, D.el("strong", { class: "ds-lane-name", text: title }), numbers, setting),
-        panels.timeline, panels.tree, panels.text, panels.inspector),
+        D.el("div", {}, panels.timeline, panels.tracks), D.el("div", {}, panels.tree, panels.sources), panels.text, panels.inspector, D.el("div", {}, panels.exhibits)),
       feed(ndjson) {
         if (model.feed(ndjson).reset) panels.reset();
         panels.grow();

@@ -56,6 +56,7 @@
     const icon = D.svg("path", { class: "ds-icon" });
     const label = D.svg("text", { class: "ds-label", "text-anchor": "middle", dy: "0.35em" });
     const g = D.svg("g", { class: "ds-node", ...attributes }, shape, label);
+    let source = null;
     const put = { g: D.keeper(g), shape: D.keeper(shape), inner: D.keeper(inner), icon: D.keeper(icon), label: D.keeper(label) };
     const show = (part, wanted) => { if (!wanted) part.remove(); else if (!part.isConnected) g.append(part); };
     let now = "", size = null;
@@ -63,6 +64,13 @@
       g,
       /** A setter of attributes of the whole chip. */
       set: put.g,
+      /** The mark of a source at the upper left corner; null: none. */
+      mark(index) {
+        if (source && (index === null || source.getAttribute("data-source") !== String(index) || size.dot)) { source.remove(); source = null; }
+        if (index === null || size.dot) return;
+        if (!source) g.append(source = D.sourceMark(index, { "data-source": index }));
+        source.setAttribute("transform", `translate(${(-size.w / 2 + 2).toFixed(1)} ${(-size.h / 2 + 1).toFixed(1)})${size.small ? ` scale(${(size.small / 13).toFixed(2)})` : ""}`);
+      },
       get halo() { return D.chipShape(now, size.w + 9, size.h + 9); },
       draw(next, status, look = status) {
         if (look !== now) {                          // most chips need neither, and fewer elements are quicker to draw

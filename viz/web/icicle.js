@@ -41,7 +41,7 @@
     stage.append(cells);
     return {
       g: stage,
-      /** size: {width, height} of the box in px; waits(node): it was not judged yet. */
+      /** size: {width, height} of the box in px; waits(node): the node was not judged yet. */
       draw(step, rootPiece, field, size, waits = () => false) {
         const { nodes, view } = step, { x, w } = D.placeIcicle(step, field, 7 / Math.max(100, size.width));
         const pieces = D.mendTree(step, rootPiece);
@@ -63,7 +63,9 @@
         };
         cell({ "data-root": "", "aria-label": hooks.name(step, -1), "data-token-text": rootPiece }, 0, 1, 0, pieces.root, "root");
         for (let i = 0; i < view.count; i++) {
-          cell({ "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i, waits(i)), "data-look": waits(i) ? "drafted" : null }, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]);
+          const own = { "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i, waits(i)), "data-look": waits(i) ? "drafted" : null, "data-dim": hooks.dims(step, i) };
+          const g = cell(own, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]), source = hooks.source(step, i);
+          if (source !== null && w[i] * wide > 14) g.append(D.sourceMark(source, { "data-source": source, transform: `translate(${(12 + x[i] * wide + 7).toFixed(1)} ${(12 + nodes.depth[i] * row + 6).toFixed(1)}) scale(0.8)` }));
         }
         if (view.final) {
           const { kind, look, piece, parent } = view.final, i = view.count;

@@ -16,8 +16,9 @@
     const rule = D.el("span", { class: "ds-lane-rule" }), numbers = D.el("span", { class: "ds-lane-numbers" });
     const element = D.el("article", { class: "ds-card ds-lane", "data-lane": name, "aria-label": `Lane ${D.visible(name)}` },
       D.el("header", { class: "ds-lane-head" }, D.el("strong", { class: "ds-lane-name", text: D.visible(name) }), rule, numbers),
-      panels.timeline,
-      D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)));
+      panels.timeline, panels.tracks,
+      D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)),
+      panels.sources, panels.exhibits);
     let told = null, taken = 0, drawn = -2;
     return {
       name, model, panels, element, wanted: null,
@@ -35,7 +36,7 @@
           told = model.run;
           const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
           badge.classList.add("ds-badge");
-          rule.replaceChildren(badge, ` ${settings(told.drafter, name)}rule ${D.visible(told.verifier.key)}`);
+          rule.replaceChildren(badge, ` ${settings(told.drafter, name)}rule ${D.visible(told.verifier.title || told.verifier.key)}`);
           rule.title = rule.textContent;
         }
         const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;

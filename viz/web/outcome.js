@@ -37,14 +37,18 @@
     return { ...verdict, text: [verdict.text, left].filter(Boolean).join(" ") };
   };
 
-  /** Exact lanes owe each other one text where nothing is drawn, or where what is drawn is fixed by the seed. */
+  /** Under this rule one seed means one text. A trace that does not say so tells it by its judgements: no coin was ever tossed. */
+  const seedDecides = ({ run, steps }) => (typeof run.verifier.same_text === "boolean" ? run.verifier.same_text
+    : steps.every((step) => step.judgements.every(({ coin }) => coin === null || coin === undefined)));
+
+  /** Exact lanes must write the same text at temperature 0, and above it where the seed alone decides the text. */
   function compareExact(exact) {
     const greedy = exact.every(([, model]) => model.run.sampling.temperature === 0);
-    const bound = greedy ? exact : exact.filter(([, model]) => model.run.verifier.key === "sampler_match");
-    if (bound.length < 2) return { text: "Sampled: every lossless lane draws from the same distribution, each with its own luck, so the texts may differ.", index: null, alike: null };
+    const bound = greedy ? exact : exact.filter(([, model]) => seedDecides(model));
+    if (bound.length < 2) return { text: "Sampled: every lossless lane draws from the same distribution, each with random numbers of its own, so the texts may differ.", index: null, alike: null };
     if (bound.length === exact.length) return compareBound(bound, "exact lanes");
-    const verdict = compareBound(bound, "lanes under sampler_match");
-    return { ...verdict, text: `${verdict.text} The other exact lanes draw with luck of their own.` };
+    const verdict = compareBound(bound, "lanes whose text the seed decides");
+    return { ...verdict, text: `${verdict.text} The other exact lanes draw with random numbers of their own.` };
   }
 
   /** who: what these lanes are called. */

@@ -70,7 +70,7 @@
           }
           bars.append(D.svg("g", { "data-step": count, "data-tokens": view.tokens }, D.svg("rect", { class: "ds-hit", x, y: 0, width: 1, height: 100 }), gained, spent));
           most = Math.max(most, view.tokens);
-          longest = Math.max(longest, view.total);
+          longest = Math.max(longest, view.work);
         }
         scale();
         D.set(box, { "aria-valuemax": count, "aria-valuemin": count ? 1 : 0 });

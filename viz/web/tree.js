@@ -65,7 +65,7 @@
     return (node) => { const own = step.view.judged.get(node); return !own || own[own.length - 1].order >= verdicts; };
   };
 
-  /** hooks: name(step, node, waits). small: a small canvas, on which a crowd of ignored tokens is a crowd of dots. */
+  /** hooks: name(step, node, waits), source(step, node), dims(step, node). small: a small canvas, on which a crowd of ignored tokens is a crowd of dots. */
   D.treeDrawing = function (stage, hooks, small) {
     const edges = D.svg("g", { class: "ds-edges" }), trail = D.svg("path", { class: "ds-trail", pathLength: 1 });
     const chips = D.svg("g", { class: "ds-chips" });
@@ -139,6 +139,10 @@
         const chip = pool[i], open = waits(i), look = open ? "drafted" : nodes.status[i];
         chip.draw(open ? D.chipSize(place.pieces[i], "ignored", reach.crowd) : place.sizes[i], nodes.status[i], look);
         chip.set("aria-label", hooks.name(shown, i, open));
+        chip.mark(hooks.source(shown, i));
+        const dim = hooks.dims(shown, i) ? "" : null;
+        chip.set("data-dim", dim);
+        lines[i].set("data-dim", dim);
         lines[i].set("data-look", open ? look : null);
         if (!open) continue;
         for (const element of [chip.g, lines[i].path]) element.style.setProperty("--depth", (place.depth[i] / deepest).toFixed(2));

@@ -28,12 +28,13 @@
 
     root.append(facts.element, note,
       D.el("div", { class: "ds-card ds-tree-card" },
-        D.el("div", { class: "ds-bar-top" }, words, D.el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), panels.tree, D.legend(glossary)),
-      D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline,
+        D.el("div", { class: "ds-bar-top" }, words, D.el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), panels.tree, D.legend(glossary), panels.sources),
+      D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline, panels.tracks,
         D.el("p", { class: "ds-timeline-key" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part }, glossary.term(part, part))), D.el("span", { "data-hint": "", text: "arrow keys step · space plays" }))),
       D.el("div", { class: "ds-main" },
         D.el("div", { class: "ds-card ds-text-card" }, panels.text),
-        D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)));
+        D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
+      panels.exhibits);
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
