@@ -48,12 +48,12 @@
   }
 
   /** The refusals at a place of the walk, in order; before: only those before this judgement. */
-  const refusals = (step, parent, before = Infinity) => step.judgements.slice(0, before).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
+  const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
 
   /** In the words of the run's rule; a trace without them is explained by the shape of its judgements. */
   function sentenceOfJudgement(step, node, judgement) {
     const parent = step.nodes.parent[node], { final } = step.view, hasCoin = judgement.coin !== null && judgement.coin !== undefined;
-    const earlier = refusals(step, parent, judgement.order);
+    const earlier = refusalsAt(step, parent, judgement.order);
     const last = !judgement.kept && !step.judgements.slice(judgement.order + 1).some((j) => step.nodes.parent[j.node] === parent);
     const replaced = hasCoin && last && final && final.kind === "recovered" && final.parent === parent ? quote(final.piece) : null;
     const own = D.ruleSentence(step, judgement, { after: earlier.length, wish: wanted(step, node), replaced });
@@ -91,7 +91,7 @@
       return D.finalRuleSentence(step, "bonus", "", "", piece + odds) ||
         `Every token on the path was kept, and the same pass of the target also gave the token after them: ${piece}${odds}.`;
     }
-    const here = refusals(step, final.parent), ending = here[here.length - 1];
+    const here = refusalsAt(step, final.parent), ending = here[here.length - 1];
     const refused = [...new Set(here.map((j) => quote(step.nodes.piece[j.node])))];
     const names = refused.length > 3 ? `${refused.length} tokens` : refused.join(" and ");
     const own = D.finalRuleSentence(step, "recovered", ending ? ending.rule : "", names || "the draft", piece + odds);
