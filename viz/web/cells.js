@@ -13,13 +13,12 @@
   D.numberOrNull = (value) => (value === null || value === undefined ? null : D.require(D.isNumber(value), value));
   D.words = (value, length = 120) => (typeof value === "string" ? D.shorten(D.running(value), length) : "");
 
-  /** A number as one reads it: 12, 3.14, 0.0042, 1.2e-7. */
+  /** A number as one reads it: 12, 3.14, 0.40, 0.0042, 1.2e-7. */
   D.number = function (value) {
     const size = Math.abs(value);
     if (Number.isInteger(value) && size < 1e9) return String(value);
-    if (size >= 1e6 || size < 0.0001) return value.toExponential(1);
-    if (size >= 100) return String(Math.round(value));
-    return String(Number(size >= 1 ? value.toFixed(2) : value.toPrecision(2)));
+    if (size >= 1e6 || size < 0.001) return value.toExponential(1);
+    return size >= 100 ? String(Math.round(value)) : size >= 0.01 ? value.toFixed(2) : value.toPrecision(2);
   };
 
   /** A cell as text, tokens with their white space visible. */

@@ -18,7 +18,7 @@
       return D.svg("g", { class: "ds-layer", "data-state": state }, title,
         bar > 0 && D.svg("rect", { class: "ds-layer-value", x, y: top - 4 - bar, width: w, height: bar }),
         D.svg("rect", { class: "ds-layer-box", x, y: top, width: w, height: HIGH, rx: Math.min(4, w / 3) }),
-        state === "exit" && D.svg("path", { class: "ds-layer-mark", d: `M${x + w / 2 - 4} ${top + HIGH / 2 + 5}l4 -9l4 9` }),
+        state === "exit" && D.svg("path", { class: "ds-layer-mark", d: `M${x + w / 2 - 4} ${top + HIGH / 2}h8m-3 -3.5l3.5 3.5l-3.5 3.5` }),
         state === "adapter" && D.svg("path", { class: "ds-layer-mark", d: `M${x + w / 2 - 4} ${top + HIGH / 2}h8M${x + w / 2} ${top + HIGH / 2 - 4}v8` }));
     });
     const every = wide >= 20 ? 1 : shown.length > 80 ? 10 : 5;
@@ -27,7 +27,7 @@
     const counted = STATES.map((state) => [state, shown.filter((layer) => layer.state === state).length]).filter(([, count]) => count);
     const key = D.el("p", { class: "ds-quiet ds-layer-key" }, ...counted.map(([state, count]) => D.el("span", {},
       D.svg("svg", { width: 14, height: 14, viewBox: "0 0 14 14", "aria-hidden": "true" }, D.svg("g", { class: "ds-layer", "data-state": state }, D.svg("rect", { class: "ds-layer-box", x: 1, y: 1, width: 12, height: 12, rx: 3 }),
-        state === "exit" && D.svg("path", { class: "ds-layer-mark", d: "M4 10l3 -6l3 6" }), state === "adapter" && D.svg("path", { class: "ds-layer-mark", d: "M4 7h6M7 4v6" }))),
+        state === "exit" && D.svg("path", { class: "ds-layer-mark", d: "M3.5 7h7m-3 -3l3 3l-3 3" }), state === "adapter" && D.svg("path", { class: "ds-layer-mark", d: "M4 7h6M7 4v6" }))),
       `${count} ${state}`)));
     const where = shown.flatMap(({ state }, i) => (state === "exit" ? [i] : []));
     const values = shown.some(({ value }) => value !== null) ? " Bars: the value of each layer." : "";

@@ -1,7 +1,7 @@
 // The exhibit "matrix": shades for values. All cells of one shade are one path, so a thousand cells are a dozen elements.
 (function (D) {
   "use strict";
-  const MOST = 96, SHADES = 8, LABELLED = 28, WRITTEN = 56;
+  const MOST = 96, SHADES = 8, LABELLED = 28, WRITTEN = 120;
 
   /** Shade of a value: 0 = nothing, SHADES = as much as the largest; negative values have shades of their own. */
   const shadeOf = (value, most) => (most > 0 ? Math.sign(value) * Math.ceil((Math.abs(value) / most) * SHADES) : 0);
@@ -18,7 +18,7 @@
     D.require(values.length === rows.length && values.every((row) => row.length === columns.length));
     const best = largest(values), most = best ? Math.abs(best.value) : 0;
     const written = rows.length * columns.length <= WRITTEN, labelled = Math.max(rows.length, columns.length) <= LABELLED;
-    const wide = written ? 46 : labelled ? 17 : 9, high = written ? 25 : wide;
+    const wide = written ? 46 : labelled ? D.clamp(Math.floor(340 / Math.max(rows.length, columns.length, 1)), 12, 22) : 9, high = written ? 25 : wide;
     const label = (text) => D.shorten(text, 12);
     const across = columns.some((text) => D.textWidth(label(text), D.FONT) > wide - 4);   // then the names of columns stand on end
     const left = labelled ? 10 + Math.max(20, ...rows.map((text) => D.textWidth(label(text), D.FONT))) : 26;

@@ -39,7 +39,7 @@
     function relabel() {
       const names = [...known.keys()], shown = names.slice(0, MARKS.length);
       if (names.length > MARKS.length) shown[MARKS.length - 1] = `${names.length - MARKS.length + 1} others`;
-      list.replaceChildren(list.firstChild, ...shown.map((name, i) => D.el("button", { type: "button", class: "ds-choice ds-source", "aria-pressed": String(i === chosen), title: "Show this source alone", onclick: () => pick(i) },
+      list.replaceChildren(list.firstChild, ...shown.map((name, i) => D.el("button", { type: "button", class: "ds-source", "aria-pressed": String(i === chosen), title: "Show this source alone", onclick: () => pick(i) },
         D.svg("svg", { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, D.sourceMark(i)), D.words(name, 32) || "no name")));
     }
     return {

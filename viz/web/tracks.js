@@ -28,7 +28,7 @@
 
   D.tracks = function () {
     const names = D.el("div", { class: "ds-track-names", "aria-hidden": "true" }), bars = D.svg("g", {}), shade = D.svg("g", {});
-    const svg = D.svg("svg", { class: "ds-track-bars", preserveAspectRatio: "none", "aria-hidden": "true" }, shade, bars);
+    const svg = D.svg("svg", { class: "ds-track-bars", preserveAspectRatio: "none", "aria-hidden": "true" }, bars, shade);
     const words = D.el("p", { class: "ds-quiet ds-track-words" });
     const element = D.el("div", { class: "ds-tracks", role: "group", "aria-label": "Work that overlaps", hidden: true }, names, svg, words);
     let lanes = [], steps = [], counted = 0, drawn = -2, usual = 1;
