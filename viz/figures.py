@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 
 from engine.trace import Trace
-from viz.look import COLOURS, DRAFTERS, KEY, OTHER, SYMBOLS, figure, written
+from viz.look import COLOURS, FAMILIES, KEY, SYMBOLS, figure, written
 
 DASHES = ("solid", "dash", "dot")
 STAGES = ("prefill", "draft", "verify", "judge", "commit")
@@ -210,7 +210,7 @@ def _count_from_zero(drawn: go.Figure, most: int) -> None:
 
 
 def _colour(trace: Trace) -> str:
-    return DRAFTERS.get(trace.run["drafter"]["key"], OTHER)
+    return FAMILIES[trace.run["drafter"]["family"]]
 
 
 def _turns(traces: Mapping[str, Trace]) -> list[int]:

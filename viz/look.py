@@ -16,16 +16,16 @@ COLOURS = {
     "judge": "#c8761a",
     "commit": "#8d97a8",
 }
-DRAFTERS = {
+FAMILIES = {
     "none": "#7d8798",
     "chain": "#2f7fc1",
-    "dyspec": "#138a66",
-    "prompt_lookup": "#d99a1c",
-    "dflash": "#c05b9c",
-    "ddtree": "#8b63c9",
+    "tree": "#138a66",
+    "retrieval": "#d99a1c",
+    "diffusion": "#c05b9c",
+    "heads": "#8b63c9",
+    "self": "#d55e20",
 }
-OTHER = "#d55e20"
-"""A drafter has one colour in every figure; what else drafts has this one."""
+"""A family of drafters has one colour in every figure; dashes tell its members apart."""
 SYMBOLS = {"accepted": "circle", "rejected": "x", "ignored": "circle-open"}
 TEXT = "#737f92"  # as readable on white as on slate; a page that knows its ground sets its own
 GRID = "rgba(128, 136, 150, 0.25)"

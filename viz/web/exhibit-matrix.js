@@ -44,7 +44,7 @@
     const svg = D.svg("svg", { class: "ds-matrix", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
       ...[...paths].map(([shade, d]) => D.svg("path", { d, class: "ds-shade", "data-shade": shade })), ...names, ...numbers, ring);
     const at = (r, c) => `${rows[r]} → ${columns[c]}: ${values[r][c] === null ? "nothing" : D.number(values[r][c])}`;
-    const scale = best ? `Darkest: ${D.number(best.value)}.` : "Nothing in it.";
+    const scale = best ? `Strongest shade: ${D.number(best.value)}.` : "Nothing in it.";
     const readout = D.el("p", { class: "ds-quiet ds-readout", "aria-live": "polite", text: scale });
     const summary = `${rows.length} rows by ${columns.length} columns.${best ? ` The largest value: ${at(best.r, best.c)}.` : ""}`;
     const content = D.el("div", {}, svg, readout);

@@ -45,7 +45,7 @@
       draw(step, rootPiece, field, size, waits = () => false) {
         const { nodes, view } = step, { x, w } = D.placeIcicle(step, field, 7 / Math.max(100, size.width));
         const pieces = D.mendTree(step, rootPiece);
-        const wide = size.width - 24, deepest = Math.max(0, ...nodes.depth);
+        const { merged } = hooks.sources, wide = size.width - 24, deepest = Math.max(0, ...nodes.depth);
         const row = Math.min(ROW, (size.height - 24) / (deepest + 2));
         cells.replaceChildren();
         const cell = (attributes, left, width, depth, text, status) => {
@@ -63,8 +63,8 @@
         };
         cell({ "data-root": "", "aria-label": hooks.name(step, -1), "data-token-text": rootPiece }, 0, 1, 0, pieces.root, "root");
         for (let i = 0; i < view.count; i++) {
-          const own = { "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i, waits(i)), "data-look": waits(i) ? "drafted" : null, "data-dim": hooks.dims(step, i) };
-          const g = cell(own, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]), source = hooks.source(step, i);
+          const own = { "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i, waits(i)), "data-look": waits(i) ? "drafted" : null, "data-dim": merged && hooks.sources.dims(step, i) };
+          const g = cell(own, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]), source = merged ? hooks.sources.of(step, i) : null;
           if (source !== null && w[i] * wide > 14) g.append(D.sourceMark(source, { "data-source": source, transform: `translate(${(12 + x[i] * wide + 7).toFixed(1)} ${(12 + nodes.depth[i] * row + 6).toFixed(1)}) scale(0.8)` }));
         }
         if (view.final) {

@@ -116,13 +116,13 @@
         for (const judgement of (typeof node === "number" && view.judged.get(node)) || []) {
           if (judgement.coin !== null && judgement.coin !== undefined) more.append(ruler(judgement, glossary));
         }
-        const from = typeof node === "number" && node >= 0 && nodes.source ? nodes.source[node] : null;
+        const from = typeof node === "number" && node >= 0 ? nodes.source[node] : null;
         source.textContent = from ? D.sourceWords(from) : "";
         const distribution = view.distributions.get(node === -1 ? -1 : place);
         facts.replaceChildren();
         if (typeof node === "number" && node >= 0 && !distribution) {
           const fact = (word, value) => facts.append(D.el("div", {}, D.el("dt", {}, glossary.term(word, word)), D.el("dd", { text: value })));
-          fact("p", D.prob(nodes.p[node]));
+          if (nodes.p[node] !== null) fact("p", D.prob(nodes.p[node]));
           if (nodes.q[node] !== null) fact("q", D.prob(nodes.q[node]));
           more.append(facts);
         }

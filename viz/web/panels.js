@@ -24,8 +24,8 @@
     tree.append(svg, note);
     const sources = D.sources(repaint), tracks = D.tracks(), exhibits = D.exhibitCard({ fold: options.brief });
     const hooks = {
-      name: (step, node, waits) => [D.nodeName(step, node, rootPiece, waits), typeof node === "number" && node >= 0 && sources.nameOf(step, node)].filter(Boolean).join(", from "),
-      source: sources.of, dims: sources.dims,
+      sources,
+      name: (step, node, waits) => D.nodeName(step, node, rootPiece, waits) + (sources.merged && node >= 0 ? `, from ${sources.nameOf(step, node)}` : ""),
     };
     const drawing = D.treeDrawing(treeStage, hooks, options.brief), icicle = D.icicleDrawing(icicleStage, hooks);
     const camera = D.camera(svg, treeStage);

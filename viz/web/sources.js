@@ -22,8 +22,8 @@
   D.sourceMark = (index, attributes) => D.svg("path", { class: "ds-source-mark", d: MARKS[Math.min(index, MARKS.length - 1)][1], ...attributes });
 
   /**
-   * The legend of a run's sources, hidden until one of its trees has more than one. onPick(): the choice has changed.
-   * of(step, node): index of the node's source, null where there is only one; dims(step, node): another source is chosen.
+   * The legend of a run's sources, hidden until one of its trees has more than one (merged). onPick(): the choice has changed.
+   * Of a merged run: of(step, node) is the index of the node's source, nameOf its name; dims(step, node): another source is chosen.
    */
   D.sources = function (onPick) {
     const list = D.el("div", { class: "ds-sources", role: "group", "aria-label": "Sources of the draft", hidden: true }, D.el("span", { text: "Drafted by" }));
@@ -50,15 +50,15 @@
         const before = known.size;
         let news = false;
         for (; counted < model.steps.length; counted++) {
-          const own = new Set((model.steps[counted].nodes.source || []).map(D.sourceGroup));
+          const own = new Set(model.steps[counted].nodes.source.map(D.sourceGroup));
           for (const group of own) if (!known.has(group)) known.set(group, known.size);
           if (own.size > 1 && !merged) { merged = news = true; list.hidden = false; }
         }
         if (merged && (news || known.size !== before)) relabel();
       },
-      of: (step, node) => (merged && step.nodes.source ? indexOf(step.nodes.source[node]) : null),
-      nameOf: (step, node) => (merged && step.nodes.source ? D.words(D.sourceGroup(step.nodes.source[node]), 40) : ""),
-      dims: (step, node) => merged && chosen !== null && indexOf(step.nodes.source[node]) !== chosen,
+      of: (step, node) => indexOf(step.nodes.source[node]),
+      nameOf: (step, node) => D.words(D.sourceGroup(step.nodes.source[node]), 40),
+      dims: (step, node) => chosen !== null && indexOf(step.nodes.source[node]) !== chosen,
     };
   };
 })(globalThis.Draftscope);

@@ -34,6 +34,7 @@
   /** Adds `view` to a step: what the drawing asks of it beyond its own fields. Computed once, when the step arrives; run: the run line. */
   D.enrich = function (step, firstIndex, run = null) {
     const nodes = step.nodes, count = nodes.token.length;
+    nodes.source = nodes.source || nodes.token.map(() => "");
     const children = new Map([[-1, []]]);
     for (let i = 0; i < count; i++) {
       const parent = nodes.parent[i];

@@ -65,7 +65,7 @@
     return (node) => { const own = step.view.judged.get(node); return !own || own[own.length - 1].order >= verdicts; };
   };
 
-  /** hooks: name(step, node, waits), source(step, node), dims(step, node). small: a small canvas, on which a crowd of ignored tokens is a crowd of dots. */
+  /** hooks: name(step, node, waits), sources (of D.sources). small: a small canvas, on which a crowd of ignored tokens is a crowd of dots. */
   D.treeDrawing = function (stage, hooks, small) {
     const edges = D.svg("g", { class: "ds-edges" }), trail = D.svg("path", { class: "ds-trail", pathLength: 1 });
     const chips = D.svg("g", { class: "ds-chips" });
@@ -76,7 +76,7 @@
     const halo = D.svg("path", { class: "ds-halo" });
     const lastLine = edge(), twigs = edge();         // twigs: the edges of all dots in one path
     twigs.set("data-status", "ignored"); twigs.set("stroke-width", "1.5");
-    let reach = null, room = null, place = null, shown = null, used = 0;
+    let reach = null, room = null, place = null, shown = null, used = 0, marked = false;
     const box = () => ({ left: -reach.root / 2 - 12, right: room.right + 12, top: room.top - 12, bottom: room.bottom + 12, focus: end() });
 
     /** How far from the middle of its chip an edge ends: beneath a judged one, which is smaller before its verdict. */
@@ -134,19 +134,25 @@
 
     /** Give every node of the step the look of its status, or of a token that waits for its verdict. */
     function dress(waits) {
-      const { nodes } = shown, deepest = Math.max(1, ...place.depth);
+      const { nodes } = shown, deepest = Math.max(1, ...place.depth), { merged } = hooks.sources;
       for (let i = 0; i < used; i++) {
         const chip = pool[i], open = waits(i), look = open ? "drafted" : nodes.status[i];
         chip.draw(open ? D.chipSize(place.pieces[i], "ignored", reach.crowd) : place.sizes[i], nodes.status[i], look);
         chip.set("aria-label", hooks.name(shown, i, open));
-        chip.mark(hooks.source(shown, i));
-        const dim = hooks.dims(shown, i) ? "" : null;
-        chip.set("data-dim", dim);
-        lines[i].set("data-dim", dim);
+        if (marked || merged) markSource(i, merged);
         lines[i].set("data-look", open ? look : null);
         if (!open) continue;
         for (const element of [chip.g, lines[i].path]) element.style.setProperty("--depth", (place.depth[i] / deepest).toFixed(2));
       }
+      marked = merged;
+    }
+
+    /** Mark a node with its source, and dim it where another one is chosen; not merged: take both away. */
+    function markSource(i, merged) {
+      const dim = merged && hooks.sources.dims(shown, i) ? "" : null;
+      pool[i].mark(merged ? hooks.sources.of(shown, i) : null);
+      pool[i].set("data-dim", dim);
+      lines[i].set("data-dim", dim);
     }
 
     return {
