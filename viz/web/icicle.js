@@ -3,7 +3,7 @@
   "use strict";
   const ROW = 62, SPACE = 4;
 
-  /** What `field` gives the final token in its place; without a list of that field, p. Outside the top few it is next to nothing. */
+  /** The value of `field` for the final token; p if the trace has no list of that field; 0 outside the top few. */
   function finalShare({ final, distributions }, field) {
     const { [field]: own, p } = distributions.get(final.parent) || {}, list = own && own.length ? own : p || [];
     const found = list.find(([token]) => token === final.token);
@@ -12,8 +12,8 @@
 
   /**
    * x and width of every node in [0, 1], by the product of `field` along the path; nodes without a value take p. Node `count` is the
-   * final token. What its children leave of a node stays empty: other tokens would go there. Nobody is narrower than `least`, as far as
-   * the parent has room for that.
+   * final token. Room that the children do not fill stays empty: it belongs to other tokens. No cell is narrower than `least` as long as
+   * its parent has room.
    */
   D.placeIcicle = function (step, field, least) {
     const { nodes, view } = step, x = [], w = [];

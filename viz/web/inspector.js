@@ -1,4 +1,4 @@
-// The chosen token: one sentence, the coin on its ruler, p and q as paired bars.
+// Explains the chosen token: one sentence, the coin on its ruler, p and q as paired bars.
 (function (D) {
   "use strict";
   const TOP = 7;
@@ -83,7 +83,7 @@
 
     return {
       clear,
-      /** What the draft puts forward, before the target has said anything: node and its rivals, or (null) all that is proposed for the next place. */
+      /** Before the verdict: a node and its siblings, or (null) all proposals for the next token. */
       propose(step, node) {
         const now = `${step.index}/${step.view.firstIndex}/${node}/open`;
         if (now === key) return;
@@ -131,7 +131,7 @@
           const own = typeof node === "number" && node >= 0;
           more.append(bars(D.barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null), token, fields, glossary));
         } else if (node !== -1) {
-          more.append(D.el("p", { class: "ds-quiet", text: "The verdict did not come this far, so the trace does not hold the other candidates for this place." }));
+          more.append(D.el("p", { class: "ds-quiet", text: "The walk did not reach this place, so the trace does not hold the other candidates for it." }));
         }
         glossary.tidy();
       },

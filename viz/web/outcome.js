@@ -1,4 +1,4 @@
-// What came of a race: one table, and one sentence on whether the exact lanes wrote the same text.
+// The result of a race: a table, and a sentence on whether the exact lanes wrote the same text.
 (function (D) {
   "use strict";
 
@@ -19,7 +19,7 @@
   const isPlain = (model) => Boolean(model.run) && (model.run.drafter.family === "none" || model.run.drafter.key === "none");
   const outputTokens = (model) => model.steps.flatMap((step) => step.output.tokens);
 
-  /** Distance of the target's two best logits before the token with this index; null if the trace does not hold it. */
+  /** The gap between the target's two best logits before the token with this index; null if the trace does not hold it. */
   D.marginAt = function (model, index) {
     const step = model.steps[model.stepOfIndex(index)], j = index - step.view.firstIndex;
     const place = step.view.distributions.get(j === 0 ? -1 : step.view.path[j - 1]);
@@ -51,7 +51,7 @@
     return { ...verdict, text: `${verdict.text} The other exact lanes draw with random numbers of their own.` };
   }
 
-  /** who: what these lanes are called. */
+  /** who: the name of these lanes in the sentence. */
   function compareBound(bound, who) {
     const [first, ...rest] = bound.map(([name, model]) => [name, model, outputTokens(model)]);
     const finished = bound.every(([, model]) => model.summary);

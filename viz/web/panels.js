@@ -7,8 +7,8 @@
   D.panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { class: `ds-${word} ${word}` });
 
   /**
-   * options: ids, onSelect, onSeek(step), brief: a small canvas and a short inspector, and the caller scrolls the text
-   * (strip.newest, strip.scroll), so that several runs can be drawn before the layout is read. Returns the elements and
+   * options: ids, onSelect, onSeek(step), brief: a small canvas, a short inspector and folded exhibits; the caller scrolls the text
+   * (strip.newest, strip.scroll), so that several runs are drawn before the layout is read. Returns the elements and
    * {reset, grow, draw(index, stage, verdicts), select(node), setMode("tree" | "icicle"), camera, destroy}.
    */
   D.panels = function (model, glossary, options) {
@@ -121,12 +121,12 @@
       inspect.clear("");
     }
 
-    /** The step is being played and its verdicts are not all told. */
+    /** The step is being played and some of its verdicts are not shown yet. */
     const open = () => stage === "draft" || stage === "judge";
 
     const exists = (step, node) => (node === "final" ? Boolean(step.view.final) : node !== null && node < step.view.count);
 
-    /** The node to speak of: the choice; without one the node judged last, or in the end the one that tells most about this step. */
+    /** The node to explain: the chosen one; otherwise the node judged last, and after the last verdict the most telling one. */
     function subject(step) {
       if (exists(step, chosen)) return chosen;
       if (stage === "draft") return null;
@@ -134,7 +134,7 @@
       return told ? step.judgements[told - 1].node : null;
     }
 
-    /** Ring the subject and explain it, as far as its verdict has been told. */
+    /** Ring the subject and explain it, as far as its verdict has been shown. */
     function mark() {
       const step = model.steps[shown];
       if (selectedElement) D.set(selectedElement, { "data-selected": null, tabindex: -1, "aria-pressed": null });

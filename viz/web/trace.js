@@ -31,6 +31,12 @@
     };
   };
 
+  /** The stages of a step added up, in milliseconds. */
+  D.spentOf = ({ milliseconds: ms = {} }) => (ms.draft || 0) + (ms.verify || 0) + (ms.judge || 0) + (ms.commit || 0);
+
+  /** Milliseconds in which two stages ran at once. */
+  const overlapping = (step) => (step.spans ? Math.min((D.overlap(D.spansOf(step)) || { both: 0 }).both, D.spentOf(step)) : 0);
+
   /** Adds `view` to a step: what the drawing asks of it beyond its own fields. Computed once, when the step arrives; run: the run line. */
   D.enrich = function (step, firstIndex, run = null) {
     const nodes = step.nodes, count = nodes.token.length;
@@ -54,11 +60,11 @@
       ? { token: step.output.tokens[tokens - 1], piece: step.output.pieces[tokens - 1], kind: step.output.final, parent: path.length ? path[path.length - 1] : -1 }
       : null;
     if (final) final.look = count ? final.kind : "plain";    // where nothing was drafted, the token is no bonus
-    const spent = step.milliseconds || {}, work = (spent.draft || 0) + (spent.verify || 0) + (spent.judge || 0) + (spent.commit || 0);
+    const spent = step.milliseconds || {}, work = D.spentOf(step);
     step.view = {
       run, count, children, path, judged, final, firstIndex, tokens,
       distributions: new Map((step.distributions || []).map((d) => [d.node, d])),
-      work, total: spent.total === undefined ? work : spent.total,      // where stages overlap, the clock shows less than their sum
+      work, total: spent.total === undefined ? work - overlapping(step) : spent.total,      // ms on the clock
     };
     return step;
   };

@@ -56,7 +56,7 @@
 
     function around() { transport.draw(); facts.draw(model, player.finished); settle(); }
 
-    /** data-state waits until the last step that has come is on the screen; the trace may come just after the word. */
+    /** data-state changes only when the last step is on the screen. The trace may arrive just after the state. */
     function settle() {
       if (wanted === null || player.behind) return;
       const now = performance.now();
@@ -80,7 +80,7 @@
         panels.grow();
         if (model.trouble) view.setState("error", model.trouble);
         if (added && player.step < 0 && !player.live && asked !== "paused") {
-          if (ran) { player.follow(); player.arrived(); player.settle(); }   // so short a run that the word "done" came before its trace
+          if (ran) { player.follow(); player.arrived(); player.settle(); }   // a run so short that "done" arrived before its trace
           else if (options.autoplay && model.summary && !D.stillWanted()) player.play();
           else player.seek(player.telling);
         } else player.arrived();
