@@ -71,7 +71,9 @@
         for (let i = Math.max(0, index - 8); i <= Math.min(steps.length - 1, index + 8); i++) {
           for (const { lane, what, start, end } of steps[i].spans) {
             if (end < from || start > from + wide) continue;
-            bars.append(rect(start - from, Math.max(end - from, start - from + wide / 600), rowOf(lane) * (ROW + GAP) + GAP / 2, ROW, { "data-part": PARTS.has(what) ? what : PARTS.has(lane) ? lane : "other", "data-now": i === index }));
+            const bar = rect(start - from, Math.max(end - from, start - from + wide / 600), rowOf(lane) * (ROW + GAP) + GAP / 2, ROW, { "data-part": PARTS.has(what) ? what : PARTS.has(lane) ? lane : "other", "data-now": i === index });
+            bar.append(D.svg("title", { text: `${D.words(what, 40)}: ${D.ms(end - start)}` }));
+            bars.append(bar);
           }
         }
         D.write(words, `In this step ${D.ms(over.both)} of ${D.ms(over.end - over.start)} overlapped; up to here ${D.ms(now.both)} of ${D.ms(now.all)}.`);
