@@ -75,6 +75,23 @@ def test_tracks_show_the_overlap_and_say_it(replay):
     assert len(rows) == 2
 
 
+def test_drafting_ahead_for_the_next_step_overlaps_with_this_one(replay):
+    lines = Toy(**TOY).lines()
+    for step in lines[1:-1]:
+        at = 10.0 * step["index"]
+        step["spans"] = [
+            {"lane": "verify", "what": "verify", "start": at, "end": at + 8},
+            {"lane": "draft", "what": "draft", "start": at - 3, "end": at - 1},
+        ]
+    lines[1]["spans"].pop()
+    page = replay(ndjson(lines))
+    page.evaluate("view.goto(2)")
+    words = page.locator(".ds-track-words").inner_text()
+    assert words.startswith("In this step 2.00 ms of 11.0 ms overlapped"), (
+        "17 to 18 and 27 to 28, of 17 to 28"
+    )
+
+
 def test_without_an_overlap_there_are_no_tracks(replay):
     assert replay(Toy(**TOY).ndjson()).locator(".ds-tracks").is_hidden()
     lines = overlapped(Toy(**TOY).lines())

@@ -84,7 +84,7 @@
     return {
       element,
       reset() { room = counted = 0; wanted = shown = null; metered = false; element.hidden = meters.hidden = true; drawOwn(EMPTY); drawMeters(EMPTY); ask.stop(); },
-      /** Take the steps that have come: they decide whether there is a card, and how high it is. */
+      /** Take the steps that have arrived: they decide whether there is a card, and its height. */
       grow(model) {
         const before = room;
         for (; counted < model.steps.length; counted++) {

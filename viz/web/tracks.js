@@ -31,7 +31,15 @@
     const svg = D.svg("svg", { class: "ds-track-bars", preserveAspectRatio: "none", "aria-hidden": "true" }, bars, shade);
     const words = D.el("p", { class: "ds-quiet ds-track-words" });
     const element = D.el("div", { class: "ds-tracks", role: "group", "aria-label": "Work that overlaps", hidden: true }, names, svg, words);
-    let lanes = [], steps = [], counted = 0, drawn = -2, usual = 1;
+    let lanes = [], steps = [], drawn = -2, usual = 1;     // steps: the spans of each
+
+    /** The overlap in the time of a step, in which work for its neighbours may run too; null without spans. */
+    function during(index) {
+      const own = D.overlap(steps[index]);
+      if (!own) return null;
+      const near = steps.slice(Math.max(0, index - 1), index + 2).flat().filter(({ start, end }) => end > own.start && start < own.end);
+      return D.overlap(near.map((span) => ({ ...span, start: Math.max(span.start, own.start), end: Math.min(span.end, own.end) }))) || own;
+    }
 
     const rowOf = (lane) => Math.min(Math.max(0, lanes.indexOf(lane)), LANES - 1);
     function setRows() {
@@ -44,24 +52,25 @@
 
     return {
       element,
-      reset() { lanes = []; steps = []; counted = 0; drawn = -2; element.hidden = true; bars.replaceChildren(); shade.replaceChildren(); },
-      /** Take the steps that have come; the tracks appear with the first that overlaps. */
+      reset() { lanes = []; steps = []; drawn = -2; element.hidden = true; bars.replaceChildren(); shade.replaceChildren(); },
+      /** Take the steps that have arrived; the tracks appear with the first overlap. */
       grow(model) {
         const before = lanes.length;
-        if (counted === model.steps.length) return;
-        for (; counted < model.steps.length; counted++) {
-          const spans = D.spansOf(model.steps[counted]), over = D.overlap(spans), last = steps[steps.length - 1];
+        if (steps.length === model.steps.length) return;
+        while (steps.length < model.steps.length) {
+          const spans = D.spansOf(model.steps[steps.length]);
           for (const { lane } of spans) if (!lanes.includes(lane) && lanes.length < 50) lanes.push(lane);
-          steps.push({ spans, over, both: (last ? last.both : 0) + (over ? over.both : 0), all: (last ? last.all : 0) + (over ? over.end - over.start : 0) });
+          const over = D.overlap([...(steps[steps.length - 1] || []), ...spans]);
+          steps.push(spans);
           if (over && over.both > 0 && element.hidden) element.hidden = false;
         }
         if (lanes.length !== before) setRows();
-        usual = median(steps.filter(({ over }) => over).map(({ over }) => over.end - over.start)) || 1;
+        if (!element.hidden) usual = median(steps.map(D.overlap).filter(Boolean).map(({ start, end }) => end - start)) || 1;
       },
       draw(index) {
         if (element.hidden || index === drawn) return;
         drawn = index;
-        const now = steps[index], over = now && now.over;
+        const now = steps[index], over = now && during(index), sofar = over && D.overlap(steps.slice(0, index + 1).flat());
         bars.replaceChildren(); shade.replaceChildren();
         if (!over) { D.write(words, now ? "No clock was kept in this step." : ""); return; }
         const wide = Math.max(2.2 * usual, 1.15 * (over.end - over.start), 1e-6), from = (over.start + over.end) / 2 - wide / 2;
@@ -69,14 +78,14 @@
         svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
         for (const [start, end] of over.pieces) shade.append(rect(start - from, end - from, 0, high, { class: "ds-overlap" }));
         for (let i = Math.max(0, index - 8); i <= Math.min(steps.length - 1, index + 8); i++) {
-          for (const { lane, what, start, end } of steps[i].spans) {
+          for (const { lane, what, start, end } of steps[i]) {
             if (end < from || start > from + wide) continue;
             const bar = rect(start - from, Math.max(end - from, start - from + wide / 600), rowOf(lane) * (ROW + GAP) + GAP / 2, ROW, { "data-part": PARTS.has(what) ? what : PARTS.has(lane) ? lane : "other", "data-now": i === index });
             bar.append(D.svg("title", { text: `${D.words(what, 40)}: ${D.ms(end - start)}` }));
             bars.append(bar);
           }
         }
-        D.write(words, `In this step ${D.ms(over.both)} of ${D.ms(over.end - over.start)} overlapped; up to here ${D.ms(now.both)} of ${D.ms(now.all)}.`);
+        D.write(words, `In this step ${D.ms(over.both)} of ${D.ms(over.end - over.start)} overlapped; up to here ${D.ms(sofar.both)} of ${D.ms(sofar.end - sofar.start)}.`);
       },
     };
   };
