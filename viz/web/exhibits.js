@@ -31,11 +31,12 @@
     const box = D.el("div", { class: "ds-exhibit-box" }, content);
     if (wide) D.set(box, { tabindex: 0, role: "group", "aria-label": [name, summary, keys && hint].filter(Boolean).join(". ") });
     if (keys) box.addEventListener("keydown", keys);
+    box.addEventListener("scroll", () => { box.dataset.left = box.scrollLeft; }, { passive: true });   // reading it later would cost a layout
     return D.el("figure", { class: "ds-exhibit", "data-kind": D.words(kind, 40) }, D.el("figcaption", { text: name }), box,
       summary && D.el("p", { class: "ds-unseen", text: summary }), told && D.el("p", { class: "ds-quiet", text: told }), more && D.el("p", { class: "ds-quiet", text: more }));
   }
 
-  /** Figures in a row that are drawn anew only where they differ from what stands there. */
+  /** A row of figures. Calling it redraws only the figures that changed; focus and sideways scrolling stay. */
   function row(element) {
     let keys = [];
     return function (exhibits) {
@@ -46,9 +47,8 @@
         const old = element.children[i], fresh = figure(exhibits[i]);
         if (!old) { element.append(fresh); return; }
         const focused = old.contains(document.activeElement), [was, now] = [old, fresh].map((one) => one.querySelector(".ds-exhibit-box"));
-        const { scrollLeft } = was;
         old.replaceWith(fresh);
-        if (scrollLeft) now.scrollLeft = scrollLeft;
+        if (was.dataset.left) now.scrollLeft = was.dataset.left;
         if (focused) now.focus({ preventScroll: true });
       });
       keys = next;
