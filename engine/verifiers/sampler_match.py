@@ -2,6 +2,7 @@
 
 from engine.verifiers.base import EVERY_KIND, Case, Verdict, Verifier
 from engine.verifiers.matching import follow
+from engine.verifiers.sentences import SAMPLER_MATCH
 
 
 class SamplerMatch(Verifier):
@@ -16,6 +17,7 @@ class SamplerMatch(Verifier):
     title = "Sampler match"
     summary = "draws the target's own token and keeps the child that equals it"
     exact_kinds = EVERY_KIND
+    sentences = SAMPLER_MATCH
     same_text = True
 
     def judge(self, case: Case) -> Verdict:
