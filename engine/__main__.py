@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         required=True, metavar="list | run | bench", parser_class=_Parser
     )
-    listing = commands.add_parser("list", help="drafters, verifiers and presets")
+    listing = commands.add_parser("list", help="drafters, verifiers, presets and methods")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(action=_list)
     _add_run(commands.add_parser("run", help="write a continuation, and its trace"))
@@ -81,9 +81,9 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
 
 def _list(given: argparse.Namespace) -> int:
     from engine.catalogue import catalogue
-    from presets import presets
+    from presets import methods, presets
 
-    found = catalogue([card.to_dict() for card in presets()])
+    found = catalogue([card.to_dict() for card in presets()], methods())
     if given.json:
         print(json.dumps(found, ensure_ascii=False, indent=1))
         return 0
@@ -148,7 +148,7 @@ def _request(given: argparse.Namespace):
     for name in ("drafter", "verifier", "max_new_tokens", "temperature"):
         if getattr(given, name) is not None:
             fields[name] = getattr(given, name)
-        elif card is not None and hasattr(card, name):
+        elif card is not None:
             fields[name] = getattr(card, name)
     same_drafter = card is not None and fields["drafter"] == card.drafter
     options = (dict(card.options) if same_drafter else {}) | _options(given.option)
