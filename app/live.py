@@ -1,11 +1,10 @@
 """The events of both tabs, without a word of gradio: values in, (trace, state, message) out."""
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 
 from app import warm
-from app.controls import lanes, request
+from app.controls import lanes, request, request_for
 from app.race import Race, lane_names
 from app.seats import FAILED, Job, Seat, Seats
 from engine.errors import UserError
@@ -30,10 +29,7 @@ def watch_job(values: Mapping[str, object]) -> Job:
 
 def compare_job(values: Mapping[str, object]) -> Job:
     """The chosen drafters, each with its options and rule, on one seed and one prompt, read once."""
-    wanted = [
-        request({**values, **lane, "options": json.dumps(lane)})
-        for lane in lanes(values.get("lanes"))
-    ]
+    wanted = [request_for(lane, values) for lane in lanes(values.get("lanes"))]
     names = lane_names([one.drafter for one in wanted])
     return Race(dict(zip(names, open_runs(wanted), strict=True)))
 
