@@ -96,9 +96,8 @@ def _of_rule(chosen: Pair, temperature: float) -> dict:
     the temperature, and then those of the other rule are left behind."""
     if not chosen.rule_options:
         return {}
-    rule = pick_verifier(
-        chosen.verifier, drafter_class(chosen.drafter), Sampling(temperature=temperature)
-    )
+    sampling = Sampling(temperature=temperature)
+    rule = pick_verifier(chosen.verifier, drafter_class(chosen.drafter), sampling, {})
     declared = {option.name for option in rule.options}
     return {name: value for name, value in chosen.rule_options.items() if name in declared}
 

@@ -1,13 +1,15 @@
 """What the page offers: drafters, rules and examples, as plain data."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 
 from app.settings import LIMITS, model_paths
 from engine.drafters import drafters
+from engine.parts.kinds import kind_of
 from engine.run import pick_verifier
 from engine.sampling import Sampling
-from engine.verifiers import verifiers
+from engine.verifiers import Verifier, verifiers
 from presets import examples, opening_trace, presets, race_files, races, trace_files
 from viz.race import joined
 
@@ -43,17 +45,14 @@ def drafter_menu() -> dict[str, dict]:
             "title": cls.title,
             "family": cls.family,
             "summary": cls.summary,
-            "exact": _lossless(pick_verifier(None, cls, COLD), cls),
+            "exact": all(_automatic(cls, s).lossless_with(cls.kinds(s)) for s in (COLD, WARM)),
             "missing": _missing(cls.needs),
             "options": [
                 {**option.to_dict(), "auto": option.name == cls.size_option}
                 for option in cls.options
             ],
             "rules": {name: _exactness(rule, cls) for name, rule in verifiers().items()},
-            "automatic": {
-                "cold": pick_verifier(None, cls, COLD).key,
-                "warm": pick_verifier(None, cls, WARM).key,
-            },
+            "automatic": {"cold": _automatic(cls, COLD).key, "warm": _automatic(cls, WARM).key},
         }
         for key, cls in drafters().items()
     }
@@ -71,13 +70,12 @@ def rule_menu() -> dict[str, dict]:
     }
 
 
-def _lossless(cold_rule, cls) -> bool:
-    """Whether the drafter with its own rules is exact at every temperature."""
-    warm_rule = pick_verifier(None, cls, WARM)
-    return cold_rule.lossless_with(cls.kinds(COLD)) and warm_rule.lossless_with(cls.kinds(WARM))
+def _automatic(cls, sampling: Sampling) -> Verifier:
+    """The rule that judges this drafter unless another is chosen, at its defaults."""
+    return pick_verifier(None, cls, sampling, {})
 
 
-def _exactness(rule, cls) -> str:
+def _exactness(rule: type[Verifier], cls) -> str:
     """Whether this rule leaves the target's text as it is, with what this drafter proposes."""
     cold = rule.lossless_with(cls.kinds(COLD))
     if rule.only_greedy:
@@ -87,11 +85,11 @@ def _exactness(rule, cls) -> str:
     return "exact at temperature 0, lossy above" if cold else "lossy: may change the text"
 
 
-def _missing(needs) -> str:
+def _missing(needs: Mapping[str, str]) -> str:
     """The parts that this page was not given, in words; "" where it has them all."""
-    given = model_paths()
-    lacking = [name for name in sorted(needs) if not getattr(given, name, None)]
-    return f"needs a part that is not here: {', '.join(lacking)}" if lacking else ""
+    given = model_paths().parts
+    lacking = [kind_of(kind).noun for role, kind in sorted(needs.items()) if role not in given]
+    return f"needs a {' and a '.join(lacking)}, which this page has not" if lacking else ""
 
 
 def preset_menu() -> dict[str, dict]:

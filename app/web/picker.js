@@ -20,8 +20,8 @@
   }
 
   /**
-   * settings: id (of the element around the field, may be null), classes, label (a node or text before the field; "" for none),
-   * name (said in place of a label). chosen(key): told when the reader has picked another one.
+   * settings: id and classes of the element around the field, label (the words before the field; "" for none), name (what is
+   * said in the place of a label). chosen(key): told when the reader has picked another one.
    */
   P.picker = function ({ id = null, classes = "", label = "", name = null }, chosen) {
     const { el, set } = Draftscope, { drafters, families } = P.offer;
