@@ -11,17 +11,31 @@ from tests.app.test_page import PHONE, violations
 
 TOY = {
     **dict.fromkeys(TOLD, ""),
-    **{"title": "Toy", "family": "chain", "kind": "drafter", "exactness": "exact"},
-    **{"mechanism": "It drafts.", "watch": "Look.", "needs_training": False, "available": True},
-    **{"paper": {}, "claim": {}, "part": {}, "measured": {}},
+    "title": "Toy",
+    "family": "chain",
+    "kind": "drafter",
+    "exactness": "exact",
+    "mechanism": "It drafts.",
+    "watch": "Look.",
+    "needs_training": False,
+    "available": True,
+    "paper": {},
+    "claim": {},
+    "part": {},
+    "measured": {},
 }
 TOYS = [
     {**TOY, "key": "ash", "title": "Ash", "exactness": "lossy"},
     {**TOY, "key": "birch", "title": "Birch", "needs_training": True, "family": "tree"},
     {**TOY, "key": "cedar", "title": "Cedar", "exactness": "both", "mechanism": "Like an ash."},
     {
-        **{**TOY, "key": "fir", "title": "Fir", "exactness": "n/a", "kind": "recipe"},
-        **{"available": False, "part": {"name": "needles", "recipe": "grow"}},
+        **TOY,
+        "key": "fir",
+        "title": "Fir",
+        "exactness": "n/a",
+        "kind": "recipe",
+        "available": False,
+        "part": {"name": "needles", "recipe": "grow"},
         "measured": {"new_tokens": 30, "steps": 10, "target_passes": 11, "tokens_per_step": 3.0}
         | {"acceptance_rate": None},
     },

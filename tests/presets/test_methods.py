@@ -87,7 +87,9 @@ def test_a_card_may_bring_its_own_example(read):
 def test_a_part_that_is_not_shipped_names_its_recipe(read):
     card = read(CARD.replace('"drafter"', '"loop"') + '[part]\nname = "gone"\nrecipe = "heads"')
     assert not card.available and card.part["recipe"] == "heads"
-    assert read(CARD.replace('"drafter"', '"loop"') + '[part]\nname = "draft"\nrecipe = "d"').available
+    assert read(
+        CARD.replace('"drafter"', '"loop"') + '[part]\nname = "draft"\nrecipe = "d"'
+    ).available
 
 
 @pytest.mark.parametrize(
