@@ -39,6 +39,7 @@ def again(run: Mapping, new_tokens: object, **changes: object) -> RunRequest:
     values = {
         "prompt": run["prompt"]["text"],
         "pair": json.dumps(chosen),
+        "json_schema": run.get("constraint", {}).get("text"),
         **run["sampling"],
         "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
     }

@@ -55,7 +55,7 @@ RANGES = {
     "max_new_tokens": Range("New tokens", 1, LIMITS.new_tokens, min(96, LIMITS.new_tokens)),
 }
 
-FIELDS = ("prompt", "pair", *RANGES)
+FIELDS = ("prompt", "pair", "json_schema", *RANGES)
 """The order in which the page hands Watch's controls to an event."""
 
 
@@ -87,6 +87,7 @@ def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIM
         verifier=chosen.verifier,
         rule_options=_of_rule(chosen, float(numbers["temperature"])),
         models=model_paths(),
+        json_schema=json_schema(values.get("json_schema"), limits),
         **numbers,
     )
 
@@ -113,6 +114,17 @@ def prompt(given: object, limits: Limits = LIMITS) -> str:
             f"this page takes at most {limits.prompt_characters:,}."
         )
     return words
+
+
+def json_schema(given: object, limits: Limits = LIMITS) -> str | None:
+    """The JSON schema that the text must follow, if there is one and it is short enough."""
+    schema = text(given or "", "The JSON schema").strip()
+    if len(schema) > limits.schema_characters:
+        raise UserError(
+            f"The JSON schema has {len(schema):,} characters; "
+            f"this page takes at most {limits.schema_characters:,}."
+        )
+    return schema or None
 
 
 def pair(given: object) -> Pair:

@@ -74,6 +74,7 @@ def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
     return {
         "prompt": trace.run["prompt"]["text"],
         **_wish_of_pair(trace.run, WATCH, offer),
+        "schema": trace.run.get("constraint", {}).get("text", ""),
         **{short: str(numbers[name]) for short, name in SHORT.items()},
     }
 
@@ -154,6 +155,8 @@ def _example(query: Mapping[str, str], presets: Mapping[str, Mapping]) -> dict[s
         values = {**presets[query["preset"]], "preset": query["preset"]}
     if query.get("prompt"):
         values["prompt"] = query["prompt"][: LIMITS.prompt_characters]
+    if query.get("schema"):
+        values["json_schema"] = query["schema"][: LIMITS.schema_characters]
     for short, name in SHORT.items():
         if short in query:
             values[name] = RANGES[name].clamp(query[short])

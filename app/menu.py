@@ -37,7 +37,8 @@ def drafter_menu() -> dict[str, dict]:
 
     An option is marked "auto" where its 0 means what pays on this machine. missing: why it cannot
     run here, "" if it can. rules: by key, in words, whether the pair is exact. automatic: the rule
-    it has unless another is chosen, at temperature 0 ("cold") and above ("warm").
+    it has unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether
+    it remembers something from one of a visitor's runs to the next.
     """
     return {
         key: {
@@ -47,6 +48,7 @@ def drafter_menu() -> dict[str, dict]:
             "summary": cls.summary,
             "exact": all(_automatic(cls, s).lossless_with(cls.kinds(s)) for s in (COLD, WARM)),
             "missing": _missing(cls.needs),
+            "learns": cls.learns,
             "options": [
                 {**option.to_dict(), "auto": option.name == cls.size_option}
                 for option in cls.options
@@ -115,6 +117,7 @@ def preset_menu() -> dict[str, dict]:
             "prompt": example.prompt,
             "drafters": example.drafter,
             "pair": json.dumps(pair),
+            "json_schema": example.json_schema or "",
             "temperature": example.temperature,
             "max_new_tokens": min(example.max_new_tokens, LIMITS.new_tokens),
         }

@@ -46,6 +46,7 @@ def _open_room(request: gr.Request):
 def _leave(request: gr.Request) -> None:
     """The tab was closed: its runs go with it."""
     live.seats.leave(request.session_hash)
+    live.memories.leave(request.session_hash)
 
 
 def launch(page: gr.Blocks, **settings) -> None:

@@ -193,6 +193,17 @@ def prompt_box(elem_id: str, value: str) -> gr.Textbox:
     )
 
 
+def schema_box(elem_id: str) -> gr.Textbox:
+    return gr.Textbox(
+        "",
+        lines=2,
+        max_lines=8,
+        label="JSON schema",
+        elem_id=elem_id,
+        info="The text must follow it; empty: any text. Tokens that it forces are drafted for free.",
+    )
+
+
 def engine_event() -> dict:
     """Settings of an event that advances a run: few at once, the rest wait in the queue."""
     return {

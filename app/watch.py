@@ -21,6 +21,7 @@ from app.parts import (
     over,
     prompt_box,
     sampling_controls,
+    schema_box,
     shown,
     state_of,
     tell_temperature,
@@ -61,12 +62,13 @@ class Watch:
                 self.said.render()
                 self.pair = html(
                     "DraftscopePage.pair({element: element.querySelector('.pg-mount'), props, "
-                    "trigger, watch}); /* events: 'edited' */",
+                    "trigger, watch}); /* events: 'edited' 'forget' */",
                     value=first["pair"],
                     elem_id="pair",
                 )
-                with gr.Accordion("Sampling", open=False, elem_id="more"):
+                with gr.Accordion("Sampling and form", open=False, elem_id="more"):
                     self.numbers = sampling_controls(first)
+                    self.json_schema = schema_box("json-schema")
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
@@ -89,7 +91,7 @@ class Watch:
     @property
     def fields(self) -> list:
         """The controls that make a run, in the order of FIELDS."""
-        return [self.prompt, self.pair, *self.numbers]
+        return [self.prompt, self.pair, self.json_schema, *self.numbers]
 
     def wire(self, page: gr.Blocks, methods: Methods) -> None:
         """methods: the cards, of which each brings its example here."""
@@ -120,6 +122,7 @@ class Watch:
         changes = [self.look_for.edited, self.pair.edited, loaded.then]
         name_whose(TAB, changes, [self.look_for, self.prompt, self.pair], example)
         self.said.ask_pause(_pause, None, None, **QUICK)
+        self.pair.forget(_forget, None, None, **QUICK)
         self.tools.link(
             None, [self.look_for, *self.fields], None, js="(...v) => DraftscopePage.link(v)"
         )
@@ -163,11 +166,13 @@ class Watch:
     def _set(self, values: dict) -> list:
         """Values for the controls, in the order of FIELDS; a pair that is left out stays."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
-        return [values.get("prompt", ""), values.get("pair", gr.skip()), *numbers]
+        pair, schema = values.get("pair", gr.skip()), values.get("json_schema", "")
+        return [values.get("prompt", ""), pair, schema, *numbers]
 
 
 def _start(request: gr.Request, *values):
-    yield from emit(live.start(request.session_hash, TAB, live.watch_job, _named(values)))
+    session = request.session_hash
+    yield from emit(live.start(session, TAB, live.watch_job(session), _named(values)))
 
 
 def _step(request: gr.Request, said: str, *values):
@@ -176,7 +181,8 @@ def _step(request: gr.Request, said: str, *values):
     if state_of(said) == "paused":
         yield from emit(live.resume(session, TAB, single=True))
     else:
-        yield from emit(live.start(session, TAB, live.watch_job, _named(values), single=True))
+        make = live.watch_job(session)
+        yield from emit(live.start(session, TAB, make, _named(values), single=True))
 
 
 def _resume(request: gr.Request):
@@ -185,6 +191,10 @@ def _resume(request: gr.Request):
 
 def _pause(request: gr.Request) -> None:
     live.ask(request.session_hash, TAB, "pause")
+
+
+def _forget(request: gr.Request) -> None:
+    live.memories.leave(request.session_hash)
 
 
 def _stop(request: gr.Request):

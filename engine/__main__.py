@@ -152,14 +152,15 @@ def _request(given: argparse.Namespace):
             fields[name] = getattr(card, name)
     same_drafter = card is not None and fields["drafter"] == card.drafter
     options = (dict(card.options) if same_drafter else {}) | _options(given.option)
-    prompt = _prompt(given, card)
-    rule_options = _options(given.rule_option)
+    same_rule = card is not None and fields.get("verifier") == card.verifier
+    rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
+    schema = _read(Path(given.json_schema)) if given.json_schema else None
     return RunRequest(
-        prompt=prompt,
+        prompt=_prompt(given, card),
         models=_models(given),
         options=options,
         rule_options=rule_options,
-        json_schema=_read(Path(given.json_schema)) if given.json_schema else None,
+        json_schema=schema or (card.json_schema if card else None),
         **fields,
     )
 

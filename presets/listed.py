@@ -16,7 +16,7 @@ class Preset:
     """An example of Watch: everything that makes a run, and what to look for in it.
 
     kind: the workload its prompt belongs to. prompt: the text itself. verifier: None for the
-    drafter's own rule.
+    drafter's own rule. json_schema: one that the text must follow, or None.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Preset:
     options: dict = field(default_factory=dict)
     verifier: str | None = None
     rule_options: dict = field(default_factory=dict)
+    json_schema: str | None = None
     temperature: float = 0.0
     max_new_tokens: int = 128
 

@@ -17,6 +17,7 @@ def request_of(example: Preset) -> RunRequest:
         options=example.options,
         verifier=example.verifier,
         rule_options=example.rule_options,
+        json_schema=example.json_schema,
         temperature=example.temperature,
         max_new_tokens=example.max_new_tokens,
     )

@@ -84,16 +84,23 @@
     const pair = P.pairControls(JSON.parse(written), { picker: { id: "drafter", label: "Drafter" }, ruleId: "verifier" }, () => {
       written = JSON.stringify(pair.state);
       c.props.value = written;
+      tell();
       c.trigger("edited");
     });
     pair.options.id = "options";
-    c.element.append(pair.picker.element, pair.options,
+    const forget = el("button", { type: "button", class: "pg-tool", id: "forget", text: "Forget it", onclick() { c.trigger("forget"); said.textContent = "Forgotten."; } });
+    const said = el("span", { class: "pg-said", role: "status" });
+    const learned = el("div", { class: "pg-learned" }, el("p", { class: "pg-help", text: "It learns from your runs here, for you alone." }), forget, said);
+    const tell = () => { learned.hidden = !P.offer.drafters[pair.state.drafter].learns; said.textContent = ""; };
+    c.element.append(pair.picker.element, pair.options, learned,
       el("div", { class: "pg-rule-field" }, el("label", { for: "verifier", text: "Rule that keeps or refuses" }), pair.rule), pair.judging);
     c.watch("value", () => {
       if (c.props.value === written) return;
       written = c.props.value;
       pair.show(JSON.parse(written));
+      tell();
     });
+    tell();
     P.onTemperature("watch", pair.settle);
   };
 })();

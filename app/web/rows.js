@@ -53,9 +53,12 @@
   }
 
   /** values: of Watch's controls, in their order. */
-  P.link = function ([preset, prompt, pair, ...numbers]) {
+  P.link = function ([preset, prompt, pair, schema, ...numbers]) {
     const names = { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." };
-    return copy("watch", address("watch", { preset, prompt, numbers }, (query) => write(query, JSON.parse(pair), names)));
+    return copy("watch", address("watch", { preset, prompt, numbers }, (query) => {
+      write(query, JSON.parse(pair), names);
+      if (schema) query.set("schema", schema);
+    }));
   };
 
   /** values: of Compare's controls, in their order. */
