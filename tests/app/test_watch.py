@@ -1,7 +1,12 @@
 """Watch: a run from the first click to its end, in a real browser."""
 
 import json
+from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
+from app.menu import drafter_menu, rule_menu
+from presets import presets
 from tests.app.visitor import PROMPT
 
 CHANGES = """() => {
@@ -165,6 +170,39 @@ def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
     visitor.page.wait_for_function("location.search.includes('o.length=0')")
     assert visitor.run() == "done"
     assert lines(visitor.trace())[0]["drafter"]["options"]["length"] > 0
+
+
+def test_the_controls_know_the_temperature(visit):
+    """Of an example, and as the visitor sets it; the slider itself is folded away."""
+    visitor = visit("/")
+    page, sampled = visitor.page, next(preset for preset in presets() if preset.temperature)
+    shown = "title => document.querySelector('.pg-judging').innerText.includes(`Here: ${title} `)"
+    automatic = drafter_menu()[sampled.drafter]["automatic"]
+    visitor.choose("preset", sampled.title)
+    page.wait_for_function(shown, arg=rule_menu()[automatic["warm"]]["title"])
+    visitor.set_number("temperature", 0)
+    page.wait_for_function(shown, arg=rule_menu()[automatic["cold"]]["title"])
+
+
+def test_a_link_names_the_options_of_a_rule(visit):
+    """Brought into the range that the rule declares."""
+    rules = {key: rule["options"] for key, rule in rule_menu().items()}
+    found = [
+        (key, option)
+        for key, options in rules.items()
+        for option in options
+        if option["type"] in ("int", "float")
+    ]
+    if not found:
+        pytest.skip("no rule has a number to set")
+    rule, option = found[0]
+    page = visit(f"/?verifier={rule}&r.{option['name']}=1e9&t=0").page
+    page.wait_for_function("rule => document.querySelector('#verifier').value === rule", arg=rule)
+    page.click("#copy-link")
+    page.wait_for_function("location.search.includes('r.')")
+    asked = parse_qs(urlsplit(page.url).query)
+    assert asked["verifier"] == [rule]
+    assert float(asked[f"r.{option['name']}"][0]) == option["maximum"]
 
 
 def test_an_example_sets_the_controls(visit):
