@@ -31,7 +31,7 @@
     const pop = el("div", { class: "pg-picker-pop", hidden: true }, list, foot);
     const field = el("input", { type: "text", id: ids.field, class: "pg-picker-field", role: "combobox", autocomplete: "off", spellcheck: "false",
       "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": ids.list, "aria-label": label ? null : name,
-      oninput: () => { open(); search(); }, onclick: () => { if (pop.hidden) { field.select(); open(); } }, onblur: () => shut(), onkeydown: press });
+      oninput: () => { open(); search(); }, onclick: () => { if (pop.hidden) { field.select(); open(); } }, onfocus: () => field.select(), onblur: () => shut(), onkeydown: press });
     const element = el("div", { id, class: `pg-picker ${classes}` }, label && el("label", { for: ids.field, text: label }),
       el("div", { class: "pg-picker-box" }, field, pop, status));
     pop.addEventListener("pointerdown", (event) => event.preventDefault());   // the focus stays in the field

@@ -11,6 +11,9 @@ from presets import trace_file
 from presets.methods import MEASURED, Card, cards, own_trace
 from presets.recording import record, request_of
 
+LARGEST = 120_000
+"""Bytes of a finished trace, at most: they lie in the repository."""
+
 
 def measure(keys: list[str]) -> None:
     """Record the own examples of these cards, and those that have no trace yet; write the figures
@@ -21,9 +24,19 @@ def measure(keys: list[str]) -> None:
             raise UserError(f"There is no method card {key!r}; known are: {', '.join(known)}.")
     for card in known.values():
         if card.own_example and (card.key in keys or not own_trace(card.key).exists()):
-            record(request_of(card.own_example), own_trace(card.key))
+            _record(card)
     found = {key: figures(card) for key, card in sorted(known.items()) if card.example}
     MEASURED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def _record(card: Card) -> None:
+    file = own_trace(card.key)
+    record(request_of(card.own_example), file)
+    if file.stat().st_size > LARGEST:
+        raise UserError(
+            f"{file.name} has {file.stat().st_size:,} bytes; a finished trace has at most "
+            f"{LARGEST:,}: give the card's example fewer max_new_tokens."
+        )
 
 
 def figures(card: Card) -> dict:

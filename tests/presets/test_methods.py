@@ -10,7 +10,7 @@ from engine.trace import read_trace
 from engine.verifiers import verifiers
 from presets import cards, examples, methods, preset, presets, trace_file
 from presets.methods import HERE, MEASURED, own_trace, read_cards
-from presets.methods.measuring import figures, measure
+from presets.methods.measuring import LARGEST, figures, measure
 
 CARD = """
 title = "A method"
@@ -21,7 +21,6 @@ needs_training = false
 mechanism = "It drafts. It is judged."
 watch = "Look."
 """
-LARGEST = 120_000  # bytes of a finished trace
 
 
 @pytest.fixture
