@@ -18,7 +18,7 @@ class ChainDrafter(DraftModelDrafter):
         Option("length", "int", 0, "Most tokens drafted in a step (0: what pays here).", 0, 32),
         stop_option(
             0.25,
-            "draft no further when the chance that everything so far is kept falls below this, by "
+            "Draft no further when the chance that everything so far is kept falls below this, by "
             "q; on a GPU never, because there the whole chain is drafted in one go",
         ),
     )

@@ -19,7 +19,8 @@ CAPACITY = 512  # first size of the KV buffers; they double when they must
 def stop_option(usual: float, what: str) -> Option:
     """When to draft no further. Greedy only: there q says how likely the target's favourite is,
     while a drawn token is often kept however small its q."""
-    return Option("stop_below", "float", usual, f"Greedy only: {what} (0: never).", 0.0, 1.0)
+    words = f"{what} (0: never)."
+    return Option("stop_below", "float", usual, words, 0.0, 1.0, advanced=True, only="greedy")
 
 
 class DraftReader:
