@@ -10,7 +10,8 @@ decoding (Fu et al., 2024) the window moves on with the text instead of waiting 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from dataclasses import dataclass, field
 
 import torch
 
@@ -20,6 +21,24 @@ from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
 SHOWN = 4  # passes of which the table shows the guesses
+
+
+@dataclass
+class Place:
+    """A place of the window. guesses: the latest last. source: who made the latest."""
+
+    guesses: list[int] = field(default_factory=list)
+    source: str = "first guess"
+
+    def guess(self, token: int) -> None:
+        self.guesses.append(token)
+        self.source = "target's choice"
+
+    @property
+    def calm(self) -> int:
+        """For how many passes the latest guess has stood."""
+        run = itertools.takewhile(lambda guess: guess == self.guesses[-1], reversed(self.guesses))
+        return sum(1 for _ in run) - 1
 
 
 class JacobiDrafter(Drafter):
@@ -55,16 +74,15 @@ class JacobiDrafter(Drafter):
         super().begin(start)
         self._prompt = list(start.prompt)
         self._first = len(self._prompt)  # position of the window's first token in the text
-        self._window: list[list[int]] = []  # of each place its guesses, the latest last
+        self._window: list[Place] = []
 
     def propose(self, context, max_depth):
         self._move(len(context))
         while len(self._window) < self.settings["window"]:
-            self._window.append([self._first_guess(context[-1])])
+            self._window.append(Place([self._first_guess(context[-1])]))
         tree, parent = DraftTree(), ROOT
-        for guesses in self._window[:max_depth]:
-            source = "first guess" if len(guesses) == 1 else "target's last choice"
-            parent = tree.draw(parent, guesses[-1], source=source)
+        for place in self._window[:max_depth]:
+            parent = tree.draw(parent, place.guesses[-1], source=place.source)
         tree.exhibits.append(self._table())
         return tree
 
@@ -72,10 +90,10 @@ class JacobiDrafter(Drafter):
         """The target's choice at every place, made with the guesses before it, is the next guess."""
         self._move(kept.position)
         choices = kept.logits.argmax(-1).tolist()
-        for place, choice in enumerate(choices):
-            if place == len(self._window):
-                self._window.append([])
-            self._window[place].append(choice)
+        if len(choices) > len(self._window):
+            self._window.append(Place())
+        for place, choice in zip(self._window, choices, strict=False):
+            place.guess(choice)
         self._move(kept.position + len(kept.tokens))
 
     def _move(self, position: int) -> None:
@@ -93,13 +111,11 @@ class JacobiDrafter(Drafter):
 
     def _table(self) -> Table:
         """The window and its last passes; equal cells in a row: the guess has come to rest."""
-        rows, still = [], 0
-        for place, guesses in enumerate(self._window):
-            latest = [Token(guess) for guess in reversed(guesses[-SHOWN:])]
-            calm = unchanged(guesses)
-            still += calm > 0
-            padding = [None] * (SHOWN - len(latest))
-            rows.append([self._first + place, *latest, *padding, calm])
+        rows = []
+        for position, place in enumerate(self._window, start=self._first):
+            latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]
+            rows.append([position, *latest, *[None] * (SHOWN - len(latest)), place.calm])
+        still = sum(place.calm > 0 for place in self._window)
         before = [f"{passes} before" for passes in range(1, SHOWN)]
         return Table(
             title="Window of guesses",
@@ -107,12 +123,3 @@ class JacobiDrafter(Drafter):
             columns=["Position", "Guess", *before, "Passes unchanged"],
             rows=rows,
         )
-
-
-def unchanged(guesses: Sequence[int]) -> int:
-    """For how many passes the latest guess has stood."""
-    run = next(
-        (count for count, guess in enumerate(reversed(guesses)) if guess != guesses[-1]),
-        len(guesses),
-    )
-    return run - 1
