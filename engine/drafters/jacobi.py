@@ -47,7 +47,7 @@ class JacobiDrafter(Drafter):
     family = "self"
     summary = "The target guesses a window of tokens and improves all of them in every pass."
     options = (
-        Option("window", "int", 0, "Tokens guessed ahead (0: what pays here).", 0, 64),
+        Option("window", "int", 5, "Tokens guessed ahead.", 1, 64),
         Option(
             "fill",
             "choice",
@@ -57,7 +57,6 @@ class JacobiDrafter(Drafter):
             choices=("prompt", "vocabulary", "repeat"),
         ),
     )
-    size_option, usual_size = "window", 4
     trial = {"window": 2}
 
     @classmethod
