@@ -9,6 +9,7 @@ from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
 from engine.errors import UserError
 
@@ -24,6 +25,7 @@ _ALL = (
     JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    SwiftDrafter,
 )
 
 
