@@ -32,6 +32,7 @@ class AggressiveDrafter(Drafter):
             "Most tokens copied in a step (0: all the rest of the input, as in the paper).",
             0,
             512,
+            label="Length",
         ),
         Option(
             "skip",
@@ -40,6 +41,7 @@ class AggressiveDrafter(Drafter):
             "Tokens at the beginning of the prompt that are no input: the instruction.",
             0,
             100_000,
+            label="Instruction",
         ),
     )
     trial = {"length": 2}

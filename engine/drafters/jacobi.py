@@ -47,7 +47,7 @@ class JacobiDrafter(Drafter):
     family = "self"
     summary = "The target guesses a window of tokens and improves all of them in every pass."
     options = (
-        Option("window", "int", 5, "Tokens guessed ahead.", 1, 64),
+        Option("window", "int", 5, "Tokens guessed ahead.", 1, 64, label="Window"),
         Option(
             "fill",
             "choice",
@@ -55,6 +55,7 @@ class JacobiDrafter(Drafter):
             "First guess of a new place: a random token of the prompt, a random token of the "
             "vocabulary, or the last token again (the paper pads).",
             choices=("prompt", "vocabulary", "repeat"),
+            label="First guesses",
         ),
     )
     trial = {"window": 2}

@@ -39,9 +39,20 @@ class TokenRecyclingDrafter(Drafter):
     family = "retrieval"
     summary = "Drafts from the next tokens that the target considered when it last read each token."
     options = (
-        Option("budget", "int", 0, "Most nodes of the tree (0: what pays here).", 0, 80),
-        Option("depth", "int", 6, "Longest branch.", 1, 16, advanced=True),
-        Option("successors", "int", 8, "Candidates kept for each token.", 1, 16, advanced=True),
+        Option(
+            "budget", "int", 0, "Most nodes of the tree (0: what pays here).", 0, 80, label="Nodes"
+        ),
+        Option("depth", "int", 6, "Longest branch.", 1, 16, label="Depth", advanced=True),
+        Option(
+            "successors",
+            "int",
+            8,
+            "Candidates kept for each token.",
+            1,
+            16,
+            label="Candidates",
+            advanced=True,
+        ),
     )
     learns = True
     size_option, usual_size = "budget", 16
