@@ -5,6 +5,7 @@ from engine.drafters.base import Drafter, Kept
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
+from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.none import NoDrafter
@@ -25,6 +26,7 @@ _ALL = (
     JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    DimpleDrafter,
     SwiftDrafter,
 )
 
