@@ -201,6 +201,7 @@ class Proposal:
         tree = DraftTree()
         last = tree.chain(forced, "forced")
         places = tree.graft(own, last)
+        tree.exhibits = own.exhibits  # a drafter may add to them when it observes
         return cls(own, tree, len(forced), {place: node for node, place in enumerate(places)})
 
     def kept(

@@ -1,14 +1,17 @@
 """All ways of drafting, by key."""
 
+from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
+from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.swift import SwiftDrafter
+from engine.drafters.token_recycling import TokenRecyclingDrafter
 from engine.errors import UserError
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -18,6 +21,9 @@ _ALL = (
     ChainDrafter,
     DySpecDrafter,
     PromptLookupDrafter,
+    AggressiveDrafter,
+    TokenRecyclingDrafter,
+    JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
     DimpleDrafter,
