@@ -87,6 +87,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
         },
         sampling,
         cls.loop,
+        rule=rule,
     )
     recorder = Recorder(models.target, setting, request.prompt, tokens)
     drafter = cls.build(options, models)

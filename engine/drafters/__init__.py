@@ -5,8 +5,12 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dyspec import DySpecDrafter
+from engine.drafters.mdsd import MDSDGreedy
+from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.rsd_c import RSDConstant
+from engine.drafters.rsd_s import RSDBeam
 from engine.errors import UserError
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -15,6 +19,10 @@ _ALL = (
     NoDrafter,
     ChainDrafter,
     DySpecDrafter,
+    RSDConstant,
+    RSDBeam,
+    MultiChainDrafter,
+    MDSDGreedy,
     PromptLookupDrafter,
     DFlashDrafter,
     DDTreeDrafter,
