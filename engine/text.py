@@ -59,6 +59,7 @@ class Text:
         self.context = list(request.prompt)
         self.stop: Stop | None = None
         self.chance = request.chance or Chance.of(request.sampling.seed)
+        self._logits: Tensor | None = None  # of the running step, with the constraint applied
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
@@ -87,7 +88,8 @@ class Text:
     def draft(self) -> Draft:
         """What may come next; no more than fits."""
         self._proposal = self._propose()
-        return Draft(self.context[-1], self._proposal.tree, len(self.context))
+        tree = self._proposal.tree
+        return Draft(self.context[-1], tree, len(self.context), tree.probes)
 
     def _propose(self) -> Proposal:
         most = min(self._limit, self.drafter.max_context)
@@ -106,9 +108,9 @@ class Text:
 
     def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
         """Have the tree judged by the target's pass over root and tree."""
+        self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
 
         def verdict() -> tuple[Verdict, Tensor | None]:
-            logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
             p = distribution(logits, self.sampling)
             # For the recorder the whole of p crosses while the verifier fetches the rows of its walk.
             shown = p if self.sampling.greedy else to_host_meanwhile(p)
@@ -150,7 +152,7 @@ class Text:
             self._steps - 1,
             draft.position,
             tree,
-            seen.logits if self.recorded else None,
+            self._logits if self.recorded else None,
             p,
             verdict,
             output,
