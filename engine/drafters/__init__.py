@@ -4,6 +4,7 @@ from engine.drafters.base import Drafter, Kept
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
+from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.multi_chain import MultiChainDrafter
@@ -11,6 +12,7 @@ from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.swift import SwiftDrafter
 from engine.errors import UserError
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -26,6 +28,8 @@ _ALL = (
     PromptLookupDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    DimpleDrafter,
+    SwiftDrafter,
 )
 
 
