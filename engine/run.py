@@ -94,6 +94,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
         sampling,
         cls.loop,
         request.json_schema or None,
+        rule,
     )
     recorder = Recorder(models.target, setting, request.prompt, tokens)
     drafter = cls.build(options, models)

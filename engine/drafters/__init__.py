@@ -8,8 +8,12 @@ from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.jacobi import JacobiDrafter
+from engine.drafters.mdsd import MDSDGreedy
+from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.rsd_c import RSDConstant
+from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
 from engine.errors import UserError
@@ -20,6 +24,10 @@ _ALL = (
     NoDrafter,
     ChainDrafter,
     DySpecDrafter,
+    RSDConstant,
+    RSDBeam,
+    MultiChainDrafter,
+    MDSDGreedy,
     PromptLookupDrafter,
     AggressiveDrafter,
     TokenRecyclingDrafter,

@@ -13,8 +13,10 @@ from torch import Tensor
 from engine.sampling import Sampling
 from engine.step import STAGES, Span, Step
 from engine.target.language_model import LanguageModel
+from engine.trace.meters import measured
 from engine.trace.pieces import Pieces
 from engine.tree import ROOT
+from engine.verifiers import Verifier
 
 SCHEMA_VERSION = 1
 TOP = 8  # tokens shown of each distribution
@@ -22,13 +24,14 @@ TOP = 8  # tokens shown of each distribution
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run line says beside its prompt."""
+    """What a run line says beside its prompt. rule: judges the run; some meters ask it."""
 
     drafter: dict
     verifier: dict
     sampling: Sampling
     loop: str = "speculative"
     json_schema: str | None = None
+    rule: Verifier | None = None
 
 
 class Recorder:
@@ -132,7 +135,8 @@ class Recorder:
         return step.logits.float().softmax(-1).cpu() if greedy else step.p
 
     def _exhibits(self, step: Step) -> dict:
-        exhibits = [*step.tree.exhibits, *step.verdict.exhibits]
+        meters = measured(step, self._setting.sampling, self._setting.rule)
+        exhibits = [*step.tree.exhibits, *step.verdict.exhibits, *meters]
         if not exhibits:
             return {}
         return {"exhibits": [exhibit.to_dict(self.pieces.__getitem__) for exhibit in exhibits]}

@@ -8,6 +8,7 @@ from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.greedy import Greedy
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
+from engine.verifiers.spectr import SpecTr
 
 __all__ = ["Case", "Judgement", "Verdict", "Verifier", "verifier", "verifiers"]
 
@@ -15,6 +16,7 @@ RULES: list[type[Verifier]] = [
     Greedy,
     Rejection,
     SamplerMatch,
+    SpecTr,
 ]
 
 

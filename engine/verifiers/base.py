@@ -14,6 +14,7 @@ from engine.exhibits import Exhibit
 from engine.options import Option, Value
 from engine.sampling import Sampling
 from engine.tree import DraftTree, Kind
+from engine.verifiers.schemes import Scheme
 
 EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
 
@@ -130,3 +131,8 @@ class Verifier(ABC):
     @abstractmethod
     def judge(self, case: Case) -> Verdict:
         """Walk the tree from the root and say what is kept."""
+
+    def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
+        """The chance that it keeps one of the drafts that are sampled like this under a node whose p
+        is [V], before any is drawn; None where that is not known. For the meters."""
+        return None
