@@ -28,7 +28,7 @@ class ChainDrafter(DraftModelDrafter):
     def kinds(cls, sampling):
         return frozenset({"one_hot" if sampling.greedy else "iid"})
 
-    trial = {"length": 3}
+    trial = {"length": 2}
 
     def begin(self, start):
         super().begin(start)

@@ -23,7 +23,7 @@ class DDTreeDrafter(DiffusionDrafter):
         Option("budget", "int", 0, "Nodes of the tree (0: what pays here).", 0, 256),
     )
     size_option, usual_size = "budget", 16
-    trial = {"length": 3, "budget": 5}
+    trial = {"length": 2, "budget": 4}
 
     @classmethod
     def kinds(cls, sampling):

@@ -51,7 +51,7 @@ class DFlashDrafter(DiffusionDrafter):
         Option("length", "int", 0, "Tokens drafted in each step (0: what pays here).", 0, 31),
     )
     size_option, usual_size = "length", 7
-    trial = {"length": 3}
+    trial = {"length": 2}
 
     @classmethod
     def kinds(cls, sampling):

@@ -75,7 +75,7 @@ class DySpecDrafter(DraftModelDrafter):
     )
 
     size_option, usual_size = "budget", 12
-    trial = {"budget": 4, "depth": 3, "width": 2}
+    trial = {"budget": 3, "depth": 2, "width": 2}
 
     @classmethod
     def kinds(cls, sampling):

@@ -27,7 +27,7 @@ class PromptLookupDrafter(Drafter):
     def kinds(cls, sampling):
         return frozenset({"one_hot"})
 
-    trial = {"length": 3}
+    trial = {"length": 2}
 
     def begin(self, start):
         super().begin(start)
