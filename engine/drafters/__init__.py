@@ -1,11 +1,14 @@
 """All ways of drafting, by key."""
 
 from engine.drafters.base import Drafter, Kept
+from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dyspec import DySpecDrafter
+from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.none import NoDrafter
+from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.errors import UserError
 
@@ -18,6 +21,9 @@ _ALL = (
     PromptLookupDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    BigLittleDrafter,
+    EntropyAdaptiveDrafter,
+    PearlDrafter,
 )
 
 

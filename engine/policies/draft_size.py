@@ -16,8 +16,8 @@ from statistics import median
 
 import torch
 
-from engine.decode import decode
 from engine.drafters.base import Drafter
+from engine.loops import run_loop
 from engine.options import Value
 from engine.parts.loading import Models
 from engine.sampling import Sampling
@@ -115,7 +115,7 @@ def _step_milliseconds(drafter: Drafter, models: Models, prompt: str) -> list[fl
     tokens = models.target.tokenizer(prompt)["input_ids"]
     request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, TOKENS)
     # nobody records here, so the passes measured are those that a quiet run makes
-    steps = decode(models.target, request, recorded=False)
+    steps = run_loop(models.target, request, recorded=False)
     return [sum(step.milliseconds.values()) for step in steps]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.decode import decode
 from engine.drafters import drafters
+from engine.loops import run_loop
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, load_models
 from engine.policies.draft_size import GAINS, SIZES
@@ -37,7 +37,7 @@ def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> fl
         tokens = models.target.tokenizer(prompt)["input_ids"]
         drafter = cls.build(options, models)
         request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, new_tokens)
-        for step in decode(models.target, request):
+        for step in run_loop(models.target, request):
             steps += 1
             kept += len(step.verdict.accepted)
     return round(1 + kept / steps, 4)
