@@ -62,6 +62,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, metavar="S")
     add("--dtype", metavar="D", help="float32 | bfloat16 | float16")
     add("--device", metavar="D")
+    add("--json-schema", metavar="FILE", help="the text must follow this JSON schema")
     add("--trace", metavar="OUT.ndjson", help="write the trace here")
     run.set_defaults(action=_run)
 
@@ -158,6 +159,7 @@ def _request(given: argparse.Namespace):
         models=_models(given),
         options=options,
         rule_options=rule_options,
+        json_schema=_read(Path(given.json_schema)) if given.json_schema else None,
         **fields,
     )
 

@@ -16,7 +16,12 @@ from engine.tree import ROOT, DraftTree
 
 
 class Constraint(ABC):
-    """The rule for one text. It is asked about continuations of the tokens committed so far."""
+    """The rule for one text. It is asked about continuations of the tokens committed so far.
+
+    committed: how many tokens were committed after the prompt.
+    """
+
+    committed: int = 0
 
     @abstractmethod
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:

@@ -22,7 +22,7 @@ from engine.step import Clock, Final, Span, Step, cut_at_end
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.target.seen import Draft, Seen
-from engine.text import Proposal, Text, TextRequest
+from engine.text import Outcome, Proposal, Text, TextRequest
 from engine.tree import DraftTree, Kind
 from engine.verifiers.base import Case, Verdict
 
@@ -95,7 +95,9 @@ class OverlappedText(Text):
         times = _times(seen, clock.lap())
         tree = _chain([*waiting, *fresh.value])
         judged = tree.truncated(len(waiting) + bool(fresh.value))
-        verdict, p = self._judged(judged, question, seen.value)
+        logits = masked_tree(seen.value.logits, question.tree, self.request.constraint)
+        p = distribution(logits, self.sampling)
+        verdict = self._judged(judged, question.position, logits, p)
         verdict, final = cut_at_end(verdict, judged, self.target.end_tokens)
         final = self._final(final, verdict, read_on=len(judged) > len(waiting))
         goes_on = self._goes_on(verdict, judged)
@@ -105,15 +107,9 @@ class OverlappedText(Text):
         decided.exhibits.append(self._at_once(waiting, fresh.value, verdict))
         self._proposal = Proposal(decided, decided)
         rows = len(decided) + 1
-        step = self.finish(
-            replace(question, tree=decided),
-            verdict,
-            final,
-            _padded(p.cpu(), rows),
-            replace(seen.value, logits=_padded(seen.value.logits, rows)),
-            times,
-            clock,
-        )
+        outcome = Outcome(verdict, final, _padded(logits, rows), _padded(p.cpu(), rows))
+        looked = replace(seen.value, logits=_padded(seen.value.logits, rows))
+        step = self.finish(replace(question, tree=decided), outcome, looked, times, clock)
         step.spans = _spans(len(waiting), seen, fresh, elapsed)
         return step
 
@@ -127,14 +123,12 @@ class OverlappedText(Text):
 
         return pair.run(lambda: self.session.look(question), draft)
 
-    def _judged(self, judged: DraftTree, question: Draft, seen: Seen) -> tuple[Verdict, Tensor]:
-        """The verdict, and p of the rows that the target read.
+    def _judged(self, judged: DraftTree, position: int, logits: Tensor, p: Tensor) -> Verdict:
+        """The verdict on a chain, given logits and p [R, V] of the rows that the target read.
 
         Where the last judged token has not been read, nothing is known about the token after it. The
         rule is given some law there, and the final token that it draws from that law is not used.
         """
-        logits = masked_tree(seen.logits, question.tree, self.request.constraint)
-        p = distribution(logits, self.sampling)
         extra = len(judged) + 1 - len(p)
         unknown = torch.zeros_like(p[:extra])
         unknown[:, 0] = 1.0
@@ -143,10 +137,10 @@ class OverlappedText(Text):
             torch.cat([p, unknown]),
             torch.cat([logits, torch.zeros_like(logits[:extra])]),
             self.sampling,
-            question.position,
+            position,
             self.chance.judging,
         )
-        return self.request.verifier.judge(case), p
+        return self.request.verifier.judge(case)
 
     def _final(self, final: Final, verdict: Verdict, read_on: bool) -> Final:
         """read_on: the last judged token is one of the new ones, which the target has not read."""

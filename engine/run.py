@@ -4,14 +4,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from engine.constraint import Constraint
 from engine.drafters import drafter as drafter_class
 from engine.errors import UserError
+from engine.json_schema import JsonSchema
 from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.text import TextRequest
 from engine.trace import to_line
@@ -40,6 +43,9 @@ class RunRequest:
     seed: int = 0
     dtype: str | None = None
     device: str | None = None
+    json_schema: str | None = None
+    """A JSON schema that the text must follow."""
+
     memory: Memory | None = None
     """The visitor's memory, for drafters that learn; a fresh one if None."""
 
@@ -88,6 +94,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
         },
         sampling,
         cls.loop,
+        request.json_schema or None,
     )
     recorder = Recorder(models.target, setting, request.prompt, tokens)
     drafter = cls.build(options, models)
@@ -95,9 +102,22 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
     reading = readings.setdefault(key, PromptReading(tokens[:-1]))
     reading.expect(drafter.feature_layers)
     wanted = TextRequest(
-        drafter, rule, sampling, tokens, request.max_new_tokens, memory=request.memory
+        drafter,
+        rule,
+        sampling,
+        tokens,
+        request.max_new_tokens,
+        memory=request.memory,
+        constraint=_constraint(request, models.target),
     )
     return Run(recorder, run_loop(models.target, wanted, reading=reading))
+
+
+def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
+    if not (request.json_schema or "").strip():
+        return None
+    vocabulary, ends = target.vocab_size, target.end_tokens
+    return JsonSchema(request.json_schema, target.tokenizer, vocabulary, ends)
 
 
 def pick_verifier(key: str | None, cls, sampling: Sampling, options: dict) -> Verifier:

@@ -9,7 +9,7 @@ from engine.step import Clock, Step
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.target.seen import Draft, Seen
-from engine.text import Proposal, Text, TextRequest
+from engine.text import Outcome, Proposal, Text, TextRequest
 from engine.tree import DraftTree
 from engine.verifiers.base import Verdict
 
@@ -48,8 +48,8 @@ class SwitchingText(Text):
         draft = self.draft()
         times = {"draft": clock.lap()}
         if len(draft.tree):
-            verdict = _taken(draft.tree)
-            return self.finish(draft, verdict, "none", None, Seen(None, None), times, clock)
+            outcome = Outcome(_taken(draft.tree), "none")
+            return self.finish(draft, outcome, Seen(None, None), times, clock)
         seen = self._look()
         times["verify"] = clock.lap()
         return self.settle(draft, self.judge(draft, seen), seen, times, clock)

@@ -59,6 +59,7 @@ class Text:
         self.context = list(request.prompt)
         self.stop: Stop | None = None
         self.chance = request.chance or Chance.of(request.sampling.seed)
+        self._logits: Tensor | None = None  # of the running step, with the constraint applied
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
@@ -107,9 +108,9 @@ class Text:
 
     def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
         """Have the tree judged by the target's pass over root and tree."""
+        self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
 
         def verdict() -> tuple[Verdict, Tensor | None]:
-            logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
             p = distribution(logits, self.sampling)
             # For the recorder the whole of p crosses while the verifier fetches the rows of its walk.
             shown = p if self.sampling.greedy else to_host_meanwhile(p)
@@ -137,22 +138,15 @@ class Text:
         """Take the verdict and keep what may stay. times: milliseconds of the stages before."""
         verdict, p = pending()
         verdict, final = cut_at_end(verdict, draft.tree, self.target.end_tokens)
-        return self.finish(draft, verdict, final, p, seen, times, clock)
+        return self.finish(draft, Outcome(verdict, final, self._logits, p), seen, times, clock)
 
     def finish(
-        self,
-        draft: Draft,
-        verdict: Verdict,
-        final: Final,
-        p: Tensor | None,
-        seen: Seen,
-        times: dict[str, float],
-        clock: Clock,
+        self, draft: Draft, outcome: Outcome, seen: Seen, times: dict[str, float], clock: Clock
     ) -> Step:
-        """Keep what the verdict accepts, and the final token unless ``final`` is none."""
-        tree = draft.tree
+        """Keep what was accepted, and the final token if there is one."""
+        tree, verdict = draft.tree, outcome.verdict
         output = [tree.tokens[node] for node in verdict.accepted]
-        if final != "none":
+        if outcome.final != "none":
             output.append(verdict.final_token)
         times["judge"] = clock.lap()
         features = self._keep(seen, verdict)
@@ -167,11 +161,11 @@ class Text:
             self._steps - 1,
             draft.position,
             tree,
-            seen.logits if self.recorded else None,
-            p,
+            outcome.logits if self.recorded else None,
+            outcome.p,
             verdict,
             output,
-            final,
+            outcome.final,
             times,
             stop=self.stop,
             passes=self._passes(seen),
@@ -200,6 +194,20 @@ class Text:
         if len(self.context) < self._limit:
             return None
         return "length" if self._limit == self._end else "context"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step's tree.
+
+    logits: [N+1, V] with the constraint applied; p: [N+1, V] what was sampled from. Both None, or a
+    row of NaN, where the target did not look.
+    """
+
+    verdict: Verdict
+    final: Final
+    logits: Tensor | None = None
+    p: Tensor | None = None
 
 
 @dataclass(frozen=True)

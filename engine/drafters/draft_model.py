@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from engine.constraint import Constraint, masked
 from engine.drafters.base import Drafter
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution
@@ -30,12 +31,21 @@ class DraftReader:
     """
 
     def __init__(
-        self, model: LanguageModel, vocabulary: int, sampling: Sampling, stays: bool = False
+        self,
+        model: LanguageModel,
+        vocabulary: int,
+        sampling: Sampling,
+        stays: bool = False,
+        constraint: Constraint | None = None,
+        prompt_length: int = 0,
     ) -> None:
         self._session = model.session(CAPACITY)
         self._vocabulary = vocabulary
         self._sampling = sampling
         self._stays = stays
+        self._constraint = constraint
+        self._prompt_length = prompt_length
+        self._path_of: dict[int, tuple[int, ...]] = {}  # tokens behind the committed ones
         self._row_of: dict[int, int] = {}
         self.passes = 0
 
@@ -44,10 +54,17 @@ class DraftReader:
         return self.law(self.read_logits(context))
 
     def read_logits(self, context: Sequence[int]) -> Tensor:
-        """The same before temperature and truncation, in the draft model's own vocabulary."""
+        """The same before constraint, temperature and truncation, in the draft's own vocabulary."""
         self._row_of = {ROOT: -1}
+        if self._constraint is not None:
+            committed = self._prompt_length + self._constraint.committed
+            self._path_of = {ROOT: tuple(context[committed:])}
         self.passes += 1
         return self._session.extend(context[self._session.length :])
+
+    def law(self, logits: Tensor) -> Tensor:
+        """What ``read_logits`` returned -> q [V]"""
+        return self._q(logits if self._constraint is None else self._constrained(logits, ROOT))
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
         """Read tree nodes in one pass; their parents have been read. Returns q [len(nodes), V]."""
@@ -56,7 +73,16 @@ class DraftReader:
             self._row_of[node] = row
         self.passes += 1
         logits, _ = self._session.feed(tokens, parent_rows)
-        return self.law(logits)
+        if self._constraint is not None:
+            for node, token, parent in zip(nodes, tokens, parents, strict=True):
+                self._path_of[node] = (*self._path_of[parent], token)
+            rows = zip(logits, nodes, strict=True)
+            logits = torch.stack([self._constrained(row, node) for row, node in rows])
+        return self._q(logits)
+
+    def _constrained(self, logits: Tensor, node: int) -> Tensor:
+        """logits [V] after a node, with the constraint applied."""
+        return masked(logits, self._constraint.allowed(self._path_of[node]))
 
     def keep(self, path: Sequence[int]) -> None:
         """Commit the part of the accepted path that was read."""
@@ -66,7 +92,7 @@ class DraftReader:
         """Forget what was read beyond the first ``length`` tokens of the text."""
         self._session.rewind(length)
 
-    def law(self, logits: Tensor) -> Tensor:
+    def _q(self, logits: Tensor) -> Tensor:
         """logits [..., v] of the draft model -> q [..., V]"""
         size = logits.shape[-1]
         if size > self._vocabulary:
@@ -96,7 +122,14 @@ class DraftModelDrafter(Drafter):
 
     def begin(self, start):
         super().begin(start)
-        self._reader = DraftReader(self.draft, self.vocabulary, self.sampling, self.q_stays)
+        self._reader = DraftReader(
+            self.draft,
+            self.vocabulary,
+            self.sampling,
+            self.q_stays,
+            start.constraint,
+            len(start.prompt),
+        )
 
     def observe(self, kept):
         self._reader.keep(kept.path)

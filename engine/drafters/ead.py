@@ -7,7 +7,6 @@ import math
 
 from torch import Tensor
 
-from engine.constraint import masked
 from engine.drafters.draft_model import DraftModelDrafter
 from engine.exhibits import Curve, Exhibit, Gauge, Series
 from engine.options import Option
@@ -68,9 +67,6 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
         if self._charge == SMALL:
             logits = self._reader.read_logits(context)
             self._own_entropy = entropy(logits)
-            constraint = self.start.constraint
-            if constraint is not None:
-                logits = masked(logits, constraint.allowed(()))
             q = self._reader.law(logits)
             drawn = None if self.sampling.greedy else self.chance.uniforms(1)[0]
             kind, token = self._pick(q, drawn)

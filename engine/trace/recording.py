@@ -28,6 +28,7 @@ class Setting:
     verifier: dict
     sampling: Sampling
     loop: str = "speculative"
+    json_schema: str | None = None
 
 
 class Recorder:
@@ -45,7 +46,7 @@ class Recorder:
 
     def run_line(self) -> dict:
         target, sampling = self._target, self._setting.sampling
-        return {
+        line = {
             "kind": "run",
             "schema": SCHEMA_VERSION,
             "target": {
@@ -70,6 +71,9 @@ class Recorder:
                 "pieces": self.pieces.all(self._prompt_tokens),
             },
         }
+        if self._setting.json_schema is not None:
+            line["constraint"] = {"key": "json_schema", "text": self._setting.json_schema}
+        return line
 
     def step_line(self, step: Step) -> dict:
         self._totals.add(step)

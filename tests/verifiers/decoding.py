@@ -12,6 +12,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from engine.chance import Chance
+from engine.constraint import Constraint, masked
 from engine.drafters import Drafter
 from engine.loops import run_loop
 from engine.parts.loading import Models
@@ -76,15 +77,18 @@ def step_error(
     prompt: Path,
     steps_before: int = 0,
     dice: int = 0,
+    constraint: Callable[[], Constraint] = lambda: None,
 ) -> float:
     """How far the law of the first LENGTH tokens of a step is from the target's."""
-    reader = Reader(models, sampling)
+    reader = Reader(models, sampling, constraint, prompt)
     contexts = set()
 
     def program(oracle: Oracle) -> list[tuple[Path, float]]:
         watch, judge = Watch(Dice(dice)), Remembering(rule)
         chance = Chance(OracleDraftChance(watch), OracleJudgeChance(watch, rule))
-        request = TextRequest(make(), judge, sampling, prompt, ROOM, chance=chance)
+        request = TextRequest(
+            make(), judge, sampling, prompt, ROOM, chance=chance, constraint=constraint()
+        )
         steps = run_loop(models.target, request)
         context = prompt
         for step in itertools.islice(steps, steps_before):
@@ -126,10 +130,20 @@ class Remembering:
 
 
 class Reader:
-    """The target's own law of text after a context, read from it directly."""
+    """The target's own law of text after a context, read from it directly.
 
-    def __init__(self, models: Models, sampling: Sampling) -> None:
+    constraint: makes the constraint on what follows the prompt, or None.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        sampling: Sampling,
+        constraint: Callable[[], Constraint] = lambda: None,
+        prompt: Path = (),
+    ) -> None:
         self._target, self._sampling = models.target, sampling
+        self._constraint, self._begin = constraint(), len(prompt)
         self._known: dict[Path, list[float]] = {}
 
     def law(self, context: Path, start: Path) -> Law:
@@ -146,5 +160,7 @@ class Reader:
     def _next(self, text: Path) -> list[float]:
         if text not in self._known:
             logits = self._target.session(len(text)).extend(text)
+            if self._constraint is not None:
+                logits = masked(logits, self._constraint.allowed(text[self._begin :]))
             self._known[text] = as_list(distribution(logits, self._sampling))
         return self._known[text]
