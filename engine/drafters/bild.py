@@ -28,7 +28,7 @@ class BigLittleDrafter(DraftModelDrafter):
         Option(
             "fallback",
             "float",
-            0.5,
+            0.4,
             "The small model stops where its highest probability is below this.",
             0.0,
             1.0,

@@ -35,7 +35,7 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
         Option(
             "threshold",
             "float",
-            1.5,
+            2.0,
             "The large model writes while the mean entropy (bits a token) is above this.",
             0.0,
             20.0,

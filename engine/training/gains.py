@@ -32,15 +32,16 @@ def gains(cls, models, prompts: list[str], new_tokens: int) -> dict[int, float]:
 
 
 def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> float:
-    steps = kept = 0
+    steps = gained = 0
     for prompt in prompts:
         tokens = models.target.tokenizer(prompt)["input_ids"]
         drafter = cls.build(options, models)
         request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, new_tokens)
         for step in run_loop(models.target, request):
             steps += 1
-            kept += len(step.verdict.accepted)
-    return round(1 + kept / steps, 4)
+            cut = step.stop is not None  # the last step counts as if the text went on
+            gained += len(step.verdict.accepted) + (cut or step.final != "none")
+    return round(gained / steps, 4)
 
 
 def write(

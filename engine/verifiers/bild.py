@@ -32,7 +32,7 @@ class BigLittle(Verifier):
         Option(
             "rollback",
             "float",
-            3.0,
+            2.0,
             "Roll back to the first token whose distance, -log p of the target, is above this.",
             0.0,
             50.0,
