@@ -89,7 +89,8 @@ class Text:
     def draft(self) -> Draft:
         """What may come next; no more than fits."""
         self._proposal = self._propose()
-        return Draft(self.context[-1], self._proposal.tree, len(self.context))
+        tree = self._proposal.tree
+        return Draft(self.context[-1], tree, len(self.context), tree.probes)
 
     def _propose(self) -> Proposal:
         most = min(self._limit, self.drafter.max_context)

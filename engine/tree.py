@@ -15,6 +15,7 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from engine.exhibits import Exhibit
+    from engine.target.seen import Probes
 
 ROOT = -1  # as a parent: the last committed token, which is no node of the tree
 
@@ -57,6 +58,8 @@ class DraftTree:
     laws: list[Tensor] = field(default_factory=list)
     draws: dict[int, list[Draw]] = field(default_factory=dict)
     exhibits: list[Exhibit] = field(default_factory=list)
+    probes: Probes | None = None
+    """Rows that the drafter wants to ride along in the target's pass."""
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from engine.cpu.lean import LeanLlama
 from engine.target.language_model import LanguageModel
+from engine.target.layers import Layers
 from engine.target.row_mask import RowMask
 from engine.target.session import Session
 
@@ -23,11 +24,17 @@ class LeanLanguageModel(LanguageModel):
     def head(self, hidden: Tensor) -> Tensor:
         return self.lean.head(hidden)
 
+    def norm(self, hidden: Tensor) -> Tensor:
+        return self.lean.norm(hidden)
+
 
 class LeanSession(Session):
     """See ``Session``."""
 
     def _forward(
-        self, tokens: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        return self.model.lean.forward(tokens, mask, self._cache, features, last)
+        return self.model.lean.forward(given, mask, self._cache, features, last)
+
+    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+        return self.model.lean.states(given, mask, self._cache, layers)

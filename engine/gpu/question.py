@@ -59,7 +59,7 @@ class Question:
 class QuestionedDraft(Draft):
     """A draft that the pass may judge."""
 
-    question: Question
+    question: Question | None = None
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class BufferedSession(Session):
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
+        if draft.probes is not None:
+            return super().look(draft)
         if isinstance(draft.tree, DeviceTree) and draft.tree.shape is not None:
             draft.tree.fetch()
         return Seen(*self._read(self.lay_out(draft)))
@@ -76,7 +78,7 @@ class StaticSession(BufferedSession):
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
         """Read a root and a tree in one pass, which judges the tree too, if asked and if it can."""
-        if isinstance(draft, QuestionedDraft):
+        if isinstance(draft, QuestionedDraft) and draft.probes is None:
             found = self._slot.judge([self.lay_out(draft)], self.features)
             if found is not None:
                 self.written()
@@ -110,10 +112,15 @@ class StaticSession(BufferedSession):
         return found
 
     def _read(
-        self, rows: Rows, last: int | None = None, layers: tuple[int, ...] | None = None
+        self,
+        rows: Rows,
+        last: int | None = None,
+        layers: tuple[int, ...] | None = None,
+        vectors: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
         features = self.features if layers is None else layers
-        if last is None or (0 < last and len(rows.tokens) <= READ_AHEAD):
+        short = last is None or (0 < last and len(rows.tokens) <= READ_AHEAD)
+        if vectors is None and short:
             given = rows
             if not isinstance(rows, DeviceRows):
                 given = DeviceRows(rows.tokens, rows.prefix, rows.depths, rows.ancestors)
@@ -121,4 +128,4 @@ class StaticSession(BufferedSession):
             if found is not None:
                 self.written()
                 return found[0]
-        return super()._read(rows, last, layers)
+        return super()._read(rows, last, layers, vectors)

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from engine.errors import UserError
 from engine.target import attention
 from engine.target.cache import KVCache
+from engine.target.layers import final_norm
 from engine.target.session import Session
 
 DEFAULT_CONTEXT = 2048  # where a configuration names none
@@ -52,6 +53,10 @@ class LanguageModel:
     def embed(self, tokens: Tensor) -> Tensor:
         """[T] -> [T, H]"""
         return self.model.get_input_embeddings()(tokens)
+
+    def norm(self, hidden: Tensor) -> Tensor:
+        """[T, H] behind any layer -> [T, H] after the final norm"""
+        return final_norm(self.model)(hidden)
 
     def head(self, hidden: Tensor) -> Tensor:
         """[T, H] -> logits [T, V]"""

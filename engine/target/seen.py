@@ -1,10 +1,31 @@
 """One pass of the target over a draft: the question and the answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from engine.tree import DraftTree
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Rows that ride in the target's pass, see the tree, and are neither judged nor committed.
+
+    vectors: [M, H] in the place of token embeddings. parents: of each probe, ROOT, a node of the tree,
+    or the number of nodes + i for the i-th probe, which stands before it.
+    """
+
+    vectors: Tensor
+    parents: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    @property
+    def rows(self) -> list[int]:
+        """The row of each one's parent: the root in row 0, node i in row i + 1, probes behind them."""
+        return [parent + 1 for parent in self.parents]
 
 
 @dataclass(frozen=True)
@@ -17,6 +38,7 @@ class Draft:
     root: int
     tree: DraftTree
     position: int
+    probes: Probes | None = None
 
     @property
     def rows(self) -> tuple[list[int], list[int]]:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.target.cache import KVCache
 from engine.target.forward import forward
+from engine.target.layers import EVERY, Layers, states
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
 from engine.target.seen import Draft, Seen
@@ -84,9 +85,55 @@ class Session:
         return self._read(self._rows(tokens, parents))
 
     @torch.no_grad()
+    def states(
+        self, given: Sequence[int] | Tensor, parents: Sequence[int], layers: Layers = EVERY
+    ) -> Tensor:
+        """Read R rows through some layers; returns the hidden states [R, H] behind the last of them,
+        after the final norm where the pass runs to the end.
+
+        given: tokens, or vectors [R, H] in the place of their embeddings. parents: as for ``feed``.
+        Layers that were not run hold nothing of these rows, so the rows must go on through them
+        (``proceed``) or be dropped before anything else is read.
+        """
+        rows = self._rows(_tokens_of(given), parents)
+        return self._states(given, rows, layers)
+
+    @torch.no_grad()
+    def proceed(self, states: Tensor, layers: Layers) -> Tensor:
+        """Let the last R rows, whose hidden states [R, H] at ``layers.first`` are given, go on."""
+        count = len(states)
+        rows = Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
+        return self._states(states, rows, layers)
+
+    def _states(self, given: Sequence[int] | Tensor, rows: Rows, layers: Layers) -> Tensor:
+        self._cache.reserve(self.length + self.rows)
+        self._cache.length = self.length + rows.behind
+        tokens = self._tokens(rows)
+        vectors = given if isinstance(given, Tensor) else tokens
+        found = self._through(vectors, tokens, self._mask(rows), layers)
+        self._cache.length = self.length + self.rows  # layers that were not run have not counted
+        return found
+
+    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+        positions = mask.row_positions
+        module = self.model.model
+        return states(module, given, tokens, positions, mask, self._cache, layers)[0]
+
+    @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
-        """Read a root and a tree in one pass."""
-        return Seen(*self._read(self._rows(*draft.rows)))
+        """Read a root, a tree and perhaps probe rows in one pass."""
+        if draft.probes is None:
+            return Seen(*self._read(self._rows(*draft.rows)))
+        tokens, parents = draft.rows
+        vectors = torch.cat([self._embedded(tokens), draft.probes.vectors.to(self.model.device)])
+        rows = self._rows([*tokens, *[0] * len(draft.probes)], [*parents, *draft.probes.rows])
+        logits, features = self._read(rows, vectors=vectors)
+        size = len(tokens)
+        features = None if features is None else features[:size]
+        return Seen(logits[:size], features, logits[size:])
+
+    def _embedded(self, tokens: Sequence[int]) -> Tensor:
+        return self.model.embed(torch.tensor(tokens, device=self.model.device))
 
     @torch.no_grad()
     def extend(self, tokens: Sequence[int]) -> Tensor:
@@ -114,12 +161,18 @@ class Session:
         self.drop()
 
     def _read(
-        self, rows: Rows, last: int | None = None, layers: tuple[int, ...] | None = None
+        self,
+        rows: Rows,
+        last: int | None = None,
+        layers: tuple[int, ...] | None = None,
+        vectors: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """last: how many of the last rows need logits; None is all. layers: None is the usual."""
+        """last: how many of the last rows need logits; None is all. layers: None is the usual.
+        vectors: [R, H] in the place of the tokens' embeddings."""
         features = self.features if layers is None else layers
         self._cache.reserve(self.length + self.rows)
-        return self._forward(self._tokens(rows), self._mask(rows), features, last)
+        given = self._tokens(rows) if vectors is None else vectors
+        return self._forward(given, self._mask(rows), features, last)
 
     def _tokens(self, rows: Rows) -> Tensor:
         return torch.tensor(rows.tokens, device=self.model.device)
@@ -128,11 +181,12 @@ class Session:
         return RowMask(self.length, self._depths, rows.ancestors, self.model.device)
 
     def _forward(
-        self, tokens: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
+        """given: token ids [R], or vectors [R, H] in the place of their embeddings."""
         positions = mask.row_positions[None]
         logits, states = forward(
-            self.model.model, tokens[None], positions, mask, self._cache, features, last
+            self.model.model, given[None], positions, mask, self._cache, features, last
         )
         return logits[0], None if states is None else states[0]
 
@@ -145,3 +199,8 @@ class Session:
             above = (-1, 0) if parent < 0 else (self._depths[parent], self._ancestors[parent])
             self._depths.append(above[0] + 1)
             self._ancestors.append(above[1] | 1 << row)
+
+
+def _tokens_of(given: Sequence[int] | Tensor) -> Sequence[int]:
+    """The tokens, or as many zeros as there are vectors."""
+    return [0] * len(given) if isinstance(given, Tensor) else given

@@ -14,12 +14,12 @@ from torch.utils._pytree import tree_leaves
 
 from engine.gpu.slots import Slots
 from engine.gpu.verdict import judged
+from engine.opening import language_model
 from engine.parts.loading import Models
-from engine.target.language_model import LanguageModel
 from tests.engine.test_static import drafters, pair, steps_of, texts
 from tests.engine.tiny import CONFIGS
-from tests.engine.unwatched import RULES, assert_same, built
-from tests.engine.unwatched import steps_of as steps_of_all
+from tests.engine.unrecorded import RULES, assert_same, built
+from tests.engine.unrecorded import steps_of as steps_of_all
 
 
 class Tape(TorchDispatchMode):
@@ -87,12 +87,12 @@ def test_passes_can_be_replayed(architecture, replayed):
 @pytest.mark.parametrize("key", ["chain", "dflash", "ddtree"])
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_drafts_can_be_replayed(key, rule, sampling, static_models, static_blocks, replayed):
-    """In runs that nobody watches, on slots of which no pass has been made yet."""
+    """In runs that nobody records, on slots of which no pass has been made yet."""
     target, draft = (
-        LanguageModel(model.model, None, "tiny", lean=False, static=True)
-        for model in (static_models.target, static_models.draft)
+        language_model(model.model, None, "tiny", lean=False, static=True)
+        for model in (static_models.target, static_models.part("draft"))
     )
-    models = Models(target, draft, static_models.diffusion)
+    models = Models(target, {**static_models.parts, "draft": draft})
     given = models, built(key, models), rule, sampling
     assert_same(steps_of_all(*given, False), steps_of_all(*given, True))
     assert set(replayed) >= ({"chain"} if key == "chain" else {"read", "draft"})

@@ -121,7 +121,7 @@ def _judged(shape: Shape, session, nodes: int) -> dict:
     tree = binary_tree(nodes)
     key = JudgingKey("greedy", Sampling(), frozenset({"one_hot"}))
     question = Question(key, Places.of(tree), [], None)
-    draft = QuestionedDraft(1, tree, session.length + 1, question)
+    draft = QuestionedDraft(1, tree, session.length + 1, question=question)
 
     def step():
         session.look(draft)

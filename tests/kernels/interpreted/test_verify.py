@@ -51,7 +51,7 @@ def test_rows_and_noise_that_are_parts_of_longer_ones(rule):
 def siblings(kind: str, q, tokens=(3, 1, 2)) -> DraftTree:
     tree = DraftTree()
     for token in tokens:
-        tree.child(-1, kind, token, "test", q)
+        tree.draw(-1, token, kind, q, "test")
     return tree
 
 
