@@ -23,7 +23,7 @@ from tests.engine.family import request, tokens_of, trace_of
 from tests.verifiers.tiny import tiny_models
 
 PROMPT = [3, 5, 7, 3, 5]
-OPTIONS = {"threshold": 2.9, "window": 3, "duration": 2}
+OPTIONS = {"threshold": 3.4, "window": 3, "duration": 2}
 STORY = "Once upon a time there was a little dog"
 
 
@@ -58,7 +58,7 @@ def by_the_paper(models, threshold, window, duration, count):
     return text[len(PROMPT) :], writers
 
 
-@pytest.mark.parametrize("threshold", [2.7, 2.9, 3.1])
+@pytest.mark.parametrize("threshold", [3.2, 3.35, 3.45])
 @pytest.mark.parametrize("window, duration", [(1, 1), (3, 2), (5, 8)])
 def test_the_rolling_entropy_decides_who_writes(models, threshold, window, duration):
     options = {"threshold": threshold, "window": window, "duration": duration}
