@@ -74,7 +74,7 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
     add("--diffusion", metavar="DIR", help="diffusion drafter for it")
     add("--json", metavar="OUT", help="write the figures here")
     add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
-    suites = ("peers", "kernels", "gpu")
+    suites = ("peers", "kernels", "gpu", "overlap")
     add("--suite", choices=suites, default="peers", help="kernels and gpu need a CUDA GPU")
     bench.set_defaults(action=_bench, preset=None, part=[])
 
@@ -112,6 +112,8 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _bench(given: argparse.Namespace) -> int:
+    if given.suite == "overlap":
+        return _bench_overlap(given)
     if given.suite != "peers":
         return _bench_on_gpu(given)
     from engine.bench.command import FULL, QUICK, bench
@@ -119,6 +121,15 @@ def _bench(given: argparse.Namespace) -> int:
 
     workloads = {kind: prompts(kind) for kind in KINDS}
     bench(_models(given), workloads, QUICK if given.quick else FULL, given.json)
+    return 0
+
+
+def _bench_overlap(given: argparse.Namespace) -> int:
+    from engine.bench.overlap import run_overlap
+    from presets import KINDS, prompts
+
+    first = [prompts(kind)[0]["prompt"] for kind in KINDS]
+    run_overlap(_models(given), first, 1 if given.quick else 3, given.json)
     return 0
 
 

@@ -16,12 +16,16 @@ Opener = Callable[[torch.nn.Module], LanguageModel]
 """Makes a language model of the engine out of a module: plain, lean, or on static buffers."""
 
 
+SEED = 2
+"""Of each part's weights: one with which every drafter guesses right now and then."""
+
+
 def tiny_parts(target: LanguageModel, drafters: Iterable[type[Drafter]], opener: Opener) -> Models:
     """The target, and a random part for each role that one of the drafters needs."""
     needs = {role: kind for cls in drafters for role, kind in cls.needs.items()}
     parts = {}
     for role, kind in needs.items():
-        torch.manual_seed(0)
+        torch.manual_seed(SEED)
         parts[role] = MAKERS[kind](target, opener)
     return Models(target, parts)
 

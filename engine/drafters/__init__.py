@@ -10,6 +10,7 @@ from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.swift import SwiftDrafter
 from engine.errors import UserError
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -24,6 +25,7 @@ _ALL = (
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
     PearlDrafter,
+    SwiftDrafter,
 )
 
 

@@ -97,6 +97,9 @@ class Drafter(ABC):
     mixed_siblings: ClassVar[bool] = False
     """Whether siblings may differ in kind or law."""
 
+    uses_target: ClassVar[bool] = False
+    """Whether it feeds rows to the target's own session."""
+
     learns: ClassVar[bool] = False
     """Whether it keeps anything in the visitor's memory."""
 

@@ -12,7 +12,7 @@ from engine.exhibits import Curve, Exhibit, Gauge, Series
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
-SHOWN = 96  # tokens of the curve
+SHOWN = 64  # tokens of the curve
 SMALL, LARGE = "draft", "target"
 
 
@@ -103,8 +103,8 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
             "The mark is the last switch.",
             x=range(first, position + 1),
             series=[
-                Series("entropy", self._entropies[-count:]),
-                Series(f"mean of {window}", self._means[-count:]),
+                Series("entropy", _short(self._entropies[-count:])),
+                Series(f"mean of {window}", _short(self._means[-count:])),
                 Series("threshold", [threshold] * count),
             ],
             x_label="position in the text",
@@ -117,6 +117,11 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
             value=self._writers.count(SMALL) / len(self._writers),
         )
         return [curve, gauge]
+
+
+def _short(values: list[float]) -> list[float]:
+    """As many digits as a curve shows: every step has one."""
+    return [round(value, 2) for value in values]
 
 
 def entropy(logits: Tensor) -> float:

@@ -175,3 +175,21 @@ def states(
         row_mask=mask,
     )
     return output.last_hidden_state
+
+
+def cost_share(module: nn.Module, layers: Layers) -> float:
+    """The weights that such a pass reads, as a share of all that a whole pass reads.
+
+    By the sizes in the config, as of a gated MLP; experts count as one.
+    """
+    config = module.config.get_text_config()
+    width, heads = config.hidden_size, config.num_attention_heads
+    head = getattr(config, "head_dim", None) or width // heads
+    kv_heads = getattr(config, "num_key_value_heads", None) or heads
+    inner = getattr(config, "intermediate_size", None) or 4 * width
+    sizes = {ATTENTION: 2 * width * head * (heads + kv_heads), MLP: 3 * width * inner}
+    output = width * config.vocab_size
+    every = [(layer, part) for layer in range(config.num_hidden_layers) for part in sizes]
+    whole = output + sum(sizes[part] for _, part in every)
+    run = output + sum(sizes[part] for layer, part in every if layers.runs(layer, part))
+    return run / whole

@@ -28,7 +28,7 @@ def test_what_the_device_cannot_judge_is_judged_as_ever(
 
 @pytest.mark.parametrize("key", JUDGED)
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
-def test_the_text_is_that_of_a_watched_run(
+def test_the_text_is_that_of_a_recorded_run(
     key, rule, sampling, static_models, static_blocks, judged
 ):
     expected = steps_of(static_models, built(key, static_models), rule, sampling, True)
