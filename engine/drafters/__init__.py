@@ -5,6 +5,7 @@ from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
+from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.none import NoDrafter
@@ -25,6 +26,7 @@ _ALL = (
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
     PearlDrafter,
+    DimpleDrafter,
     SwiftDrafter,
 )
 

@@ -1,6 +1,7 @@
 """What the two block-diffusion drafters share: one denoising step over a block of masks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -10,6 +11,8 @@ from engine.parts.dflash_model import DFlashModel
 from engine.sampling import Sampling, display_distribution
 from engine.target.language_model import LanguageModel
 from engine.transfer import to_device
+
+EMPTY: Mapping[int, int] = MappingProxyType({})
 
 
 class BlockReader:
@@ -30,15 +33,20 @@ class BlockReader:
         self.context.read(features)
 
     @torch.no_grad()
-    def marginals(self, root: int, length: int, sampling: Sampling) -> Tensor:
+    def marginals(
+        self, root: int, length: int, sampling: Sampling, filled: Mapping[int, int] = EMPTY
+    ) -> Tensor:
         """q [length, V], on the target's device, for the tokens after the root: all at once and
-        independent."""
-        logits = self.target.head(self.denoise(root)[1 : length + 1])
+        independent. filled: tokens by place, 0 behind the root, that are known already."""
+        logits = self.target.head(self.denoise(root, filled)[1 : length + 1])
         return display_distribution(logits, sampling)
 
-    def denoise(self, root: int) -> Tensor:
+    def denoise(self, root: int, filled: Mapping[int, int] = EMPTY) -> Tensor:
         """Hidden states [B, H] of the block behind the committed tokens."""
-        tokens = to_device(torch.tensor(self.block(root)), self.target.device)
+        block = self.block(root)
+        for place, token in filled.items():
+            block[place + 1] = token
+        tokens = to_device(torch.tensor(block), self.target.device)
         return self.context.denoise(self.target.embed(tokens))
 
     def block(self, root: int) -> list[int]:

@@ -45,25 +45,23 @@ def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> fl
 
 
 def write(
-    folder: Path, prompts: dict[str, list[str]], new_tokens: int
+    paths: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
 ) -> dict[str, dict[int, float]]:
     """Measure every drafter with a size and put its gains beside the model it needs.
 
-    prompts: by workload. The first of each goes into the files, for costs to be measured on.
+    prompts: by workload. The first of each goes into the files, for costs to be measured on. need: only the drafters
+    that need this model.
     """
-    paths = ModelPaths(
-        str(folder / "target"),
-        {role: str(folder / role) for role in ("draft", "diffusion")},
-    )
     every = [prompt for some in prompts.values() for prompt in some]
     found: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():
-        if cls.size_option is None:
-            continue
-        (place,) = cls.needs  # the folder is named after what it holds
+        if cls.size_option is None or len(cls.needs) != 1 or (need and need not in cls.needs):
+            continue  # gains lie beside the one part that a drafter needs
+        (place,) = cls.needs
         models = load_models(paths, cls.needs)
         found.setdefault(place, {})[cls.key] = gains(cls, models, every, new_tokens)
     for place, curves in found.items():
         content = {"gains": curves, "prompts": [some[0] for some in prompts.values()]}
-        (folder / place / GAINS).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+        file = Path(paths.parts[place]) / GAINS
+        file.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     return {key: curve for curves in found.values() for key, curve in curves.items()}
