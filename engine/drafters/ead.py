@@ -12,7 +12,7 @@ from engine.exhibits import Curve, Exhibit, Gauge, Series
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
-SHOWN = 64  # tokens of the curve
+SHOWN = 48  # tokens of the curve
 SMALL, LARGE = "draft", "target"
 
 
