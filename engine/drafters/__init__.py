@@ -2,15 +2,18 @@
 
 from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
+from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
+from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
+from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
@@ -34,6 +37,9 @@ _ALL = (
     JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    BigLittleDrafter,
+    EntropyAdaptiveDrafter,
+    PearlDrafter,
     DimpleDrafter,
     SwiftDrafter,
 )

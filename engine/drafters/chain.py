@@ -48,8 +48,3 @@ class ChainDrafter(DraftModelDrafter):
                 break
             q = self._reader.expand([parent], tree.tokens[-1:], tree.parents[-1:])[0]
         return tree
-
-    def _pick(self, q, drawn):
-        if drawn is None:
-            return "one_hot", int(q.argmax())
-        return "iid", int(self.chance.pick(q, drawn))
