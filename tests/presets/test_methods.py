@@ -34,9 +34,12 @@ def read(tmp_path):
     return one
 
 
-@pytest.mark.parametrize("kind, registered", [("drafter", drafters), ("rule", verifiers)])
-def test_every_drafter_and_rule_has_a_card_and_every_card_its_method(kind, registered):
-    assert {card.key for card in cards().values() if card.kind == kind} == set(registered())
+def test_every_drafter_and_rule_has_a_card_and_every_card_its_method():
+    """A drafter and a rule of one key are one method, with one card."""
+    assert set(cards()) >= set(drafters()) | set(verifiers())
+    registered = {"drafter": drafters(), "rule": verifiers()}
+    for card in cards().values():
+        assert card.kind not in registered or card.key in registered[card.kind], card.key
 
 
 def test_a_cards_run_says_what_the_card_says():
