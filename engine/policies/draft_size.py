@@ -16,8 +16,8 @@ from statistics import median
 
 import torch
 
-from engine.decode import decode
 from engine.drafters.base import Drafter
+from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import Value
 from engine.parts.loading import Models
@@ -120,7 +120,7 @@ def _step_milliseconds(
     rule = verifier("greedy")
     request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
     # nobody records here, so the passes measured are those that a quiet run makes
-    steps = decode(models.target, request, recorded=False)
+    steps = run_loop(models.target, request, recorded=False)
     return [sum(step.milliseconds.values()) for step in steps]
 
 

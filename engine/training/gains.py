@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.decode import decode
 from engine.drafters import drafters
+from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, load_models
@@ -34,16 +34,17 @@ def gains(cls, models, prompts: list[str], new_tokens: int) -> dict[int, float]:
 
 def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> float:
     memory = Memory()
-    steps = kept = 0
+    steps = gained = 0
     for prompt in prompts:
         tokens = models.target.tokenizer(prompt)["input_ids"]
         drafter = cls.build(options, models)
         rule = verifier("greedy")
         request = TextRequest(drafter, rule, Sampling(), tokens, new_tokens, memory=memory)
-        for step in decode(models.target, request):
+        for step in run_loop(models.target, request):
             steps += 1
-            kept += len(step.verdict.accepted)
-    return round(1 + kept / steps, 4)
+            cut = step.stop is not None  # the last step counts as if the text went on
+            gained += len(step.verdict.accepted) + (cut or step.final != "none")
+    return round(gained / steps, 4)
 
 
 def write(
