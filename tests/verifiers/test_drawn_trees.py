@@ -19,6 +19,7 @@ from engine.text import TextRequest
 from engine.trace.meters import measured
 from engine.tree import ROOT, Draw
 from engine.verifiers import verifier
+from tests.engine.family import trace_of
 from tests.statistics import p_value
 from tests.verifiers.decoding import Reader, step_error
 from tests.verifiers.enumeration import OracleDraftChance, branches, path_of
@@ -246,3 +247,10 @@ def test_the_meter_stands_beside_every_rule(cls, key, options):
             assert gauge.meter and table.meter
             assert 0 < gauge.value <= gauge.mark <= 1
             assert not measured(step, Sampling(), rule)  # nothing is sampled in greedy decoding
+
+
+def test_a_trace_of_spectr_is_valid():
+    """Its p and q stay probabilities, with the division factor applied."""
+    trace = trace_of("Once upon a time", drafter="multi_chain", temperature=1.0, max_new_tokens=12)
+    judged = [entry for step in trace.steps for entry in step["judgements"]]
+    assert {"k_sequential"} <= {entry["rule"] for entry in judged}
