@@ -122,6 +122,7 @@ class Recorder:
             "milliseconds": {
                 stage: round(step.milliseconds.get(stage, 0.0), 4) for stage in STAGES
             },
+            "passes": step.passes,
             "drafter": self._exhibits(step),
         }
         if step.spans:
@@ -215,6 +216,8 @@ class Totals:
         self._add_depths(step)
 
     def _add_depths(self, step: Step) -> None:
+        if not step.verdict.walk:
+            return  # tokens that nobody looked at say nothing about acceptance
         tree, depths = step.tree, step.tree.depths
         judged = {entry.node for entry in step.verdict.judgements}
         parents = set(tree.parents)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from engine.errors import UserError
 from engine.options import Value, resolve
 from engine.verifiers.base import Case, Judgement, Verdict, Verifier
+from engine.verifiers.bild import BigLittle
 from engine.verifiers.greedy import Greedy
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
@@ -17,6 +18,7 @@ RULES: list[type[Verifier]] = [
     Rejection,
     SamplerMatch,
     SpecTr,
+    BigLittle,
 ]
 
 

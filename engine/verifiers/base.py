@@ -46,7 +46,7 @@ class Verdict:
     status: one entry a node.
     final_token: the target's own token after the path; ``recovered`` after a refusal,
         ``bonus`` when everything on the path was accepted.
-    walk: where the walk stood, root (-1) first.
+    walk: where the walk stood, root (-1) first; empty where nothing was judged.
     residuals: by place of the walk, the distribution [V] from which the next token had to come
         once children had been refused there.
     exhibits: data that the rule wants to show.

@@ -12,6 +12,7 @@ from engine.tree import ROOT, DraftTree, Draw
 from engine.verifiers.base import EVERY_KIND, Case, Judgement, Verdict, Verifier, statuses
 from engine.verifiers.expected import rejection_keeps
 from engine.verifiers.schemes import Scheme
+from engine.verifiers.sentences import REJECTION
 
 
 class Rejection(Verifier):
@@ -28,6 +29,7 @@ class Rejection(Verifier):
     title = "Rejection sampling"
     summary = "keeps a draw with probability min(1, p/q) and repairs what a refusal leaves"
     exact_kinds = EVERY_KIND
+    sentences = REJECTION
 
     def judge(self, case: Case) -> Verdict:
         tree, walk = case.tree, [ROOT]

@@ -6,6 +6,7 @@ from torch import Tensor
 from engine.verifiers.base import EVERY_KIND, Case, Verdict, Verifier
 from engine.verifiers.matching import follow
 from engine.verifiers.schemes import IID, Scheme
+from engine.verifiers.sentences import SAMPLER_MATCH
 
 
 class SamplerMatch(Verifier):
@@ -20,6 +21,7 @@ class SamplerMatch(Verifier):
     title = "Sampler match"
     summary = "draws the target's own token and keeps the child that equals it"
     exact_kinds = EVERY_KIND
+    sentences = SAMPLER_MATCH
     same_text = True
 
     def judge(self, case: Case) -> Verdict:
