@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.verifiers.schemes import EXCLUSIVE, Scheme
 
-STATES, LIKELY = 1024, 128
+STATES, LIKELY = 256, 64
 """Ways of being refused that are told apart before the last of several draws without replacement, and
 the most tokens by which they are."""
 

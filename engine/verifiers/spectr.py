@@ -1,4 +1,4 @@
-"""k-sequential selection: every draft gets the same chance, measured against q times a factor.
+"""k-sequential selection: every draft gets the same chance, p divided by a factor over q.
 
 Sun et al., SpecTr: Fast Speculative Decoding via Optimal Transport (2023).
 """
@@ -27,20 +27,20 @@ class SpecTr(Rejection):
     It judges independent draws from one q. Other draws under a node, and a single one, for which
     rho is 1, are judged as rejection sampling does.
 
-    The judgements' rule is ``k_sequential``; their q is rho q(x).
+    The judgements' rule is ``k_sequential``; their p is p(x) / rho.
     """
 
     key = "spectr"
     title = "SpecTr, k-sequential selection"
-    summary = "judges k independent drafts against q times one division factor, so that all count"
+    summary = "compares p, divided by one factor, with the q of each of k independent drafts"
 
     sentences = {
         **Rejection.sentences,
-        "k_sequential.kept": "q times the division factor gave {token} {q}, p only {p}, so it was "
+        "k_sequential.kept": "q gave {token} {q}, p over the division factor only {p}, so it was "
         "kept with probability {accept}; the coin fell at {coin}: accepted.",
-        "k_sequential.sure": "q times the division factor gave {token} {q} and p no less, {p}, so it "
+        "k_sequential.sure": "q gave {token} {q} and p over the division factor no less, {p}, so it "
         "was sure to be kept: accepted.",
-        "k_sequential.refused": "q times the division factor gave {token} {q}, p only {p}, so it was "
+        "k_sequential.refused": "q gave {token} {q}, p over the division factor only {p}, so it was "
         "kept with probability {accept}; the coin fell at {coin}: rejected.",
         "k_sequential.replaced": "All drafts here had been refused, so a new token was drawn from "
         "what they leave of p: {final}.",
@@ -85,7 +85,7 @@ class KSequentialTrial(SiblingTrial):
 
     def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
         q = float(self.q(self._law)[token])
-        return "k_sequential", float(self.p[token]), self.factor * q
+        return "k_sequential", float(self.p[token]) / self.factor, q
 
     def refuse(self, token: int, rule: str, drawn: Draw) -> None:
         self.refused += 1
@@ -148,5 +148,5 @@ def _shown(factors: Sequence[Sequence[float]]) -> Exhibit:
         title="Division factors along the path",
         columns=("place", "drafts", "division factor", "chance that one is kept"),
         rows=[[place, *row] for place, row in enumerate(factors, start=1)],
-        note="p is compared with q times the factor, so that the first draft leaves the others a chance.",
+        note="p is divided by the factor before it is compared with q, so that the first draft leaves the others a chance.",
     )

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engine.verifiers.schemes import EXCLUSIVE, Scheme
 
-SEPARATE = 64
+SEPARATE = 48
 """Of three and more draws without replacement so many likeliest tokens of q are treated one by one.
 For the others the bound overlooks that a drawn one cannot come again; with the sums below that makes
 it right to four digits."""
@@ -92,10 +92,11 @@ def _fewer_rung(q: Tensor, draws: int) -> Tensor:
     away = (away + rest[..., -1:]).clamp(min=1e-200)[..., None, :]  # 1 - q of the likely ones in H
     weights = torch.exp(-away * t) * TIME_WEIGHTS[:, None]
     weights[..., -1:, :] += torch.exp(-away * t[-1]) / away  # nothing new rings after that
-    found, fewer = torch.zeros_like(rest), sum(rung)
+    found, power, fewer = torch.zeros_like(rest), torch.ones_like(rest), sum(rung)
     for count in range(draws):
-        found += (weights * fewer).sum(-2).gather(-1, here) * rest**count
-        weights = weights * t / (count + 1)
+        found.addcmul_((weights * fewer).sum(-2).gather(-1, here), power)
+        power *= rest
+        weights *= t / (count + 1)
         fewer = fewer - rung[draws - 1 - count]
     return found
 

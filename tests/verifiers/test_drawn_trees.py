@@ -16,9 +16,10 @@ from engine.loops import run_loop
 from engine.options import resolve
 from engine.sampling import Sampling
 from engine.text import TextRequest
-from engine.trace.meters import measured
+from engine.trace.meters import EVERY, measured
 from engine.tree import ROOT, Draw
 from engine.verifiers import verifier
+from tests.engine.family import trace_of
 from tests.statistics import p_value
 from tests.verifiers.decoding import Reader, step_error
 from tests.verifiers.enumeration import OracleDraftChance, branches, path_of
@@ -241,8 +242,15 @@ def test_the_meter_stands_beside_every_rule(cls, key, options):
     models, rule = memo(16), verifier(key)
     request = TextRequest(maker(cls, models, **options)(), rule, T1, list(PROMPT), 6)
     for step in run_loop(models.target, request):
-        if len(step.tree.draws.get(ROOT, ())) > 1:
+        if len(step.tree.draws.get(ROOT, ())) > 1 and step.index % EVERY == 0:
             gauge, table = measured(step, T1, rule)
             assert gauge.meter and table.meter
             assert 0 < gauge.value <= gauge.mark <= 1
             assert not measured(step, Sampling(), rule)  # nothing is sampled in greedy decoding
+
+
+def test_a_trace_of_spectr_is_valid():
+    """Its p and q stay probabilities, with the division factor applied."""
+    trace = trace_of("Once upon a time", drafter="multi_chain", temperature=1.0, max_new_tokens=12)
+    judged = [entry for step in trace.steps for entry in step["judgements"]]
+    assert {"k_sequential"} <= {entry["rule"] for entry in judged}
