@@ -162,7 +162,8 @@ def device_words(module: ast.Module) -> list[str]:
             found += [f"line {node.lineno}: a token of -1" for _ in minus_ones(node.args)]
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_minus_one(node.value):
             name = ast.unparse(node).split(" ")[0]
-            found += [f"line {node.lineno}: {name} is -1"] if name != "ROOT" else []
+            means_token = "token" in name or (name.isupper() and name != "ROOT")
+            found += [f"line {node.lineno}: {name} is -1"] if means_token else []
     return found
 
 
