@@ -2,6 +2,7 @@
 
 import json
 
+from engine.catalogue import catalogue
 from engine.drafters import drafters
 from engine.run import RunRequest, open_run
 from engine.trace import Trace, read_trace
@@ -16,6 +17,12 @@ def offered() -> list[str]:
     """Keys of the drafters whose parts the embedded family has."""
     roles = family().parts.keys()
     return [key for key, cls in drafters().items() if cls.needs.keys() <= roles]
+
+
+def exact() -> list[str]:
+    """Those of them whose output is the target's with the rules that they take by themselves."""
+    lossless = {one["key"] for one in catalogue()["drafters"] if one["lossless"]}
+    return [key for key in offered() if key in lossless]
 
 
 def trace_of(prompt: str, **fields) -> Trace:

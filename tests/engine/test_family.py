@@ -13,14 +13,14 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from presets import KINDS, family, prompts
-from tests.engine.family import offered, tokens_of, trace_of
+from tests.engine.family import exact, tokens_of, trace_of
 
 PROMPTS = int(os.environ.get("PROMPTS", "2"))
 NEW_TOKENS = 40
 MARGIN = 1e-4  # below it the two largest logits are a tie for fp32; a difference is numerics
 
 CASES = [(kind, index) for kind in KINDS for index in range(PROMPTS)]
-DRAFTERS = offered()
+DRAFTERS = exact()
 
 
 @cache

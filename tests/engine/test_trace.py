@@ -86,6 +86,9 @@ def test_p_is_the_targets_after_temperature_and_truncation(trace):
             with torch.no_grad():
                 logits = model(torch.tensor([text + path])).logits[0, -1]
             expected = naive(logits, trace.run["sampling"])[nodes["token"][node]]
+            if nodes["p"][node] is None:
+                assert not trace.run["verifier"]["lossless"]  # the target looked nowhere
+                continue
             assert nodes["p"][node] == pytest.approx(float(expected), abs=2e-4)
         text += step["output"]["tokens"]
 
