@@ -7,6 +7,7 @@ from pathlib import Path
 from transformers import AutoModelForCausalLM
 
 from engine.parts.dflash_model import DFlashModel
+
 from .tokenizer import load_tokenizer
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from engine.parts.dflash_model import DFlashModel
+
 from . import alignment, figures, selftext
 from .budget import Budget
 from .checkpoint import export_model

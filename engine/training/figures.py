@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 from engine.parts.loading import ModelPaths
+
 from . import evaluate, family_runs, gains
 from .corpus import read_corpora
 from .generators import MAKERS, examples

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from engine.parts.loading import ModelPaths
+
 from . import card, compare, figures, prompts
 from .common import UserError, folder_tokenizer, need_data, open_model, place, say
 
