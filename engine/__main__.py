@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.errors import UserError
 
-SUITE_NAMES = ("peers", "kernels", "gpu")  # of engine.bench.suites, without opening it
+SUITE_NAMES = ("peers", "overlap", "kernels", "gpu")  # of engine.bench.suites, without opening it
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         required=True, metavar="list | run | bench", parser_class=_Parser
     )
-    listing = commands.add_parser("list", help="drafters, verifiers and presets")
+    listing = commands.add_parser("list", help="drafters, verifiers, presets and methods")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(action=_list)
     _add_run(commands.add_parser("run", help="write a continuation, and its trace"))
@@ -82,9 +82,9 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
 
 def _list(given: argparse.Namespace) -> int:
     from engine.catalogue import catalogue
-    from presets import presets
+    from presets import methods, presets
 
-    found = catalogue([card.to_dict() for card in presets()])
+    found = catalogue([card.to_dict() for card in presets()], methods())
     if given.json:
         print(json.dumps(found, ensure_ascii=False, indent=1))
         return 0
@@ -130,18 +130,19 @@ def _request(given: argparse.Namespace):
     for name in ("drafter", "verifier", "max_new_tokens", "temperature"):
         if getattr(given, name) is not None:
             fields[name] = getattr(given, name)
-        elif card is not None and hasattr(card, name):
+        elif card is not None:
             fields[name] = getattr(card, name)
     same_drafter = card is not None and fields["drafter"] == card.drafter
     options = (dict(card.options) if same_drafter else {}) | _options(given.option)
-    prompt = _prompt(given, card)
-    rule_options = _options(given.rule_option)
+    same_rule = card is not None and fields.get("verifier") == card.verifier
+    rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
+    schema = _read(Path(given.json_schema)) if given.json_schema else None
     return RunRequest(
-        prompt=prompt,
+        prompt=_prompt(given, card),
         models=_models(given),
         options=options,
         rule_options=rule_options,
-        json_schema=_read(Path(given.json_schema)) if given.json_schema else None,
+        json_schema=schema or (card.json_schema if card else None),
         **fields,
     )
 
