@@ -6,6 +6,7 @@ from engine.batch.together import decode_together
 from engine.drafters import drafters
 from engine.drafters.none import NoDrafter
 from engine.gpu.device_tree import DeviceTree
+from engine.gpu.inputs import Size
 from engine.opening import language_model
 from engine.parts.loading import Models
 from engine.sampling import Sampling
@@ -26,6 +27,11 @@ def test_what_the_device_cannot_judge_is_judged_as_ever(
     assert texts(found) == texts(expected) and not judged
 
 
+def has_room(tree) -> bool:
+    """Whether the tree's draws fit in a pass that judges it: equal draws are counted."""
+    return sum(map(len, tree.draws.values())) <= Size.of(1 + len(tree), 0).rows
+
+
 @pytest.mark.parametrize("key", JUDGED)
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_the_text_is_that_of_a_recorded_run(
@@ -35,7 +41,7 @@ def test_the_text_is_that_of_a_recorded_run(
     assert not judged
     found = steps_of(static_models, built(key, static_models), rule, sampling, False)
     assert_same(found, expected)
-    assert judged == [True] * len(found)
+    assert judged == [has_room(step.tree) for step in found]
     lucky = not drafters()[key].needs  # without a model it may guess nothing right
     assert lucky or max(len(step.output) for step in found) > 1
 
@@ -97,7 +103,7 @@ def test_rows_are_moved_within_the_pass(architecture, judged):
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_several_texts(rule, sampling, static_models, static_blocks, judged):
     """Of different lengths, so that some have ended while others go on."""
-    prompts = [[*PROMPT, index] for index in range(len(JUDGED))]
+    prompts = [[*PROMPT, index % 16] for index in range(len(JUDGED))]
     expected = [
         steps_of(
             static_models, built(key, static_models), rule, sampling, True, prompt, 8 + 3 * index

@@ -16,8 +16,10 @@ RULES = [
     ("rejection", Sampling(1.1, top_k=9, top_p=0.8, seed=4)),
     ("sampler_match", Sampling(0.9, seed=5)),
 ]
-JUDGED = [key for key, cls in drafters().items() if not cls.mixed_siblings]
-"""Drafters whose trees the device can judge."""
+JUDGED = [
+    key for key, cls in drafters().items() if not cls.mixed_siblings and cls.loop == "speculative"
+]
+"""Drafters whose trees the device can judge, in the loop in which it does."""
 
 
 def built(key: str, models: Models, **options) -> Drafter:
