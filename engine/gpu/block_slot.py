@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.gpu.choice import Choice
 from engine.gpu.inputs import Rows, Size, StepInputs
-from engine.gpu.slots import Pass, Slot
+from engine.gpu.slots import BufferSet, Pass
 from engine.gpu.step import StaticMask
 from engine.kernels.bits import WORD
 from engine.kernels.lang import power_of_two
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 MOST_READ = 33  # rows of the features of a step; more are a prompt, read in a pass of its own size
 
 
-class BlockSlot(Slot):
-    """See ``Slot``. Letters in shapes as in ``engine.parts.dflash_model``."""
+class BlockSlot(BufferSet):
+    """See ``BufferSet``. Letters in shapes as in ``engine.parts.dflash_model``."""
 
     def read(self, features: Tensor, length: int) -> None:
         """Features [T, n*H] of committed tokens as keys and values, behind ``length`` columns."""
@@ -37,19 +37,19 @@ class BlockSlot(Slot):
         self.cache.length = length
         if count > MOST_READ:
             self._make_room(length + count)
-            _read_plainly(self._slots.module, features, self.cache)
+            _read_plainly(self._sets.module, features, self.cache)
             return
         size = Size.of(count, 0)
         self._make_room(length + size.scratch)
         key = ("read", size)
         if key not in self._passes:
-            inputs = StepInputs(size, self._slots.device)
-            beside = features.new_zeros(size.rows, features.shape[-1])
-            function = partial(read, self._slots.module, inputs, beside, self.cache)
-            self._passes[key] = Pass(inputs, beside, function)
+            inputs = StepInputs(size, self._sets.device)
+            extra_input = features.new_zeros(size.rows, features.shape[-1])
+            function = partial(read, self._sets.module, inputs, extra_input, self.cache)
+            self._passes[key] = Pass(inputs, extra_input, function)
         found = self._passes[key]
         found.inputs.load(_rows(length, count))
-        found.beside[:count].copy_(features)
+        found.extra_input[:count].copy_(features)
         self._run(key)
 
     def denoise(self, embeddings: Tensor, length: int) -> Tensor:
@@ -60,12 +60,12 @@ class BlockSlot(Slot):
         self._make_room(length + size.scratch)
         key = ("denoise", size)
         if key not in self._passes:
-            inputs, beside = StepInputs(size, self._slots.device), torch.zeros_like(embeddings)
-            function = partial(denoise, self._slots.module, inputs, beside, self.cache)
-            self._passes[key] = Pass(inputs, beside, function)
+            inputs, extra_input = StepInputs(size, self._sets.device), torch.zeros_like(embeddings)
+            function = partial(denoise, self._sets.module, inputs, extra_input, self.cache)
+            self._passes[key] = Pass(inputs, extra_input, function)
         found = self._passes[key]
         found.inputs.load(_rows(length, count))
-        found.beside.copy_(embeddings)
+        found.extra_input.copy_(embeddings)
         return self._run(key).clone()
 
     def draft(
@@ -87,14 +87,14 @@ class BlockSlot(Slot):
         key = ((choice,), size, target)
         if key not in self._passes:
             self._forget_laws_but((choice,))
-            inputs = StepInputs(size, self._slots.device)
-            held = torch.zeros(choice.length, dtype=torch.float64, device=self._slots.device)
-            function = partial(draft, self._slots.module, inputs, self.cache, target, choice, held)
+            inputs = StepInputs(size, self._sets.device)
+            held = torch.zeros(choice.length, dtype=torch.float64, device=self._sets.device)
+            function = partial(draft, self._sets.module, inputs, self.cache, target, choice, held)
             self._passes[key] = Pass(inputs, held, function)
         found = self._passes[key]
         found.inputs.load(_rows(length, count, tokens))
         if drawn is not None:
-            into(found.beside[: len(drawn)], drawn)
+            into(found.extra_input[: len(drawn)], drawn)
         return tuple(None if part is None else part.clone() for part in self._run(key))
 
 

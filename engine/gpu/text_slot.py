@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.gpu.inputs import Rows, Size, StepInputs
 from engine.gpu.question import Looked
-from engine.gpu.slots import Pass, Slot
+from engine.gpu.slots import BufferSet, Pass
 from engine.gpu.step import chain, step
 from engine.gpu.verdict import Arrival, JudgedInputs, judged
 from engine.kernels.bits import WORD
@@ -18,8 +18,8 @@ from engine.sampling import Sampling
 from engine.transfer import into
 
 
-class TextSlot(Slot):
-    """See ``Slot``. Passes are known by (size, features); where tokens are judged or drafted, by the
+class TextSlot(BufferSet):
+    """See ``BufferSet``. Passes are known by (size, features); where tokens are judged or drafted, by the
     laws of that and (size, features) or (tokens read, drafted, V)."""
 
     def feed(
@@ -33,9 +33,11 @@ class TextSlot(Slot):
         if size is None:
             return None
         key = (size, features)
+        if self._given_up(key) and self.sequences == 1:
+            return None
         if key not in self._passes:
-            inputs = StepInputs(size, self._slots.device, self.sequences)
-            function = partial(step, self._slots.module, inputs, self.cache, features)
+            inputs = StepInputs(size, self._sets.device, self.sequences)
+            function = partial(step, self._sets.module, inputs, self.cache, features)
             self._passes[key] = Pass(inputs, None, function)
         self._passes[key].inputs.load(*given)
         logits, states = self._run(key)
@@ -55,11 +57,13 @@ class TextSlot(Slot):
             return None
         laws = tuple(rows.question.law for rows in given)
         key = (laws, size, features)
+        if self._given_up(key) and self.sequences == 1:
+            return None
         if key not in self._passes:
             self._forget_laws_but(laws)
-            vocabulary = self._slots.module.get_output_embeddings().weight.shape[0]
-            inputs = JudgedInputs(size, self._slots.device, laws, vocabulary)
-            function = partial(judged, self._slots.module, inputs, self.cache, features)
+            vocabulary = self._sets.module.get_output_embeddings().weight.shape[0]
+            inputs = JudgedInputs(size, self._sets.device, laws, vocabulary)
+            function = partial(judged, self._sets.module, inputs, self.cache, features)
             self._passes[key] = Pass(inputs, None, function)
         inputs = self._passes[key].inputs
         if not inputs.fits(given):
@@ -80,7 +84,7 @@ class TextSlot(Slot):
     def _size(self, given: Sequence[Rows]) -> Size | None:
         """Of a pass over these rows, for which there is room then; None where it should not be."""
         size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
-        if size is None or (not self._slots.usable and self.sequences == 1):
+        if size is None or (not self._sets.usable and self.sequences == 1):
             return None
         self._make_room(max(rows.prefix for rows in given) + size.scratch)
         return size
@@ -107,15 +111,15 @@ class TextSlot(Slot):
         if key not in self._passes:
             self._forget_laws_but((law,))
             sizes = [Size(first, words)] + [Size(1, words)] * (count - 1)
-            passes = [StepInputs(size, self._slots.device) for size in sizes]
+            passes = [StepInputs(size, self._sets.device) for size in sizes]
             for row, inputs in enumerate(passes[1:], start=first):
                 inputs.load(Rows([0], 0, range(row + 1), sees[row : row + 1]))
-            held = torch.zeros(count, dtype=torch.float64, device=self._slots.device)
-            function = partial(chain, self._slots.module, passes, self.cache, vocabulary, law, held)
+            held = torch.zeros(count, dtype=torch.float64, device=self._sets.device)
+            function = partial(chain, self._sets.module, passes, self.cache, vocabulary, law, held)
             self._passes[key] = Pass(passes[0], held, function)
         found = self._passes[key]
         found.inputs.load(Rows(tokens, prefix, range(first), sees[:first]))
         if drawn is not None:
-            into(found.beside, drawn)
+            into(found.extra_input, drawn)
         ids, laws = self._run(key)
         return ids.clone(), None if laws is None else laws.clone()

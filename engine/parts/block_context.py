@@ -9,7 +9,7 @@ from torch import Tensor
 from engine.cpu.lean_block import LeanBlock
 from engine.gpu.block_slot import BlockSlot
 from engine.gpu.choice import Choice
-from engine.gpu.slots import Slots
+from engine.gpu.slots import BufferSets
 from engine.parts.dflash_model import DFlashModel
 from engine.target.language_model import LanguageModel
 from engine.transfer import to_device
@@ -71,15 +71,15 @@ class LeanContext(BlockContext):
         return self._lean.denoise(embeddings, self._cache)
 
 
-def slots_of(drafter: DFlashModel) -> Slots:
+def slots_of(drafter: DFlashModel) -> BufferSets:
     device, layers = drafter.norm.weight.device, len(drafter.layers)
-    return Slots(BlockSlot, drafter, layers, "The diffusion drafter", device)
+    return BufferSets(BlockSlot, drafter, layers, "The diffusion drafter", device)
 
 
 class StaticContext(BlockContext):
     """See ``BlockContext``."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: BufferSets) -> None:
         self._slot = slots.take(self, CAPACITY)
         self._length = 0
 

@@ -15,7 +15,7 @@ from transformers.utils import logging as transformers_logging
 from engine.cpu.lean import LeanLlama, fits
 from engine.errors import UserError
 from engine.gpu.lean_rows import LeanRows
-from engine.gpu.slots import Slots
+from engine.gpu.slots import BufferSets
 from engine.gpu.text_slot import TextSlot
 from engine.target import attention
 from engine.target.session import Session
@@ -78,9 +78,9 @@ class LanguageModel:
             raise UserError(f"There is no causal language model to open at {path}.") from error
         return cls(model.to(device), tokenizer, Path(path).name)
 
-    def new_slots(self, captures: bool = True) -> Slots:
+    def new_slots(self, captures: bool = True) -> BufferSets:
         """Buffers for passes of the module; captures: as CUDA graphs, on CUDA."""
-        return Slots(TextSlot, self._rows, self.layers, self.name, self.device, captures)
+        return BufferSets(TextSlot, self._rows, self.layers, self.name, self.device, captures)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""

@@ -12,7 +12,7 @@ from engine.gpu import kernel_calls
 from engine.gpu.host_free import HostFree
 from engine.gpu.inputs import Size, StepInputs
 from engine.gpu.lean_rows import LeanRows
-from engine.gpu.slots import Slots
+from engine.gpu.slots import BufferSets
 from engine.gpu.step import step
 from engine.kernels import tree_attention
 from engine.sampling import Sampling
@@ -20,7 +20,7 @@ from engine.target.cache import KVCache
 from engine.target.language_model import LanguageModel
 from engine.text import Wanted
 from engine.verifiers import verifier
-from tests.engine.test_replay import taped
+from tests.engine.tape import run_taped
 from tests.engine.test_static import PROMPT, TREE, drafters, steps_of, texts
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 
@@ -41,7 +41,7 @@ def both(architecture: str, **changes) -> tuple[LanguageModel, LanguageModel]:
 @pytest.mark.parametrize("architecture", CLASS)
 def test_steps_are_those_of_the_module(architecture, replayed, monkeypatch):
     if replayed:
-        monkeypatch.setattr(Slots, "prepared", lambda slots, function, pool: taped(function))
+        monkeypatch.setattr(BufferSets, "run", run_taped)
     plain, lean = both(architecture)
     for one, other in zip(drafters(plain), drafters(lean), strict=True):
         expected, found = steps_of(plain, one), steps_of(lean, other)
