@@ -13,8 +13,10 @@ from engine.kernels.bits import WORD, AncestorBits
 from engine.kernels.lang import power_of_two
 from engine.transfer import into
 
-ROWS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
-"""Rows of the passes there are: the root alone, and the root with 1, 2, 4 ... 128 nodes."""
+ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 160)
+"""Rows of the passes, the root's among them. Times the query heads of a KV head (4 or 8 in most
+models) they fill the attention kernel's tiles: nodes and root beyond such a number would cost
+another tile, for which the whole prefix is read again."""
 
 _ALIGNED = 4  # each part begins at a multiple of so many numbers (16 bytes)
 

@@ -44,7 +44,7 @@ def one_step(model: LanguageModel):
     inputs = StepInputs(Size.of(4, 3), META, sequences=2)
     with torch.no_grad(), caught() as launches, HostFree():
         logits, features = step(model.model, inputs, cache, (0, 3))
-    assert logits.shape == (2, 5, VOCABULARY) and features.shape[:2] == (2, 5)
+    assert logits.shape == (2, 4, VOCABULARY) and features.shape[:2] == (2, 4)
     assert logits.device == META
     return launches
 
@@ -96,8 +96,8 @@ def test_a_pass_with_its_verdict_asks_the_host_nothing(architecture, as_on_gpu):
         launches.clear()
         with HostFree():
             logits, features, numbers = judged(model.model, inputs, cache, (0, 3))
-    assert logits.shape == (4, 5, VOCABULARY) and features.shape[:2] == (4, 5)
-    assert numbers.shape == (4, 4 + 3 * 4) and numbers.dtype == torch.int32
+    assert logits.shape == (4, 4, VOCABULARY) and features.shape[:2] == (4, 4)
+    assert numbers.shape == (4, 4 + 3 * 3) and numbers.dtype == torch.int32
     names = [launch.kernel.__name__ for launch in launches]
     assert names[-5:] == ["_verify_kernel"] * 4 + ["_commit_kernel"]
 

@@ -10,6 +10,7 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.gpu.inputs import ROWS, Rows, Size, StepInputs
+from engine.gpu.slots import MARGIN
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.verifiers import verifier
@@ -172,15 +173,16 @@ def _slots_of(model):
 
 
 def test_sizes():
-    assert [Size.of(count, 0).rows for count in (1, 2, 4, 6, 65, 129)] == [1, 2, 5, 9, 65, 129]
-    assert Size.of(130, 0) is None
+    assert [Size.of(count, 0).rows for count in (1, 3, 8, 9, 65, 129)] == [1, 4, 8, 16, 96, 160]
+    assert Size.of(161, 0) is None
     assert Size.of(1, 31).words == 1 and Size.of(2, 31).words == 2
-    assert Size.of(65, 0).words == 4  # 65 rows take three words; sizes are powers of two
+    assert Size.of(65, 0).words == 4  # 96 rows take three words; sizes are powers of two
     for rows in ROWS:
         size = Size.of(rows, 7)
         assert size.scratch >= rows + 7
         inputs = StepInputs(size, torch.device("cpu"))
         inputs.load(Rows([1], 3, [0] * 8, [1 << 7]))
+        assert size.scratch <= MARGIN
         assert inputs.bits.shape == (1, rows, size.words)
 
 
