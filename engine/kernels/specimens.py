@@ -1,4 +1,4 @@
-"""Launches that stand for those of real models; what is compiled to prove that all compile.
+"""Launches like those of real models. They are compiled, to prove that every kernel compiles.
 
 Each takes the GPU to plan for and makes its launches on empty CPU tensors: nothing is run.
 """
@@ -75,14 +75,14 @@ def _head(rows, dtype):
 
 SPECIMENS: dict[str, Callable[[Gpu], None]] = {
     "llama-8b, 1 row": _attention(1, 32, 8, 128, BF16),
-    "llama-8b, 9 rows": _attention(9, 32, 8, 128, BF16),
+    "llama-8b, 16 rows": _attention(16, 32, 8, 128, BF16),
     "llama-8b, 64 rows": _attention(64, 32, 8, 128, BF16),
-    "llama-8b, 9 rows, fp32": _attention(9, 32, 8, 128, FP32),
-    "gemma2, 17 rows, window, cap": _attention(
-        17, 8, 4, 256, FP16, window=4096, softcap=50.0
+    "llama-8b, 16 rows, fp32": _attention(16, 32, 8, 128, FP32),
+    "gemma2, 16 rows, window, cap": _attention(
+        16, 8, 4, 256, FP16, window=4096, softcap=50.0
     ),
-    "gpt-oss, 9 rows, window, sinks": _attention(
-        9, 64, 8, 64, BF16, window=128, sinks=torch.empty(64, dtype=BF16)
+    "gpt-oss, 16 rows, window, sinks": _attention(
+        16, 64, 8, 64, BF16, window=128, sinks=torch.empty(64, dtype=BF16)
     ),
     "greedy": _verify("greedy"),
     "rejection": _verify("rejection"),
