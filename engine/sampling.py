@@ -125,7 +125,8 @@ def pick(weights: Tensor, drawn: Tensor) -> Tensor:
     rising = weights.double().cumsum(-1)
     whole = rising[..., -1:]
     share = torch.minimum(drawn[..., None] * whole, whole.nextafter(torch.zeros_like(whole)))
-    return torch.searchsorted(rising, share, right=True)[..., 0]
+    found = torch.searchsorted(rising, share, right=True)[..., 0]
+    return found.clamp(max=weights.shape[-1] - 1)  # of NaN no share is found
 
 
 def draw(probabilities: Tensor, noise: Tensor) -> int:
