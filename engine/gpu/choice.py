@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.kernels.truncation import truncated
 from engine.sampling import Sampling, display_distribution, pick
 
 
@@ -31,7 +32,7 @@ class OneEach(Choice):
     """A token for each row: int32 [length], and q [length, V] if it is drawn from that, else None."""
 
     def __call__(self, logits, drawn):
-        q = display_distribution(logits, self.sampling)
         if self.greedy:
-            return q.argmax(-1).to(torch.int32), None
+            return display_distribution(logits, self.sampling).argmax(-1).to(torch.int32), None
+        q = truncated(logits, self.sampling)
         return pick(q, drawn).to(torch.int32), q

@@ -12,8 +12,8 @@ from engine.gpu.question import Law
 from engine.gpu.shape import DeviceShape
 from engine.gpu.step import step
 from engine.kernels.flat_tree import FlatTree
+from engine.kernels.truncation import truncated
 from engine.kernels.verify_tree import verify_tree
-from engine.sampling import distribution
 from engine.target.cache import KVCache
 from engine.transfer import to_device
 
@@ -88,7 +88,7 @@ class JudgedInputs(StepInputs):
         """logits [R, V] of a sequence -> the numbers of its verdict, int32 [4 + 3 (R - 1)]."""
         law, rows = self.laws[sequence], logits
         if law.rule != "greedy":
-            rows = distribution(logits, law.sampling)
+            rows = truncated(logits, law.sampling)
         noise, coins = self.noise[sequence], self.coins[sequence]
         return verify_tree(law.rule, rows, self.tree(sequence), coins, noise).numbers
 

@@ -7,21 +7,21 @@ from engine.kernels.lang import tl, triton
 
 
 @triton.jit
-def _is_nan(number):
+def is_nan(number):
     return number != number  # noqa: PLR0124 - there is no other way to ask
 
 
 @triton.jit
 def _better(best, where, score, index):
     """Per lane the higher score and its index; of equals the earlier."""
-    higher = (score > best) | (_is_nan(score) & ~_is_nan(best))
+    higher = (score > best) | (is_nan(score) & ~is_nan(best))
     return tl.where(higher, score, best), tl.where(higher, index, where)
 
 
 @triton.jit
 def _first_of_best(best, where):
     """Across lanes: the lowest index that holds the best score."""
-    broken = _is_nan(best)
+    broken = is_nan(best)
     first_broken = tl.min(tl.where(broken, where, 2147483647), 0)
     highest = tl.max(tl.where(broken, float("-inf"), best), 0)
     first = tl.min(tl.where(best == highest, where, 2147483647), 0)
@@ -41,7 +41,15 @@ def argmax(row, noise, vocabulary, RACED: tl.constexpr, BLOCK: tl.constexpr):
         if RACED:
             score = tl.div_rn(score, tl.load(noise + index, mask=index < vocabulary, other=1.0))
         best, where = _better(best, where, score, index)
-    return _first_of_best(best, where), tl.max(_is_nan(best).to(tl.int32), 0) > 0
+    return _first_of_best(best, where), tl.max(is_nan(best).to(tl.int32), 0) > 0
+
+
+@triton.jit
+def _raced(best, where, law, noise, inside, index):
+    """One tile of a race, in fp32: a division of the vocabulary in fp64 would cost more than all else
+    on GPUs that have few units for it."""
+    score = tl.where(inside, tl.div_rn(law.to(tl.float32), noise), float("-inf"))
+    return _better(best, where, score, index)
 
 
 @triton.jit
@@ -76,7 +84,7 @@ def weigh_draws(
     """
     lane = tl.arange(0, BLOCK)
     scale = 1.0 / _mass(row, vocabulary, BLOCK)
-    broken = _is_nan(scale)
+    broken = is_nan(scale)
     q_scale = scale * 0.0
     if has_q:
         q_scale = 1.0 / _mass(q, vocabulary, BLOCK)
@@ -95,9 +103,9 @@ def weigh_draws(
         mass = tl.zeros([BLOCK], tl.float64)
         q_mass = tl.zeros([BLOCK], tl.float64)
         p_here = tl.zeros([BLOCK], tl.float64)
-        best = tl.full([BLOCK], float("-inf"), tl.float64)
+        best = tl.full([BLOCK], float("-inf"), tl.float32)
         where = lane
-        whole_best = tl.full([BLOCK], float("-inf"), tl.float64)
+        whole_best = tl.full([BLOCK], float("-inf"), tl.float32)
         whole_where = lane
         for start in range(0, vocabulary, BLOCK):
             index = start + lane
@@ -120,10 +128,9 @@ def weigh_draws(
             p_here += tl.where(index == token, now, 0.0)
             q_mass += tl.where(index == token, 0.0, u)
             if draw + 1 == end:
-                e = tl.load(noise + index, mask=inside, other=1.0).to(tl.float64)
-                best, where = _better(best, where, tl.where(inside, left / e, -1.0), index)
-                whole = tl.where(inside, now / e, -1.0)
-                whole_best, whole_where = _better(whole_best, whole_where, whole, index)
+                e = tl.load(noise + index, mask=inside, other=1.0)
+                best, where = _raced(best, where, left, e, inside, index)
+                whole_best, whole_where = _raced(whole_best, whole_where, now, e, inside, index)
         remaining = tl.sum(mass, 0)
         probability = tl.sum(p_here, 0)
         weight = tl.where(by_q, weight, 1.0)

@@ -16,7 +16,9 @@ from engine.kernels.head_topk import head_topk_triton
 from engine.kernels.kv_commit import kv_commit_triton
 from engine.kernels.ngram_match import ngram_match_triton
 from engine.kernels.tree_attention import tree_attention_triton
+from engine.kernels.truncation import truncated_triton
 from engine.kernels.verify_tree import verify_tree_triton
+from engine.sampling import Sampling
 
 BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
 VOCABULARY = 4096  # of the specimens; a kernel's code does not depend on it
@@ -59,6 +61,10 @@ def _race(**settings):
     return lambda gpu: gumbel_topk_triton(torch.empty(2, VOCABULARY, dtype=BF16), 4, **settings)
 
 
+def _truncation(gpu: Gpu) -> None:
+    truncated_triton(torch.empty(4, VOCABULARY, dtype=BF16), Sampling(0.8, 50, 0.9))
+
+
 def _ngram(gpu: Gpu) -> None:
     text = torch.zeros(1, 4096, dtype=torch.int32)
     ngram_match_triton(text, torch.zeros(1, dtype=torch.int32), 1, 5, 10)
@@ -91,6 +97,7 @@ SPECIMENS: dict[str, Callable[[Gpu], None]] = {
     "commit, 32 bits": _commit(FP32),
     "race, top-k, top-p, Philox": _race(top_k=50, top_p=0.9, want_q=True),
     "race, temperature 0": _race(temperature=0.0),
+    "truncation": _truncation,
     "n-gram": _ngram,
     "head, 1 row": _head(1, BF16),
     "head, 64 rows": _head(64, BF16),

@@ -5,7 +5,8 @@ truncation applied); for ``greedy`` any scores, logits for one. The rules are th
 engine.verifiers, draw for draw and coin for coin:
 
 greedy: a child is kept if it is the argmax. sampler_match: if it is argmax(p / noise). rejection:
-with probability min(1, p / q), the residual taking p's place after a refusal, in fp64.
+with probability min(1, p / q), the residual taking p's place after a refusal, in fp64; the
+recovered token wins a race in fp32.
 
 One program a place works out, for every draw of the place, the probability of keeping it given
 that those before it were refused, and the token that would be final if the walk ended there. None
@@ -149,7 +150,7 @@ def _ending(rule, row, tree, place, noise, table) -> int:
         if by_q and int(tree.kinds[place]) == 2:
             q = q.index_fill(0, torch.tensor([token], device=q.device), 0.0)
             q = q / q.sum() if q.sum() > 0 else q
-    return int((law / here).argmax())
+    return int((law.float() / here).argmax())
 
 
 def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 2048):

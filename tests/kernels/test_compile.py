@@ -24,6 +24,7 @@ COMPILED = {
         "sampler-match",
         "commit, 16 bits",
         "race, top-k, top-p, Philox",
+        "truncation",
         "n-gram",
         "head, 1 row",
     ),
