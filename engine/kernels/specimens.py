@@ -15,6 +15,7 @@ from engine.kernels.hardware import Gpu
 from engine.kernels.head_topk import head_topk_triton
 from engine.kernels.kv_commit import kv_commit_triton
 from engine.kernels.ngram_match import ngram_match_triton
+from engine.kernels.position_noise import noise_rows_triton
 from engine.kernels.tree_attention import tree_attention_triton
 from engine.kernels.truncation import truncated_triton
 from engine.kernels.verify_tree import verify_tree_triton
@@ -98,6 +99,7 @@ SPECIMENS: dict[str, Callable[[Gpu], None]] = {
     "race, top-k, top-p, Philox": _race(top_k=50, top_p=0.9, want_q=True),
     "race, temperature 0": _race(temperature=0.0),
     "truncation": _truncation,
+    "noise": lambda gpu: noise_rows_triton(3, 77, 2, VOCABULARY, torch.device("cpu")),
     "n-gram": _ngram,
     "head, 1 row": _head(1, BF16),
     "head, 64 rows": _head(64, BF16),

@@ -25,6 +25,7 @@ COMPILED = {
         "commit, 16 bits",
         "race, top-k, top-p, Philox",
         "truncation",
+        "noise",
         "n-gram",
         "head, 1 row",
     ),
