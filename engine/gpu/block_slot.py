@@ -23,7 +23,7 @@ from engine.transfer import into
 if TYPE_CHECKING:
     from engine.target.language_model import LanguageModel
 
-MOST_READ = 33  # rows of the features of a step; more are a prompt, read in a pass of its own size
+MOST_READ = 32  # rows of features in a step; more are a prompt, read in a pass of its own size
 
 
 class BlockSlot(BufferSet):
@@ -53,7 +53,7 @@ class BlockSlot(BufferSet):
         self._run(key)
 
     def denoise(self, embeddings: Tensor, length: int) -> Tensor:
-        """Block rows [B, H] behind ``length`` columns -> hidden [B, H]; the columns stay."""
+        """Block rows [B, H] behind ``length`` columns -> hidden [B, H]. No column changes."""
         count = len(embeddings)
         size = Size(count, power_of_two(-(-count // WORD)))
         self.cache.length = length
@@ -76,9 +76,9 @@ class BlockSlot(BufferSet):
         choice: Choice,
         drawn: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        """What is chosen for a block of these tokens behind ``length`` columns; these stay.
+        """The choice for a block of these tokens behind ``length`` columns, which do not change.
 
-        drawn: uniforms, at most one a row that is chosen for; the others are anything.
+        drawn: uniforms for the rows of the choice, or for the first of them.
         """
         count = len(tokens)
         size = Size(count, power_of_two(-(-count // WORD)))
@@ -99,12 +99,12 @@ class BlockSlot(BufferSet):
 
 
 def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> Rows:
-    """So many rows one behind the other, each of which sees all of them."""
+    """``count`` rows in a line, each of which sees all of them."""
     return Rows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
 
 
 def _read_plainly(drafter: DFlashModel, features: Tensor, cache: KVCache) -> None:
-    """Behind the columns in use, as many as there are."""
+    """Append features of any number behind the columns in use."""
     first = cache.length
     places = torch.arange(first, first + len(features), device=features.device)
     fresh = drafter.context_kv(drafter.project(features), places)
@@ -113,7 +113,7 @@ def _read_plainly(drafter: DFlashModel, features: Tensor, cache: KVCache) -> Non
 
 
 def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: KVCache) -> None:
-    """features [R, n*H] -> columns of the cache. Padding goes where the next pass writes over it."""
+    """features [R, n*H] -> columns of the cache. The next pass overwrites those of padded rows."""
     mask = StaticMask(inputs, cache.capacity)
     fresh = drafter.context_kv(drafter.project(features), mask.row_positions[0])
     with cache.written_at(mask.columns):
@@ -141,7 +141,7 @@ def draft(
     choice: Choice,
     drawn: Tensor,
 ) -> tuple[Tensor | None, ...]:
-    """From the tokens of a block, root first, to what is chosen for the rows behind it."""
+    """From the tokens of a block, root first, to the choice for the rows behind the root."""
     hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
     return choice(target.head(hidden[1 : choice.length + 1]), drawn)
 

@@ -1,4 +1,4 @@
-"""What a pass reads beside weights and KV: one int32 buffer on the device, filled by one copy."""
+"""The int32 buffer of a pass: all it reads but weights and KV, filled by one copy."""
 
 from array import array
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _ALIGNED = 4  # each part begins at a multiple of so many numbers (16 bytes)
 
 @dataclass(frozen=True)
 class Size:
-    """rows: of a pass, padding included. words: of 32 scratch rows each, among which they stand."""
+    """rows: of a pass, padding included. words: the scratch rows it knows of, in units of 32."""
 
     rows: int
     words: int
@@ -35,7 +35,7 @@ class Size:
 
     @classmethod
     def of(cls, count: int, behind: int) -> "Size | None":
-        """The smallest for ``count`` rows behind so many scratch rows; None beyond the largest."""
+        """The smallest size for ``count`` rows behind ``behind`` scratch rows; None beyond the largest."""
         rows = next((rows for rows in ROWS if rows >= count), None)
         if rows is None:
             return None
@@ -44,12 +44,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Rows:
-    """What one sequence gives to a pass: its last scratch rows.
+    """The rows of one sequence for a pass: its last scratch rows.
 
-    prefix: committed columns. depths: of all scratch rows fed so far, these among them. ancestors:
-    of these; bit s: the row sees scratch row s. ids: int32 [len(tokens) - 1], tokens[1:] where they
-    are on the device only. shape: where these are root and tree, whose depths and ancestors are on
-    the device only. question: where the pass judges this tree.
+    prefix: committed columns. depths: of all scratch rows fed so far, including these. ancestors: of
+    these rows; bit s says that the row sees scratch row s. ids: int32 [len(tokens) - 1], tokens[1:]
+    if only the device knows them. shape: of root and tree, if only the device knows their depths and
+    ancestors. question: set if the pass judges this tree.
     """
 
     tokens: Sequence[int]
@@ -70,8 +70,8 @@ class StepInputs:
     """The buffer of one size for B sequences, and its parts as views.
 
     prefix [B]: committed columns. behind [B]: scratch rows fed before these. tokens [B, R]. own
-    [B, R]: depths of the rows. depths [B, S]: of all scratch rows. bits [B, R, W]: who sees whom
-    among them. more: parts [B, width] that a kind of inputs adds to these.
+    [B, R]: depths of the rows. depths [B, S]: of all scratch rows. bits [B, R, W]: which scratch rows
+    each row sees. more: parts [B, width] that a subclass adds.
     """
 
     def __init__(self, size: Size, device: torch.device, sequences: int = 1) -> None:
@@ -91,18 +91,18 @@ class StepInputs:
         self.bits = bits.view(sequences, size.rows, size.words)
 
     def _room(self, size: Size) -> tuple[int, ...]:
-        """Numbers a sequence in each part."""
+        """How many numbers each part has for one sequence."""
         return 1, 1, size.rows, size.rows, size.scratch, size.rows * size.words
 
     def _numbers(self, rows: Rows) -> tuple[Sequence[int], ...]:
-        """What fills each part, from its beginning; the rest is 0."""
+        """The numbers of each part, from its beginning; the rest is 0."""
         return (
             (rows.prefix,), (rows.behind,), rows.tokens, rows.depths[rows.behind :],
             rows.depths, array("i", self._seen(rows)),
         )  # fmt: skip
 
     def load(self, *given: Rows) -> None:
-        """Set up a pass over these rows, one entry a sequence."""
+        """Fill the buffer for a pass over these rows, one entry a sequence."""
         numbers = array("i", bytes(4 * self._places[-1]))
         for sequence, rows in enumerate(given):
             parts = self._numbers(rows)

@@ -1,4 +1,5 @@
-"""The passes of a language model on static buffers: a tree looked at, a chain written."""
+"""The passes of a language model on static buffers: over a tree, with or without a verdict, and along
+a chain."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +10,8 @@ from torch import Tensor
 
 from engine.gpu.inputs import Rows, Size, StepInputs
 from engine.gpu.question import Looked
-from engine.gpu.slots import BufferSet, Pass
+from engine.gpu.precision import refuse_tf32
+from engine.gpu.slots import BufferSet, BufferSets, Pass
 from engine.gpu.step import chain, step
 from engine.gpu.verdict import Arrival, JudgedInputs, judged
 from engine.kernels.bits import WORD
@@ -19,15 +21,21 @@ from engine.transfer import into
 
 
 class TextSlot(BufferSet):
-    """See ``BufferSet``. Passes are known by (size, features); where tokens are judged or drafted, by the
-    laws of that and (size, features) or (tokens read, drafted, V)."""
+    """See ``BufferSet``. The key of a plain pass is (size, features), of a judged pass (laws, size,
+    features), and of a chain (laws, tokens read, tokens drafted, V)."""
+
+    def __init__(self, sets: BufferSets, capacity: int, sequences: int = 1) -> None:
+        weight = sets.module.get_output_embeddings().weight
+        refuse_tf32(weight.dtype, weight.device)
+        super().__init__(sets, capacity, sequences)
 
     def feed(
         self, given: Sequence[Rows], features: tuple[int, ...]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
-        """One pass over rows of every sequence: the logits and features of each one's rows. None
-        where no size is large enough, or where steps of one sequence should be captured and cannot
-        be, so that the plain way is the better one.
+        """One pass over rows of every sequence: the logits and features of each sequence's rows.
+
+        None where no size is large enough, and for a single sequence whose pass cannot be captured,
+        because the plain pass is faster then.
         """
         size = self._size(given)
         if size is None:
@@ -50,8 +58,10 @@ class TextSlot(BufferSet):
         ]
 
     def judge(self, given: Sequence[Rows], features: tuple[int, ...]) -> list[Looked] | None:
-        """The same with the verdict on every sequence's root and tree, whose kept rows are in their
-        place afterwards. None also before the buffers exist, and where there are too many draws."""
+        """The same with a verdict on every sequence's tree. Afterwards the kept rows are in their place.
+
+        None also before the buffers exist, and where there are too many draws.
+        """
         size = self._size(given)
         if size is None or not self.cache.ready:
             return None
@@ -82,7 +92,7 @@ class TextSlot(BufferSet):
         ]
 
     def _size(self, given: Sequence[Rows]) -> Size | None:
-        """Of a pass over these rows, for which there is room then; None where it should not be."""
+        """The size of a pass over these rows, after making room for it; None where there is none."""
         size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
         if size is None or (not self._sets.usable and self.sequences == 1):
             return None

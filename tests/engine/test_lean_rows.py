@@ -8,10 +8,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.batch.together import decode_together
+from engine.errors import UserError
 from engine.gpu import kernel_calls
 from engine.gpu.host_free import HostFree
 from engine.gpu.inputs import Size, StepInputs
 from engine.gpu.lean_rows import LeanRows
+from engine.gpu.precision import refuse_tf32
 from engine.gpu.slots import BufferSets
 from engine.gpu.step import step
 from engine.kernels import tree_attention
@@ -141,3 +143,25 @@ def test_few_launches_and_no_wait_for_the_host(architecture, monkeypatch):
         counted.counts.pop("empty_like")
         found[layers] = counted.counts.total() + len(launches)
     assert found[3] - found[2] <= MOST_LAUNCHES[architecture], counted.counts
+
+
+def test_features_cost_no_copies(monkeypatch):
+    """The states before each layer are kept by not writing over them."""
+    _, lean = both("llama")
+    copies = {}
+    for features in ((), (0, 2, 3)):
+        cache, inputs = KVCache.empty(lean.layers, 64), StepInputs(Size.of(4, 3), lean.device)
+        with torch.no_grad(), Launches() as counted:
+            step(lean.slots.module, inputs, cache, features)
+        copies[features] = counted.counts["clone"]
+    assert copies[0, 2, 3] == copies[()]
+
+
+def test_float32_on_cuda_needs_exact_products(monkeypatch):
+    cuda = torch.device("cuda", 0)
+    refuse_tf32(torch.float32, cuda)
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    refuse_tf32(torch.bfloat16, cuda)
+    refuse_tf32(torch.float32, torch.device("cpu"))
+    with pytest.raises(UserError, match="allow_tf32"):
+        refuse_tf32(torch.float32, cuda)

@@ -42,7 +42,7 @@ def wait() -> None:
 
 
 class Deadline:
-    """The time a suite may take; what does not fit is left out and named."""
+    """The time a suite may take; parts that do not fit are left out and named."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
