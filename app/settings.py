@@ -47,11 +47,9 @@ def model_paths() -> ModelPaths:
     """
     target = os.environ.get("DRAFTSCOPE_TARGET")
     if target:
-        return ModelPaths(
-            target,
-            os.environ.get("DRAFTSCOPE_DRAFT") or None,
-            os.environ.get("DRAFTSCOPE_DIFFUSION") or None,
-        )
+        roles = {"draft": "DRAFTSCOPE_DRAFT", "diffusion": "DRAFTSCOPE_DIFFUSION"}
+        given = {role: os.environ.get(name) or None for role, name in roles.items()}
+        return ModelPaths(target).with_parts(given)
     return family()
 
 

@@ -48,9 +48,11 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("--target", metavar="DIR", help="target model: a directory or hub name")
     add("--draft", metavar="DIR", help="draft model for it")
     add("--diffusion", metavar="DIR", help="diffusion drafter for it")
+    add("--part", metavar="NAME=DIR", action="append", default=[], help="another part, by its role")
     add("--drafter", metavar="KEY", help="way of drafting (see list)")
     add("--option", metavar="NAME=VALUE", action="append", default=[], help="of the drafter")
     add("--verifier", metavar="KEY", help="acceptance rule (see list)")
+    add("--rule-option", metavar="NAME=VALUE", action="append", default=[], help="of the rule")
     add("--prompt", metavar="TEXT")
     add("--prompt-file", metavar="FILE")
     add("--max-new-tokens", type=int, metavar="N")
@@ -60,6 +62,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, metavar="S")
     add("--dtype", metavar="D", help="float32 | bfloat16 | float16")
     add("--device", metavar="D")
+    add("--json-schema", metavar="FILE", help="the text must follow this JSON schema")
     add("--trace", metavar="OUT.ndjson", help="write the trace here")
     run.set_defaults(action=_run)
 
@@ -73,7 +76,7 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
     suites = ("peers", "kernels", "gpu")
     add("--suite", choices=suites, default="peers", help="kernels and gpu need a CUDA GPU")
-    bench.set_defaults(action=_bench, preset=None)
+    bench.set_defaults(action=_bench, preset=None, part=[])
 
 
 def _list(given: argparse.Namespace) -> int:
@@ -150,7 +153,15 @@ def _request(given: argparse.Namespace):
     same_drafter = card is not None and fields["drafter"] == card.drafter
     options = (dict(card.options) if same_drafter else {}) | _options(given.option)
     prompt = _prompt(given, card)
-    return RunRequest(prompt=prompt, models=_models(given), options=options, **fields)
+    rule_options = _options(given.rule_option)
+    return RunRequest(
+        prompt=prompt,
+        models=_models(given),
+        options=options,
+        rule_options=rule_options,
+        json_schema=_read(Path(given.json_schema)) if given.json_schema else None,
+        **fields,
+    )
 
 
 def _models(given: argparse.Namespace):
@@ -159,11 +170,16 @@ def _models(given: argparse.Namespace):
 
     if given.target is None:
         embedded = family()
-        draft, diffusion = given.draft or embedded.draft, given.diffusion or embedded.diffusion
-        return ModelPaths(embedded.target, draft, diffusion)
+        return embedded.with_parts(_parts(given))
     if given.preset is not None:
         raise UserError("Give --preset or --target, not both.")
-    return ModelPaths(given.target, given.draft, given.diffusion)
+    return ModelPaths(given.target).with_parts(_parts(given))
+
+
+def _parts(given: argparse.Namespace) -> dict[str, str | None]:
+    """Role -> folder, from --part NAME=DIR and the two that have flags of their own."""
+    named = {"draft": given.draft, "diffusion": given.diffusion}
+    return named | _options(given.part, "A part")
 
 
 def _prompt(given: argparse.Namespace, card) -> str:
@@ -187,12 +203,12 @@ def _read(path: Path) -> str:
         raise UserError(f"{path.name} cannot be read: {error.strerror}.") from None
 
 
-def _options(pairs: list[str]) -> dict[str, str]:
+def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
     options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise UserError(f"An option is given as name=value, not {pair!r}.")
+            raise UserError(f"{thing} is given as name=value, not {pair!r}.")
         options[name] = value
     return options
 

@@ -2,7 +2,7 @@
 
 from engine.drafters import drafters
 from engine.sampling import Sampling
-from engine.verifiers import verifier, verifiers
+from engine.verifiers import verifiers
 
 
 def catalogue(presets: list[dict] | None = None) -> dict:
@@ -26,15 +26,19 @@ def catalogue(presets: list[dict] | None = None) -> dict:
 
 
 def _drafter(cls) -> dict:
-    rule = verifier(cls.default_verifier)
-    settings = (Sampling(), Sampling(temperature=1.0))
+    rules = verifiers()
+    settled = (
+        (rules[cls.default_greedy_verifier], Sampling()),
+        (rules[cls.default_verifier], Sampling(temperature=1.0)),
+    )
     return {
         "key": cls.key,
         "title": cls.title,
         "family": cls.family,
         "default_verifier": cls.default_verifier,
-        "lossless": all(rule.lossless_with(cls.kinds(sampling)) for sampling in settings),
+        "lossless": all(rule.lossless_with(cls.kinds(sampling)) for rule, sampling in settled),
         "options": [option.to_dict() for option in cls.options],
         "summary": cls.summary,
         "needs": sorted(cls.needs),
+        "learns": cls.learns,
     }

@@ -4,14 +4,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from engine.decode import decode
+from engine.constraint import Constraint
 from engine.drafters import drafter as drafter_class
 from engine.errors import UserError
+from engine.json_schema import JsonSchema
+from engine.loops import run_loop
+from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
+from engine.text import TextRequest
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting
 from engine.verifiers import Verifier, verifier
@@ -30,6 +35,7 @@ class RunRequest:
     drafter: str = "chain"
     options: dict = field(default_factory=dict)
     verifier: str | None = None
+    rule_options: dict = field(default_factory=dict)
     max_new_tokens: int = 128
     temperature: float = 0.0
     top_k: int = 0
@@ -37,6 +43,11 @@ class RunRequest:
     seed: int = 0
     dtype: str | None = None
     device: str | None = None
+    json_schema: str | None = None
+    """A JSON schema that the text must follow."""
+
+    memory: Memory | None = None
+    """The visitor's memory, for drafters that learn; a fresh one if None."""
 
 
 def open_run(request: RunRequest) -> "Run":
@@ -58,7 +69,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
     sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
     cls = drafter_class(request.drafter)
     options = resolve(f"drafter {cls.key}", cls.options, request.options)
-    rule = pick_verifier(request.verifier, cls, sampling)
+    rule = pick_verifier(request.verifier, cls, sampling, request.rule_options)
     if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
         raise UserError(
             f"The number of new tokens must lie between 1 and {MAX_NEW_TOKENS}, "
@@ -71,30 +82,48 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
     with ENGINE_LOCK:  # it may have to be measured
         options = settle_size(cls, options, models, sampling)
     setting = Setting(
-        {"key": cls.key, "family": cls.family, "options": options},
+        {"key": cls.key, "title": cls.title, "family": cls.family, "options": options},
         {
             "key": rule.key,
+            "title": rule.title,
             "lossless": rule.lossless_with(cls.kinds(sampling)),
-            "options": {},
+            "same_text": rule.same_text,
+            "options": rule.settings,
+            "sentences": dict(rule.sentences),
         },
         sampling,
+        cls.loop,
+        request.json_schema or None,
     )
     recorder = Recorder(models.target, setting, request.prompt, tokens)
     drafter = cls.build(options, models)
     key = (id(models.target), *tokens)
     reading = readings.setdefault(key, PromptReading(tokens[:-1]))
     reading.expect(drafter.feature_layers)
-    steps = decode(
-        models.target, drafter, rule, sampling, tokens, request.max_new_tokens, reading=reading
+    wanted = TextRequest(
+        drafter,
+        rule,
+        sampling,
+        tokens,
+        request.max_new_tokens,
+        memory=request.memory,
+        constraint=_constraint(request, models.target),
     )
-    return Run(recorder, steps)
+    return Run(recorder, run_loop(models.target, wanted, reading=reading))
 
 
-def pick_verifier(key: str | None, cls, sampling: Sampling) -> Verifier:
-    """The rule asked for, or the drafter's default (greedy at temperature 0)."""
+def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
+    if not (request.json_schema or "").strip():
+        return None
+    vocabulary, ends = target.vocab_size, target.end_tokens
+    return JsonSchema(request.json_schema, target.tokenizer, vocabulary, ends)
+
+
+def pick_verifier(key: str | None, cls, sampling: Sampling, options: dict) -> Verifier:
+    """The rule asked for, or the drafter's default, with these options."""
     if key is None:
-        return verifier("greedy" if sampling.greedy else cls.default_verifier)
-    rule = verifier(key)
+        key = cls.default_greedy_verifier if sampling.greedy else cls.default_verifier
+    rule = verifier(key, options)
     if rule.only_greedy and not sampling.greedy:
         raise UserError(f"The verifier {key} works at temperature 0 only.")
     return rule

@@ -14,15 +14,27 @@ Stop = Literal["eos", "length", "context"]
 STAGES = ("draft", "verify", "judge", "commit")
 
 
+@dataclass(frozen=True)
+class Span:
+    """Work in a lane that overlaps another's, from a real clock. start, end: milliseconds since the run began."""
+
+    lane: str
+    work: str
+    start: float
+    end: float
+
+
 @dataclass
 class Step:
     """One finished step.
 
     position: tokens committed before it. logits: [N+1, V] of the target, after the root and
-    after each node. p: [N+1, V] what it was sampled from; both None where the device judged.
+    after each node. p: [N+1, V] what it was sampled from. Both are None where no target looked and
+    where the device judged; a row of NaN is a row at which no target looked.
     output: the kept path and, unless final is ``none``, the final token.
     milliseconds: by stage. prefill_milliseconds: of the first step, 0 elsewhere; of a text that took
-    its prompt over from another, what reading it took there (``engine.target.prompt``).
+    its prompt over from another, the time that reading it took there (``engine.target.prompt``).
+    passes: forward passes by model. spans: work that overlapped.
     stop: why the run ends here, or None.
     """
 
@@ -37,6 +49,8 @@ class Step:
     milliseconds: dict[str, float] = field(default_factory=dict)
     prefill_milliseconds: float = 0.0
     stop: Stop | None = None
+    passes: dict[str, int] = field(default_factory=lambda: {"target": 1})
+    spans: list[Span] = field(default_factory=list)
 
 
 def cut_at_end(verdict: Verdict, tree: DraftTree, ends: frozenset[int]) -> tuple[Verdict, str]:
@@ -67,6 +81,7 @@ def _first(verdict: Verdict, tree: DraftTree, count: int) -> Verdict:
         final=verdict.final,
         walk=walk,
         residuals={place: r for place, r in verdict.residuals.items() if place in places},
+        exhibits=verdict.exhibits,
     )
 
 

@@ -1,60 +1,68 @@
-"""One text that is being written: draft below its end, judge what the target said, keep what may stay."""
+"""One text that is being written: draft below its end, judge the answer of the target, keep what may stay."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatch
 
 import torch
 from torch import Tensor
 
-from engine.drafters.base import Drafter, Kept
-from engine.gpu.judge import Coming, DeviceJudge, knows
-from engine.gpu.question import Draft, Law, Looked
-from engine.gpu.unwatched import unwatched
-from engine.sampling import Sampling, distribution, stream
+from engine.chance import Chance
+from engine.constraint import Constraint, masked_tree
+from engine.drafters.base import Drafter, Kept, Start
+from engine.memory import Memory
+from engine.sampling import Sampling, distribution
 from engine.step import Clock, Step, Stop, cut_at_end
 from engine.target.language_model import LanguageModel
+from engine.target.seen import Draft, Seen
 from engine.target.session import Session
 from engine.transfer import to_device, to_host_meanwhile
 from engine.tree import DraftTree
-from engine.verifiers.base import Verdict, Verifier
+from engine.verifiers.base import Case, Verdict, Verifier
+
+PendingVerdict = Callable[[], tuple[Verdict, Tensor | None]]
+"""Gives the verdict, and p for a recorder; on a GPU both are on their way before it is called."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Up to max_new_tokens after a prompt (at least one token long), and how to write them."""
+class TextRequest:
+    """Up to max_new_tokens after a prompt (at least one token long), and how to write them.
+
+    memory: the visitor's; a fresh one if None. chance: for tests; the seed's own if None.
+    """
 
     drafter: Drafter
     verifier: Verifier
     sampling: Sampling
     prompt: Sequence[int]
     max_new_tokens: int
+    memory: Memory | None = None
+    constraint: Constraint | None = None
+    chance: Chance | None = None
 
 
-class Writing:
+class Text:
     """The text so far and who works on it. The pass of the target between ``draft`` and ``settle``
-    is the caller's, who may make it for several texts at once.
-
-    on_device: judged where the logits lie, for nobody watches; see ``decode``.
+    is made by the caller, who may make it for several texts at once.
     """
 
-    def __init__(self, target: LanguageModel, wanted: Wanted, watched: bool) -> None:
-        self._target = target
-        self._sampling = sampling = wanted.sampling
-        self._end = len(wanted.prompt) + wanted.max_new_tokens
+    recorded = True
+    """Whether steps hold everything that a recorder shows."""
+
+    def __init__(self, target: LanguageModel, request: TextRequest) -> None:
+        self.target = target
+        self.request = request
+        self.sampling = request.sampling
+        self.drafter = request.drafter
+        self.context = list(request.prompt)
+        self.stop: Stop | None = None
+        self.chance = request.chance or Chance.of(request.sampling.seed)
+        self._logits: Tensor | None = None  # of the running step, with the constraint applied
+        self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
-        self.context = list(wanted.prompt)
-        self.stop: Stop | None = None
-        self.on_device = not watched and target.slots is not None and knows(wanted.verifier.key)
-        coins = stream(sampling.seed, "verify")
-        if self.on_device:
-            self.drafter = unwatched(wanted.drafter)
-            law = Law(wanted.verifier.key, replace(sampling, seed=0), self.drafter.kinds(sampling))
-            self._judge = DeviceJudge(law, sampling.seed, coins, target)
-        else:
-            self.drafter = wanted.drafter
-            self._judge = HostJudge(wanted.verifier, sampling, coins)
 
     @property
     def capacity(self) -> int:
@@ -64,81 +72,160 @@ class Writing:
     def begin(self, session: Session, features: Tensor | None) -> None:
         """session: has read all but the root; features: of what it read."""
         self.session = session
-        generator = stream(self._sampling.seed, "draft")
-        self.drafter.begin(self.context, self._sampling, generator, features)
+        request = self.request
+        self.drafter.begin(
+            Start(
+                self.context,
+                self.sampling,
+                self.chance.drafting,
+                features,
+                session,
+                request.memory if request.memory is not None else Memory(),
+                request.constraint,
+            )
+        )
 
     def draft(self) -> Draft:
         """What may come next; no more than fits."""
-        tree, position = self._proposed(), len(self.context)
-        return Draft(self.context[-1], tree, position, self._judge.ask(tree, position))
+        self._proposal = self._propose()
+        tree = self._proposal.tree
+        return Draft(self.context[-1], tree, len(self.context), tree.probes)
 
-    def _proposed(self) -> DraftTree:
+    def _propose(self) -> Proposal:
         most = min(self._limit, self.drafter.max_context)
         depth = most - len(self.context) - 1  # one place for the final token
-        if depth <= 0:
-            return DraftTree()
-        return self.drafter.propose(self.context, depth).truncated(depth)
+        forced = self._forced(depth)
+        room = depth - len(forced)
+        own = DraftTree()
+        if room > 0:
+            own = self.drafter.propose([*self.context, *forced], room).truncated(room)
+        return Proposal.of(own, forced)
 
-    def judge(self, draft: Draft, looked: Looked) -> Coming:
+    def _forced(self, depth: int) -> list[int]:
+        """Tokens that the constraint leaves no choice about."""
+        constraint = self.request.constraint
+        return [] if constraint is None or depth <= 0 else constraint.forced((), depth)
+
+    def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
         """Have the tree judged by the target's pass over root and tree."""
-        return self._judge(draft, looked)
+        self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
+
+        def verdict() -> tuple[Verdict, Tensor | None]:
+            p = distribution(logits, self.sampling)
+            # For the recorder the whole of p crosses while the verifier fetches the rows of its walk.
+            shown = p if self.sampling.greedy else to_host_meanwhile(p)
+            case = Case(
+                draft.tree,
+                p,
+                logits,
+                self.sampling,
+                draft.position,
+                self.chance.judging,
+                seen.probes,
+            )
+            return self.request.verifier.judge(case), shown
+
+        return verdict
 
     def settle(
         self,
         draft: Draft,
-        coming: Coming,
-        looked: Looked,
+        pending: PendingVerdict,
+        seen: Seen,
         times: dict[str, float],
         clock: Clock,
     ) -> Step:
-        """Take the verdict and keep what may stay. times: what the stages before took."""
+        """Take the verdict and keep what may stay. times: milliseconds of the stages before."""
         tree = draft.tree
-        verdict, p = coming()
-        verdict, final = cut_at_end(verdict, tree, self._target.end_tokens)
+        verdict, p = pending()
+        verdict, final = cut_at_end(verdict, tree, self.target.end_tokens)
         output = [tree.tokens[node] for node in verdict.accepted]
         if final != "none":
             output.append(verdict.final_token)
         times["judge"] = clock.lap()
-        rows = looked.kept([0] + [node + 1 for node in verdict.accepted])
-        self.session.commit(rows)
-        features = looked.features
-        if features is not None:
-            features = features[to_device(torch.tensor(rows), features.device)]
-        self.drafter.observe(Kept(tree, verdict.accepted, output, looked.logits, features))
+        self._commit(draft, verdict, output, seen, times)
         times["commit"] = clock.lap()
         self.context += output
         self.stop = self._why_stop()
         self._steps += 1
         return Step(
-            self._steps - 1, draft.position, tree, None if self.on_device else looked.logits, p, verdict,
-            output, final, times, stop=self.stop,
-        )  # fmt: skip
+            self._steps - 1,
+            draft.position,
+            tree,
+            self._logits if self.recorded else None,
+            p,
+            verdict,
+            output,
+            final,
+            times,
+            stop=self.stop,
+        )
+
+    def _commit(
+        self, draft: Draft, verdict: Verdict, output: list[int], seen: Seen, times: dict[str, float]
+    ) -> None:
+        rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
+        self.session.commit(rows)
+        features = seen.features
+        if features is not None:
+            features = features[to_device(torch.tensor(rows), features.device)]
+        if self.request.constraint is not None:
+            self.request.constraint.commit(output)
+        self.drafter.observe(self._proposal.kept(draft, verdict, output, seen, features, times))
 
     def _why_stop(self) -> Stop | None:
-        if self.context[-1] in self._target.end_tokens:
+        if self.context[-1] in self.target.end_tokens:
             return "eos"
         if len(self.context) < self._limit:
             return None
         return "length" if self._limit == self._end else "context"
 
 
-class HostJudge:
-    """A verifier on the host; its verdicts hold what a recorder shows.
+@dataclass(frozen=True)
+class Proposal:
+    """A drafter's own tree, and the tree that the target sees.
 
-    On a GPU p stays where it is, and the verifier fetches the rows of its walk. For the recorder
-    the whole crosses meanwhile; the clock waits for it at the end of the stage.
+    own: as the drafter numbers its nodes. tree: the same, below the forced tokens if there are any.
+    forced: how many. node_of: the drafter's node of each node of ``tree``.
     """
 
-    def __init__(self, verifier: Verifier, sampling: Sampling, coins: torch.Generator) -> None:
-        self._verifier, self._sampling, self._coins = verifier, sampling, coins
+    own: DraftTree
+    tree: DraftTree
+    forced: int = 0
+    node_of: dict[int, int] = field(default_factory=dict)
 
-    def ask(self, tree: DraftTree, position: int) -> None:
-        """Nothing more than logits."""
+    @classmethod
+    def of(cls, own: DraftTree, forced: Sequence[int]) -> Proposal:
+        if not forced:
+            return cls(own, own)
+        tree = DraftTree()
+        last = tree.chain(forced, "forced")
+        places = tree.graft(own, last)
+        return cls(own, tree, len(forced), {place: node for node, place in enumerate(places)})
 
-    def __call__(self, draft: Draft, looked: Looked) -> Coming:
-        return partial(self._verdict, draft.tree, looked.logits, draft.position)
+    def kept(
+        self,
+        draft: Draft,
+        verdict: Verdict,
+        output: list[int],
+        seen: Seen,
+        features: Tensor | None,
+        times: dict[str, float],
+    ) -> Kept:
+        """The outcome in the drafter's own numbers. Its context held the forced tokens already."""
+        path, logits, root = verdict.accepted, seen.logits, draft.root
+        if self.forced:
+            path = [self.node_of[node] for node in path if node in self.node_of]
+            rows = [self.forced] + [place + 1 for place in self.node_of]
+            logits, output = logits[rows], output[self.forced :]
+            root = self.tree.tokens[self.forced - 1]
+        position = draft.position + self.forced
+        return Kept(
+            self.own, path, output, logits, features, root, position, dict(times), seen.probes
+        )
 
-    def _verdict(self, tree: DraftTree, logits: Tensor, position: int) -> tuple[Verdict, Tensor]:
-        p = distribution(logits, self._sampling)
-        shown = p if self._sampling.greedy else to_host_meanwhile(p)
-        return self._verifier.judge(tree, p, self._sampling, position, self._coins), shown
+
+@singledispatch
+def text_of(target: LanguageModel, request: TextRequest, recorded: bool) -> Text:
+    """The text that a request asks for, on this kind of model; see ``engine.decode.decode``."""
+    return Text(target, request)

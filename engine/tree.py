@@ -1,9 +1,12 @@
 """The one structure in which every drafter hands over its guesses.
 
-A chain is a tree with one branch. Beside the tokens stands what a verifier must know to be
-exact: for each parent, how its children were proposed.
+A chain is a tree with one branch. Each draw of a token carries what a verifier needs to be exact:
+how the token was proposed, and the distribution from which it was drawn.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -11,131 +14,152 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from engine.gpu.shape import DeviceShape
+    from engine.exhibits import Exhibit
+    from engine.target.seen import Probes
 
 ROOT = -1  # as a parent: the last committed token, which is no node of the tree
 
 Kind = Literal["one_hot", "iid", "without_replacement"]
 
 
-@dataclass
-class Proposal:
-    """How the children of one parent were proposed.
+@dataclass(frozen=True)
+class Draw:
+    """One draw under a parent.
 
-    kind: ``one_hot`` (picked by any means that does not know the verifier's randomness),
-        ``iid`` (independent draws from q) or ``without_replacement`` (each draw from q without
-        the tokens drawn before it).
-    q: [V] the distribution drawn from, after temperature and truncation; None if there is none.
-    draws: nodes in the order drawn. An i.i.d. draw that hits a token again repeats its node, so
-        multiplicity is kept though equal children are one node.
+    kind: ``one_hot`` (picked by any means that does not know the verifier's randomness), ``iid``
+        (an independent draw from its law) or ``without_replacement`` (drawn from its law without
+        the tokens that were drawn from the same law under the same parent before).
+    law: index into the tree's ``laws``, or None for a one-hot draw that has no distribution.
     """
 
+    node: int
     kind: Kind
-    q: Tensor | None = None
-    draws: list[int] = field(default_factory=list)
+    law: int | None
 
 
 @dataclass
 class DraftTree:
     """Drafted tokens as flat arrays, parents before children.
 
-    tokens, parents: one entry a node; the parent -1 is the root.
+    tokens, parents, depths: one entry a node; the parent -1 is the root, whose children have depth 1.
     q: the draft's probability of each node for display, or None where it has none.
-    sources: what made the node (a drafter's key, "draft model", "context 17:20" ...).
-    proposals: by parent.
-    note: what this drafter wants to show of this step.
-    ids: [N] int32, the tokens where they have not left the device yet (``tokens`` is -1 there), as
-        happens only where nobody records; None elsewhere.
-    shape: the parents where they have not left it either. Until they do (``unfold``), all nodes are
-        children of the root here.
+    sources: the maker of each node (a drafter's key, "draft model", "context 17:20" ...).
+    laws: every distribution [V] drawn from or shown, after temperature and truncation, each once.
+    draws: by parent, in the order drawn. An i.i.d. draw that hits a token again repeats its node:
+        equal draws are counted though equal children are one node.
+    exhibits: data about this step that the drafter wants to show.
     """
 
     tokens: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
     q: list[float | None] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
-    proposals: dict[int, Proposal] = field(default_factory=dict)
-    note: dict = field(default_factory=dict)
-    ids: Tensor | None = None
-    shape: "DeviceShape | None" = None
+    laws: list[Tensor] = field(default_factory=list)
+    draws: dict[int, list[Draw]] = field(default_factory=dict)
+    exhibits: list[Exhibit] = field(default_factory=list)
+    probes: Probes | None = None
+    """Rows that the drafter wants to ride along in the target's pass."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def add(self, parent: int, token: int, source: str, q: float | None = None) -> int:
-        """Append a node under ``parent`` (a node index or ROOT); returns its index."""
-        self.tokens.append(int(token))
-        self.parents.append(parent)
-        self.q.append(q)
-        self.sources.append(source)
-        return len(self.tokens) - 1
-
-    def child(
+    def draw(
         self,
         parent: int,
-        kind: Kind,
         token: int,
-        source: str,
-        q: Tensor | None,
-        shown: float | None = None,
+        kind: Kind = "one_hot",
+        law: Tensor | None = None,
+        source: str = "",
+        q: float | None = None,
     ) -> int:
-        """One more draw under ``parent``: a new node, or the one that already holds the token.
+        """Record one more draw under ``parent``; returns its node, a new one or the token's own.
 
-        token: -1 where it is on the device only (``ids``). shown: its q, where that is known.
+        law: [V], the distribution drawn from; for a one-hot draw the one to show, if there is one.
+        q: the probability to show, where it is known without looking at ``law``.
+        Raises ValueError for a parent that is no node, a drawn token without a law, and a token
+        drawn again without replacement.
         """
-        proposal = self.proposals.setdefault(parent, Proposal(kind, q))
-        for node in proposal.draws:
-            if self.tokens[node] == int(token):
-                proposal.draws.append(node)
-                return node
-        if shown is None and q is not None and token >= 0:
-            shown = float(q[token])
-        node = self.add(parent, token, source, shown)
-        proposal.draws.append(node)
+        if not ROOT <= parent < len(self.tokens):
+            raise ValueError(f"the parent {parent} is no node of this tree")
+        if kind != "one_hot" and law is None:
+            raise ValueError(f"a draw under {parent} has no distribution it was drawn from")
+        index = None if law is None else self._law(law)
+        token = int(token)
+        node = self.child(parent, token)
+        if node is None:
+            if q is None and law is not None:
+                q = float(law[token])
+            node = self._append(parent, token, source, q)
+        elif kind == "one_hot":
+            return node  # the token is a child already: a second look at it can change nothing
+        drawn = Draw(node, kind, index)
+        siblings = self.draws.setdefault(parent, [])
+        if kind == "without_replacement" and drawn in siblings:
+            raise ValueError(f"token {token} was drawn twice without replacement under {parent}")
+        siblings.append(drawn)
         return node
+
+    def child(self, parent: int, token: int) -> int | None:
+        """The child of ``parent`` that holds this token, or None."""
+        for drawn in self.draws.get(parent, ()):
+            if self.tokens[drawn.node] == token:
+                return drawn.node
+        return None
+
+    def chain(
+        self, tokens: Sequence[int], source: str, under: int = ROOT, q: Sequence[float] = ()
+    ) -> int:
+        """Append a branch of one-hot draws below ``under``; returns its last node."""
+        for place, token in enumerate(tokens):
+            shown = q[place] if place < len(q) else None
+            under = self.draw(under, token, source=source, q=shown)
+        return under
+
+    def graft(self, other: DraftTree, under: int = ROOT) -> list[int]:
+        """Merge another tree below ``under``; returns the node here of each of its nodes.
+
+        Common prefixes become one path. Draws keep their kind, law and order, behind those that are
+        here already.
+        """
+        place_of = {ROOT: under}
+        for parent in range(ROOT, len(other)):
+            for drawn in other.draws.get(parent, ()):
+                node = drawn.node
+                law = None if drawn.law is None else other.laws[drawn.law]
+                place_of[node] = self.draw(
+                    place_of[parent],
+                    other.tokens[node],
+                    drawn.kind,
+                    law,
+                    other.sources[node],
+                    other.q[node],
+                )
+        self.exhibits += other.exhibits
+        return [place_of[node] for node in range(len(other))]
 
     def children(self, parent: int) -> list[int]:
         """Distinct children in the order in which they were first drawn."""
-        proposal = self.proposals.get(parent)
-        return list(dict.fromkeys(proposal.draws)) if proposal else []
+        return list(dict.fromkeys(drawn.node for drawn in self.draws.get(parent, ())))
 
-    @classmethod
-    def unseen(cls, kind: Kind, source: str, ids: Tensor, shape: "DeviceShape") -> "DraftTree":
-        """A tree that is on the device only."""
-        size = len(ids)
-        nodes = [-1] * size, [ROOT] * size, [None] * size, [source] * size
-        proposals = {ROOT: Proposal(kind, None, list(range(size)))}
-        return cls(*nodes, proposals, ids=ids, shape=shape)
+    def path(self, node: int) -> list[int]:
+        """The nodes from depth 1 down to ``node``; empty for the root."""
+        path: list[int] = []
+        while node != ROOT:
+            path.append(node)
+            node = self.parents[node]
+        return path[::-1]
 
-    def unfold(self, parents: list[int]) -> None:
-        """Learn the shape. Entries below ROOT, which stand at the end, are no nodes."""
-        size = sum(parent >= ROOT for parent in parents)
-        for part in (self.tokens, self.q, self.sources):
-            del part[size:]
-        self.parents, self.shape, self.ids = parents[:size], None, self.ids[:size]
-        kind = self.proposals[ROOT].kind
-        self.proposals = {}
-        for node, parent in enumerate(self.parents):
-            self.proposals.setdefault(parent, Proposal(kind)).draws.append(node)
-
-    def fetch(self) -> None:
-        """Wait for the device and learn all of what is there only."""
-        if self.shape is not None:
-            self.unfold(self.shape.parents.tolist())
-            self.tokens, self.ids = self.ids.tolist(), None
+    def shown_law(self, parent: int) -> Tensor | None:
+        """The distribution [V] to show beside p after ``parent``: that of the first draw with one."""
+        laws = (drawn.law for drawn in self.draws.get(parent, ()))
+        index = next((law for law in laws if law is not None), None)
+        return None if index is None else self.laws[index]
 
     @property
     def deepest(self) -> int:
-        """The depth of the deepest node, or more where the shape is not known."""
-        return max(self.depths, default=0) if self.shape is None else self.shape.deepest
-
-    @property
-    def depths(self) -> list[int]:
-        """Depth of each node; a child of the root has depth 1."""
-        depths: list[int] = []
-        for parent in self.parents:
-            depths.append(1 if parent == ROOT else depths[parent] + 1)
-        return depths
+        """The depth of the deepest node; 0 without nodes."""
+        return max(self.depths, default=0)
 
     def ancestor_mask(self) -> Tensor:
         """Bool [N+1, N+1]: may row i see column j? Row and column 0 are the root."""
@@ -148,53 +172,39 @@ class DraftTree:
             mask[node + 1, node + 1] = True
         return mask
 
-    def truncated(self, max_depth: int) -> "DraftTree":
+    def truncated(self, max_depth: int) -> DraftTree:
         """The same tree without nodes deeper than max_depth.
 
-        Exact under every rule, for depth never depends on a drawn value.
+        Exact under every rule, because depth never depends on a drawn value.
         """
-        depths = self.depths
-        if not depths or max(depths) <= max_depth:
+        if self.deepest <= max_depth:
             return self
-        kept = [node for node, depth in enumerate(depths) if depth <= max_depth]
-        ids = None if self.ids is None else self.ids[kept]
-        index = {node: position for position, node in enumerate(kept)} | {ROOT: ROOT}
-        return DraftTree(
-            tokens=[self.tokens[node] for node in kept],
-            parents=[index[self.parents[node]] for node in kept],
-            q=[self.q[node] for node in kept],
-            sources=[self.sources[node] for node in kept],
-            proposals={
-                index[parent]: Proposal(p.kind, p.q, [index[node] for node in p.draws])
-                for parent, p in self.proposals.items()
-                if parent in index and (0 if parent == ROOT else depths[parent]) < max_depth
-            },
-            note=self.note,
-            ids=ids,
-        )
+        cut = DraftTree(laws=list(self.laws), exhibits=self.exhibits)
+        place_of = {ROOT: ROOT}
+        for node, depth in enumerate(self.depths):
+            if depth <= max_depth:
+                parent = place_of[self.parents[node]]
+                place_of[node] = cut._append(
+                    parent, self.tokens[node], self.sources[node], self.q[node]
+                )
+        for parent, siblings in self.draws.items():
+            kept = [Draw(place_of[d.node], d.kind, d.law) for d in siblings if d.node in place_of]
+            if kept:
+                cut.draws[place_of[parent]] = kept
+        return cut
 
-    def check(self) -> None:
-        """Raise ValueError where the arrays contradict one another: a drafter's bug."""
-        lengths = {len(self.tokens), len(self.parents), len(self.q), len(self.sources)}
-        if len(lengths) != 1:
-            raise ValueError("the tree's arrays differ in length")
-        drawn = {node: parent for parent, p in self.proposals.items() for node in p.draws}
-        for node, parent in enumerate(self.parents):
-            if not ROOT <= parent < node:
-                raise ValueError(f"node {node} stands before its parent {parent}")
-            if drawn.get(node, None) != parent:
-                raise ValueError(f"node {node} is in no proposal of its parent")
-        for parent, proposal in self.proposals.items():
-            if not ROOT <= parent < len(self.tokens):
-                raise ValueError(f"there is a proposal under {parent}, which is no node")
-            if any(not 0 <= node < len(self.tokens) for node in proposal.draws):
-                raise ValueError(f"a draw under {parent} is no node")
-            if any(self.parents[node] != parent for node in proposal.draws):
-                raise ValueError(f"a draw under {parent} is another's child")
-            tokens = [self.tokens[node] for node in dict.fromkeys(proposal.draws)]
-            if len(set(tokens)) != len(tokens):
-                raise ValueError(f"two children of {parent} hold the same token")
-            if proposal.kind != "one_hot" and proposal.q is None:
-                raise ValueError(f"children of {parent} were drawn but their q is missing")
-            if proposal.kind != "iid" and len(tokens) != len(proposal.draws):
-                raise ValueError(f"a child of {parent} was proposed twice")
+    def _append(self, parent: int, token: int, source: str, q: float | None) -> int:
+        self.tokens.append(token)
+        self.parents.append(parent)
+        self.depths.append(1 if parent == ROOT else self.depths[parent] + 1)
+        self.q.append(q)
+        self.sources.append(source)
+        return len(self.tokens) - 1
+
+    def _law(self, law: Tensor) -> int:
+        """The index of this very tensor among the laws."""
+        for index in range(len(self.laws) - 1, -1, -1):
+            if self.laws[index] is law:
+                return index
+        self.laws.append(law)
+        return len(self.laws) - 1

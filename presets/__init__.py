@@ -36,7 +36,10 @@ class Preset:
 def family() -> ModelPaths:
     """The embedded models."""
     models = HERE / "models"
-    return ModelPaths(*(str(models / part) for part in ("target", "draft", "diffusion")))
+    roles = {role: models / role for role in ("draft", "diffusion")}
+    roles |= {folder.name: folder for folder in sorted((models / "parts").glob("*"))}
+    parts = {role: str(folder) for role, folder in roles.items()}
+    return ModelPaths(str(models / "target"), parts)
 
 
 @dataclass(frozen=True)

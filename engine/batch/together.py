@@ -2,72 +2,72 @@
 
 from collections.abc import Iterator, Sequence
 
-from engine.batch.joint import Joint
+from engine.batch.joint import SeparateSessions, sessions_of
 from engine.step import Clock, Step
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
-from engine.text import Wanted, Writing
+from engine.text import Text, TextRequest, text_of
 
 
 def decode_together(
-    target: LanguageModel, wanted: Sequence[Wanted], watched: bool = True
+    target: LanguageModel, requests: Sequence[TextRequest], recorded: bool = True
 ) -> Iterator[tuple[int, Step]]:
-    """Write these texts, a step of each that has not ended a round: (index in ``wanted``, step).
+    """Write these texts, a step of each that has not ended a round: (index in ``requests``, step).
 
     Every text is the one that ``decode`` writes alone, with a drafter instance of its own. Texts
-    that begin with the same prompt read it once. watched: as for ``decode``.
+    that begin with the same prompt read it once. recorded: as for ``decode``.
 
     Milliseconds of a step: drafting, judging and committing are the text's own; of the pass it has
     an equal share, so that the steps of a round add up to the round.
     """
-    writings = [Writing(target, one, watched) for one in wanted]
-    clock = Clock(target.device, precise=not all(one.on_device for one in writings))
+    texts = [text_of(target, request, recorded) for request in requests]
+    clock = Clock(target.device, precise=any(text.recorded for text in texts))
     try:
-        joint, spent = _begin(target, writings, clock)
-        while open_ones := [index for index, one in enumerate(writings) if one.stop is None]:
-            for index, step in _round(writings, joint, open_ones, clock):
+        sessions, spent = _begin(target, texts, clock)
+        while open_ones := [index for index, text in enumerate(texts) if text.stop is None]:
+            for index, step in _round(texts, sessions, open_ones, clock):
                 step.prefill_milliseconds, spent[index] = spent[index], 0.0
                 yield index, step
-                clock.lap()  # what happened outside is not engine time
+                clock.lap()  # the caller's time is not engine time
     finally:
-        for writing in writings:
-            writing.drafter.close()
+        for text in texts:
+            text.drafter.close()
 
 
 def _begin(
-    target: LanguageModel, writings: Sequence[Writing], clock: Clock
-) -> tuple[Joint, list[float]]:
-    """Everyone behind its prompt, and the milliseconds each is charged for that."""
-    layers = [tuple(writing.drafter.feature_layers) for writing in writings]
-    joint = Joint(target, max(writing.capacity for writing in writings), layers)
+    target: LanguageModel, texts: Sequence[Text], clock: Clock
+) -> tuple[SeparateSessions, list[float]]:
+    """Read every prompt; returns the sessions and the milliseconds each text is charged for that."""
+    layers = [tuple(text.drafter.feature_layers) for text in texts]
+    sessions = sessions_of(target, max(text.capacity for text in texts), layers)
     readings: dict[tuple, PromptReading] = {}
-    for writing, own in zip(writings, layers, strict=True):
-        read = tuple(writing.context[:-1])
+    for text, own in zip(texts, layers, strict=True):
+        read = tuple(text.context[:-1])
         readings.setdefault(read, PromptReading(read)).expect(own)
     spent = []
-    for writing, session in zip(writings, joint.sessions, strict=True):
-        reading = readings[tuple(writing.context[:-1])]
+    for text, session in zip(texts, sessions.sessions, strict=True):
+        reading = readings[tuple(text.context[:-1])]
         features = reading.fill(session)
         charged = reading.charge(clock.lap())
-        writing.begin(session, features)
+        text.begin(session, features)
         spent.append(charged + clock.lap())
-    return joint, spent
+    return sessions, spent
 
 
 def _round(
-    writings: Sequence[Writing], joint: Joint, open_ones: list[int], clock: Clock
+    texts: Sequence[Text], sessions: SeparateSessions, open_ones: list[int], clock: Clock
 ) -> list[tuple[int, Step]]:
     drafts, times = {}, {}
     for index in open_ones:
-        drafts[index] = writings[index].draft()
+        drafts[index] = texts[index].draft()
         times[index] = {"draft": clock.lap()}
-    looked = joint.look_at(drafts)
+    seen = sessions.look_at(drafts)
     share = clock.lap() / len(open_ones)
     # all verdicts are on their way before the first is waited for
-    coming = {index: writings[index].judge(draft, looked[index]) for index, draft in drafts.items()}
+    pending = {index: texts[index].judge(draft, seen[index]) for index, draft in drafts.items()}
     steps = []
     for index, draft in drafts.items():
         times[index]["verify"] = share
-        taken = writings[index].settle(draft, coming[index], looked[index], times[index], clock)
+        taken = texts[index].settle(draft, pending[index], seen[index], times[index], clock)
         steps.append((index, taken))
     return steps

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.decode import decode
 from engine.drafters import drafters
+from engine.loops import run_loop
 from engine.options import resolve
 from engine.parts.loading import Models
 from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.verifiers import verifier
 
 
@@ -53,7 +54,8 @@ class Ours(Contestant):
         began = time.perf_counter()
         drafter = self._class.build(self.options, self._models)
         rule = verifier("greedy")
-        for step in decode(self._models.target, drafter, rule, Sampling(), prompt, count):
+        request = TextRequest(drafter, rule, Sampling(), prompt, count)
+        for step in run_loop(self._models.target, request):
             tokens += step.output
             calls += 1
             stages.update(step.milliseconds, prefill=step.prefill_milliseconds)
@@ -62,5 +64,6 @@ class Ours(Contestant):
 
 def our_contestants(models: Models) -> list[Ours]:
     """Every drafter whose models are at hand."""
-    given = {name for name in ("draft", "diffusion") if getattr(models, name) is not None}
-    return [Ours(cls, models) for cls in drafters().values() if cls.needs <= given]
+    return [
+        Ours(cls, models) for cls in drafters().values() if cls.needs.keys() <= models.parts.keys()
+    ]

@@ -91,8 +91,8 @@ def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> lis
         Generate("transformers", "plain", target),
         Generate("transformers lookup", "lookup", target, **lookup),
     ]
-    if paths.draft is not None:
-        draft = _module(paths.draft)
+    if "draft" in paths.parts:
+        draft = _module(paths.parts["draft"])
         peers += [Assisted(target, draft, *each) for each in [DEFAULT_SCHEDULE, *schedules]]
     return peers
 

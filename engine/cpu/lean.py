@@ -23,6 +23,7 @@ from engine.cpu.lean_cache import LeanCache
 from engine.cpu.lean_layer import Layer, Norm, Projection
 from engine.cpu.lean_order import order
 from engine.cpu.rotary import RotaryTable
+from engine.target.layers import ATTENTION, EVERY, MLP, Layers
 from engine.target.row_mask import RowMask
 
 CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
@@ -71,22 +72,11 @@ class LeanLlama:
     ) -> tuple[Tensor | None, Tensor | None]:
         """tokens [R] behind the columns in use -> logits [last, V], features [R, n*W].
 
-        features: indices into hidden_states, 0 the embeddings, the last one after the final
+        tokens: ids, or vectors [R, W] in the place of their embeddings. features: indices into hidden_states, 0 the embeddings, the last one after the final
         norm. last: how many of the last rows get logits; None is all, 0 none.
         """
-        rows = len(tokens)
-        hidden = self._order.lay(self._embedding.index_select(0, tokens))
-        rotary = self._rotary.at(mask)
-        biases: dict[int | None, Tensor | None] = {}
-        taken = {}
-        for index, layer in enumerate(self._layers):
-            if index in features:
-                taken[index] = self._order.as_rows(hidden).clone()
-            if layer.window not in biases:
-                biases[layer.window] = self._bias(mask.within(layer.window))
-            layer.attend(hidden, rotary, biases[layer.window], cache, index)
-            layer.feed_forward(hidden)
-        cache.length += rows
+        rows, taken = len(tokens), {}
+        hidden = self._run(tokens, mask, cache, EVERY, features, taken)
         final = len(self._layers)
         kept = rows if last is None else last
         if final in features:
@@ -99,6 +89,48 @@ class LeanLlama:
         if not features:
             return logits, None
         return logits, torch.cat([taken[index] for index in features], -1)
+
+    def states(
+        self, given: Tensor, mask: RowMask, cache: LeanCache, layers: Layers = EVERY
+    ) -> Tensor:
+        """As ``engine.target.session.Session.states``: [R] or [R, W] -> [R, W]"""
+        hidden = self._run(given, mask, cache, layers, (), {})
+        if layers.stop is None:
+            hidden = self._norm.laid(hidden)
+        return self._order.as_rows(hidden)
+
+    def norm(self, hidden: Tensor) -> Tensor:
+        """[R, W] -> [R, W] after the final norm"""
+        return self._order.as_rows(self._norm.laid(self._order.lay(hidden)))
+
+    def _run(
+        self,
+        given: Tensor,
+        mask: RowMask,
+        cache: LeanCache,
+        layers: Layers,
+        features: tuple[int, ...],
+        taken: dict[int, Tensor],
+    ) -> Tensor:
+        """Rows through these layers, laid. taken: receives the inputs [R, W] of the layers that are
+        named in ``features``."""
+        vectors = given if given.is_floating_point() else self._embedding.index_select(0, given)
+        hidden = self._order.lay(vectors)
+        if vectors is given:
+            hidden = hidden.clone()  # layers add to it in place
+        rotary = self._rotary.at(mask)
+        biases: dict[int | None, Tensor | None] = {}
+        for index, layer in enumerate(self._layers):
+            if index in features:
+                taken[index] = self._order.as_rows(hidden).clone()
+            if layers.runs(index, ATTENTION):
+                if layer.window not in biases:
+                    biases[layer.window] = self._bias(mask.within(layer.window))
+                layer.attend(hidden, rotary, biases[layer.window], cache, index)
+            if layers.runs(index, MLP):
+                layer.feed_forward(hidden)
+        cache.length += len(given)
+        return hidden
 
     def _last(self, hidden: Tensor, count: int) -> Tensor:
         """The last rows, laid."""

@@ -4,9 +4,11 @@ from engine.drafters.base import Drafter, Kept
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
+from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.swift import SwiftDrafter
 from engine.errors import UserError
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -18,6 +20,8 @@ _ALL = (
     PromptLookupDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    DimpleDrafter,
+    SwiftDrafter,
 )
 
 

@@ -1,19 +1,47 @@
 """What every way of drafting takes and gives."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
 from torch import Tensor
 
+from engine.chance import DraftChance
+from engine.memory import Memory
 from engine.options import Option, Value
 from engine.sampling import Sampling
 from engine.tree import DraftTree
 
+if TYPE_CHECKING:
+    from engine.constraint import Constraint
+    from engine.parts.loading import Models
+    from engine.target.session import Session
+
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
+
+
+@dataclass(frozen=True)
+class Start:
+    """The beginning of a text, as its drafter may know it.
+
+    prompt: tokens, the root last. chance: the drafter's random choices. features: [T - 1, n*H], the
+    target's hidden states of all but the root, or None if the drafter asked for none. target: the
+    session in which the target reads the text; a drafter that uses the target's own layers may feed
+    it rows and must drop them before it proposes. memory: the visitor's. constraint: on the text,
+    or None.
+    """
+
+    prompt: Sequence[int]
+    sampling: Sampling
+    chance: DraftChance
+    features: Tensor | None = None
+    target: Session | None = None
+    memory: Memory = field(default_factory=Memory)
+    constraint: Constraint | None = None
 
 
 @dataclass(frozen=True)
@@ -23,21 +51,26 @@ class Kept:
     tree: what it proposed. path: kept nodes from depth 1 downwards. tokens: the step's output
     (kept path and final token). logits: [N+1, V] the target's, after the root and each node.
     features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
-    None if the drafter asked for none.
+    None if the drafter asked for none. root: the token the tree stood on; position: tokens committed
+    before the step. milliseconds: of the step so far, by stage. probes: logits [M, V] of its probe
+    rows, or None.
     """
 
     tree: DraftTree
     path: list[int]
     tokens: list[int]
     logits: Tensor
-    features: Tensor | None
+    features: Tensor | None = None
+    root: int = 0
+    position: int = 0
+    milliseconds: Mapping[str, float] = field(default_factory=dict)
+    probes: Tensor | None = None
 
 
 class Drafter(ABC):
     """Proposes trees for one sequence; one instance a run.
 
-    It sees the context, its own state, the sampling settings and its own random stream, and the
-    target's hidden states if it names layers in ``feature_layers``.
+    It sees the context, its own state, and what ``Start`` holds.
     """
 
     key: ClassVar[str]
@@ -47,9 +80,27 @@ class Drafter(ABC):
     family: ClassVar[Family]
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
+
     default_verifier: ClassVar[str] = "rejection"
-    needs: ClassVar[frozenset[str]] = frozenset()
-    """Which models beside the target it takes: "draft", "diffusion"."""
+    """The rule of sampled decoding."""
+
+    default_greedy_verifier: ClassVar[str] = "greedy"
+    """The rule at temperature 0; a lossy one where that is what the method is."""
+
+    needs: ClassVar[Mapping[str, str]] = {}
+    """The parts it takes beside the target: role -> kind (``engine.parts``)."""
+
+    loop: ClassVar[str] = "speculative"
+    """The loop that it runs in (``engine.loops``)."""
+
+    mixed_siblings: ClassVar[bool] = False
+    """Whether siblings may differ in kind or law."""
+
+    uses_target: ClassVar[bool] = False
+    """Whether it feeds rows to the target's own session."""
+
+    learns: ClassVar[bool] = False
+    """Whether it keeps anything in the visitor's memory."""
 
     size_option: ClassVar[str | None] = None
     """The option that says how many nodes are drafted; its 0 means what pays on this machine."""
@@ -57,37 +108,35 @@ class Drafter(ABC):
     usual_size: ClassVar[int] = 0
     """What a 0 becomes where nobody has measured."""
 
+    trial: ClassVar[Mapping[str, Value]] = {}
+    """Options for tests and figures: a small setting in which a tiny model shows it at work."""
+
     feature_layers: tuple[int, ...] = ()
     """Indices into the target's hidden_states that it wants handed in."""
 
     max_context: float = math.inf
     """Tokens it can follow; beyond them the target decodes plainly."""
 
-    def __init__(self, settings: dict[str, Value]) -> None:
+    def __init__(self, settings: Mapping[str, Value]) -> None:
         self.settings = dict(settings)
         if self.size_option is not None and not settings[self.size_option]:
             self.settings[self.size_option] = self.usual_size
 
     @classmethod
-    def build(cls, settings: dict[str, Value], models) -> "Drafter":
+    def build(cls, settings: Mapping[str, Value], models: Models) -> Drafter:
         """An instance for one run, given its resolved options and the run's models."""
         return cls(settings)
 
     @classmethod
     @abstractmethod
     def kinds(cls, sampling: Sampling) -> frozenset[str]:
-        """The kinds of proposal it makes under these settings; they decide exactness."""
+        """The kinds of draw it makes under these settings; they decide exactness."""
 
-    def begin(
-        self,
-        prompt: Sequence[int],
-        sampling: Sampling,
-        generator: torch.Generator,
-        features: Tensor | None,
-    ) -> None:
-        """Start a sequence. features: [len(prompt) - 1, n*H], of all but the root."""
-        self.sampling = sampling
-        self.generator = generator
+    def begin(self, start: Start) -> None:
+        """Start a sequence."""
+        self.start = start
+        self.sampling = start.sampling
+        self.chance = start.chance
 
     @abstractmethod
     def propose(self, context: Sequence[int], max_depth: int) -> DraftTree:

@@ -23,6 +23,7 @@ class DDTreeDrafter(DiffusionDrafter):
         Option("budget", "int", 0, "Nodes of the tree (0: what pays here).", 0, 256),
     )
     size_option, usual_size = "budget", 16
+    trial = {"length": 2, "budget": 4}
 
     @classmethod
     def kinds(cls, sampling):
@@ -49,7 +50,7 @@ def best_first_tree(marginals: Tensor, budget: int) -> DraftTree:
         if negative == 0:
             break  # only impossible paths are left
         source = f"block {depth + 1}"
-        node = tree.child(parent, "one_hot", tokens[depth][rank], source, marginals[depth])
+        node = tree.draw(parent, tokens[depth][rank], "one_hot", marginals[depth], source)
         if rank + 1 < len(values[depth]):
             other = -above * values[depth][rank + 1]
             heapq.heappush(heap, (other, depth, place, rank + 1, parent, above))

@@ -8,7 +8,6 @@ is the true law of its token whatever stands before it.
 from engine.drafters.base import Drafter
 from engine.drafters.marginals import BlockReader, feature_layers, usable_length
 from engine.options import Option
-from engine.sampling import pick, uniforms
 from engine.tree import ROOT, DraftTree
 
 
@@ -16,7 +15,7 @@ class DiffusionDrafter(Drafter):
     """What drafters on marginals have in common."""
 
     family = "diffusion"
-    needs = frozenset({"diffusion"})
+    needs = {"diffusion": "denoiser"}
 
     def __init__(self, settings, drafter, target) -> None:
         super().__init__(settings)
@@ -26,12 +25,12 @@ class DiffusionDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        return cls(settings, models.diffusion, models.target)
+        return cls(settings, models.part("diffusion"), models.target)
 
-    def begin(self, prompt, sampling, generator, features):
-        super().begin(prompt, sampling, generator, features)
+    def begin(self, start):
+        super().begin(start)
         self._reader = BlockReader(self.diffusion, self.target)
-        self._reader.read(features)
+        self._reader.read(start.features)
 
     def _marginals(self, context, max_depth):
         return self._reader.marginals(context[-1], self._length(max_depth), self.sampling)
@@ -52,6 +51,7 @@ class DFlashDrafter(DiffusionDrafter):
         Option("length", "int", 0, "Tokens drafted in each step (0: what pays here).", 0, 31),
     )
     size_option, usual_size = "length", 7
+    trial = {"length": 2}
 
     @classmethod
     def kinds(cls, sampling):
@@ -64,7 +64,7 @@ class DFlashDrafter(DiffusionDrafter):
             kind, tokens = "one_hot", marginals.argmax(-1)
         else:
             kind = "iid"
-            tokens = pick(marginals, uniforms(self.generator, len(marginals)))
+            tokens = self.chance.pick(marginals, self.chance.uniforms(len(marginals)))
         for offset, token in enumerate(tokens.tolist()):
-            parent = tree.child(parent, kind, token, f"block {offset + 1}", marginals[offset])
+            parent = tree.draw(parent, token, kind, marginals[offset], f"block {offset + 1}")
         return tree

@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from engine.constraint import Constraint, masked
 from engine.drafters.base import Drafter
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution
@@ -29,18 +30,32 @@ class DraftReader:
     """
 
     def __init__(
-        self, model: LanguageModel, vocabulary: int, sampling: Sampling, stays: bool = False
+        self,
+        model: LanguageModel,
+        vocabulary: int,
+        sampling: Sampling,
+        stays: bool = False,
+        constraint: Constraint | None = None,
+        prompt_length: int = 0,
     ) -> None:
         self._session = model.session(CAPACITY)
         self._vocabulary = vocabulary
         self._sampling = sampling
         self._stays = stays
+        self._constraint = constraint
+        self._prompt_length = prompt_length
+        self._path_of: dict[int, tuple[int, ...]] = {}  # tokens behind the committed ones
         self._row_of: dict[int, int] = {}
 
     def read(self, context: Sequence[int]) -> Tensor:
         """Catch up with the committed text; returns q [V] after its last token."""
         self._row_of = {ROOT: -1}
-        return self._q(self._session.extend(context[self._session.length :]))
+        logits = self._session.extend(context[self._session.length :])
+        if self._constraint is not None:
+            committed = self._prompt_length + self._constraint.committed
+            self._path_of = {ROOT: tuple(context[committed:])}
+            logits = self._constrained(logits, ROOT)
+        return self._q(logits)
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
         """Read tree nodes in one pass; their parents have been read. Returns q [len(nodes), V]."""
@@ -48,7 +63,16 @@ class DraftReader:
         for row, node in enumerate(nodes, start=self._session.rows):
             self._row_of[node] = row
         logits, _ = self._session.feed(tokens, parent_rows)
+        if self._constraint is not None:
+            for node, token, parent in zip(nodes, tokens, parents, strict=True):
+                self._path_of[node] = (*self._path_of[parent], token)
+            rows = zip(logits, nodes, strict=True)
+            logits = torch.stack([self._constrained(row, node) for row, node in rows])
         return self._q(logits)
+
+    def _constrained(self, logits: Tensor, node: int) -> Tensor:
+        """logits [V] after a node, with the constraint applied."""
+        return masked(logits, self._constraint.allowed(self._path_of[node]))
 
     def keep(self, path: Sequence[int]) -> None:
         """Commit the part of the accepted path that was read."""
@@ -68,7 +92,7 @@ class DraftReader:
 class DraftModelDrafter(Drafter):
     """A drafter whose guesses come from a draft model of its own."""
 
-    needs = frozenset({"draft"})
+    needs = {"draft": "draft"}
     q_stays: ClassVar[bool] = False  # on the draft model's device
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
@@ -79,11 +103,18 @@ class DraftModelDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        return cls(settings, models.draft, models.target.vocab_size)
+        return cls(settings, models.part("draft"), models.target.vocab_size)
 
-    def begin(self, prompt, sampling, generator, features):
-        super().begin(prompt, sampling, generator, features)
-        self._reader = DraftReader(self.draft, self.vocabulary, sampling, self.q_stays)
+    def begin(self, start):
+        super().begin(start)
+        self._reader = DraftReader(
+            self.draft,
+            self.vocabulary,
+            self.sampling,
+            self.q_stays,
+            start.constraint,
+            len(start.prompt),
+        )
 
     def observe(self, kept):
         self._reader.keep(kept.path)

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from engine.drafters.draft_model import DraftModelDrafter, stop_option
 from engine.options import Option
-from engine.sampling import pick, uniforms
 from engine.tree import ROOT, DraftTree
 
 WORTH_READING_WITH = 0.3
@@ -76,14 +75,15 @@ class DySpecDrafter(DraftModelDrafter):
     )
 
     size_option, usual_size = "budget", 12
+    trial = {"budget": 3, "depth": 2, "width": 2}
 
     @classmethod
     def kinds(cls, sampling):
         return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
-    def begin(self, prompt, sampling, generator, features):
-        super().begin(prompt, sampling, generator, features)
-        self._stop_below = self.settings["stop_below"] if sampling.greedy else 0.0
+    def begin(self, start):
+        super().begin(start)
+        self._stop_below = self.settings["stop_below"] if self.sampling.greedy else 0.0
 
     def propose(self, context, max_depth):
         growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))
@@ -120,7 +120,7 @@ class DySpecDrafter(DraftModelDrafter):
         """The next sibling: drawn from what is left, or the best of it in greedy decoding."""
         if self.sampling.greedy:
             return int(left.argmax())
-        return int(pick(left, uniforms(self.generator, 1)))
+        return self.chance.draw(left)
 
 
 @dataclass(frozen=True)
@@ -177,6 +177,6 @@ class _Growth:
         if taken is None:
             return None
         token, share, shown = taken
-        node = self.tree.child(parent, self._kind, token, "draft model", place.q, shown)
+        node = self.tree.draw(parent, token, self._kind, place.q, "draft model", shown)
         self._push(value * (1 - share), parent)
         return _Leaf(node, value * share, depth + 1)

@@ -1,16 +1,18 @@
 """What the two block-diffusion drafters share: one denoising step over a block of masks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
-from engine.gpu.choice import Choice
-from engine.parts.block_context import block_context
+from engine.parts.block_context import context_of
 from engine.parts.dflash_model import DFlashModel
 from engine.sampling import Sampling, display_distribution
 from engine.target.language_model import LanguageModel
 from engine.transfer import to_device
+
+EMPTY: Mapping[int, int] = MappingProxyType({})
 
 
 class BlockReader:
@@ -22,30 +24,33 @@ class BlockReader:
 
     def __init__(self, drafter: DFlashModel, target: LanguageModel) -> None:
         self._config = drafter.config
-        self._target = target
-        self._context = block_context(drafter)
+        self.target = target
+        self.context = context_of(drafter)
 
     @torch.no_grad()
     def read(self, features: Tensor) -> None:
         """Append committed tokens. features: [T, n*H]."""
-        self._context.read(features)
+        self.context.read(features)
 
     @torch.no_grad()
-    def marginals(self, root: int, length: int, sampling: Sampling) -> Tensor:
+    def marginals(
+        self, root: int, length: int, sampling: Sampling, filled: Mapping[int, int] = EMPTY
+    ) -> Tensor:
         """q [length, V], on the target's device, for the tokens after the root: all at once and
-        independent."""
-        tokens = to_device(torch.tensor(self._block(root)), self._target.device)
-        block = self._target.embed(tokens)
-        hidden = self._context.denoise(block)
-        logits = self._target.head(hidden[1 : length + 1])
+        independent. filled: tokens by place, 0 behind the root, that are known already."""
+        logits = self.target.head(self.denoise(root, filled)[1 : length + 1])
         return display_distribution(logits, sampling)
 
-    @torch.no_grad()
-    def choose(self, root: int, choice: Choice, drawn: Tensor | None) -> tuple[Tensor | None, ...]:
-        """What is made of the logits after the root, on the device (``engine.gpu.choice``)."""
-        return self._context.draft(self._block(root), self._target, choice, drawn)
+    def denoise(self, root: int, filled: Mapping[int, int] = EMPTY) -> Tensor:
+        """Hidden states [B, H] of the block behind the committed tokens."""
+        block = self.block(root)
+        for place, token in filled.items():
+            block[place + 1] = token
+        tokens = to_device(torch.tensor(block), self.target.device)
+        return self.context.denoise(self.target.embed(tokens))
 
-    def _block(self, root: int) -> list[int]:
+    def block(self, root: int) -> list[int]:
+        """The root, and a mask for each token to be filled in."""
         return [root] + [self._config.mask_token_id] * (self._config.block_size - 1)
 
 

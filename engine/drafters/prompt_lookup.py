@@ -7,8 +7,9 @@ earlier in the context; what followed it there is the draft. No model, no traini
 from collections.abc import Sequence
 
 from engine.drafters.base import Drafter
+from engine.exhibits import Token, Words
 from engine.options import Option
-from engine.tree import ROOT, DraftTree
+from engine.tree import DraftTree
 
 
 class PromptLookupDrafter(Drafter):
@@ -26,23 +27,25 @@ class PromptLookupDrafter(Drafter):
     def kinds(cls, sampling):
         return frozenset({"one_hot"})
 
-    def begin(self, prompt, sampling, generator, features):
-        super().begin(prompt, sampling, generator, features)
+    trial = {"length": 2}
+
+    def begin(self, start):
+        super().begin(start)
         shortest = min(self.settings["min_ngram"], self.settings["max_ngram"])
         self._index = NgramIndex(shortest, self.settings["max_ngram"])
 
     def propose(self, context, max_depth):
-        tree, parent = DraftTree(), ROOT
+        tree = DraftTree()
         self._index.read(context)
         match = self._index.latest(context)
         if match is None:
             return tree
         start, length = match
         end = start + min(self.settings["length"], max_depth)
-        source = f"context {start}"
-        for token in context[start:end]:
-            parent = tree.child(parent, "one_hot", token, source, None)
-        tree.note = {"matched": list(context[start - length : start]), "copied_from": start}
+        tree.chain(context[start:end], f"context {start}")
+        matched = [Token(token) for token in context[start - length : start]]
+        line = ["The last tokens ", *matched, f" also stand before token {start} of the text."]
+        tree.exhibits.append(Words(title="Match", lines=[line]))
         return tree
 
 

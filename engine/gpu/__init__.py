@@ -8,7 +8,22 @@ tests compare them with the plain passes. Llama-class models need a third of the
 (``lean_rows``).
 
 In an unrecorded run the target's pass also judges its tree and moves the kept rows (``question``,
-``verdict``, ``judge``), and drafted tokens stay on the device (``unwatched``, ``device_*``,
+``verdict``, ``judge``), and drafted tokens stay on the device (``twins``, ``device_*``,
 ``choice``, ``best_first``). A step is then one copy to the device, one replay, and the few numbers
 of the verdict.
+
+Nothing outside imports this room except ``engine.opening``. Importing it registers its ways of
+writing a text, of reading for several texts, and of drafting.
 """
+
+from engine.gpu import device_block, device_chain, device_growth, joint, text  # noqa: F401
+from engine.gpu.block_context import static_contexts
+from engine.gpu.model import JoinedModel, StaticModel
+from engine.target.language_model import LanguageModel
+
+__all__ = ["language_model", "static_contexts"]
+
+
+def language_model(module, tokenizer, name: str, lean: bool, static: bool) -> LanguageModel:
+    """A model on static buffers, or one that uses them only to read for several texts at once."""
+    return (StaticModel if static else JoinedModel)(module, tokenizer, name, lean)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from engine.gpu.attention import tree_attention
+from engine.gpu.cache import StaticCache
 from engine.gpu.choice import Choice
-from engine.gpu.inputs import Rows, Size, StepInputs
+from engine.gpu.inputs import DeviceRows, Size, StepInputs
 from engine.gpu.slots import BufferSet, Pass
 from engine.gpu.step import StaticMask
 from engine.kernels.bits import WORD
 from engine.kernels.lang import power_of_two
 from engine.parts.dflash_model import DFlashAttention, DFlashModel
-from engine.target.attention import tree_attention
-from engine.target.cache import KVCache
 from engine.transfer import into
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ class BlockSlot(BufferSet):
         return tuple(None if part is None else part.clone() for part in self._run(key))
 
 
-def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> Rows:
+def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> DeviceRows:
     """``count`` rows in a line, each of which sees all of them."""
-    return Rows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
+    return DeviceRows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
 
 
-def _read_plainly(drafter: DFlashModel, features: Tensor, cache: KVCache) -> None:
+def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) -> None:
     """Append features of any number behind the columns in use."""
     first = cache.length
     places = torch.arange(first, first + len(features), device=features.device)
@@ -112,7 +112,7 @@ def _read_plainly(drafter: DFlashModel, features: Tensor, cache: KVCache) -> Non
         own.update(keys[None], values[None])
 
 
-def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: KVCache) -> None:
+def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: StaticCache) -> None:
     """features [R, n*H] -> columns of the cache. The next pass overwrites those of padded rows."""
     mask = StaticMask(inputs, cache.capacity)
     fresh = drafter.context_kv(drafter.project(features), mask.row_positions[0])
@@ -121,7 +121,9 @@ def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: KVCa
             own.update(keys[None], values[None])
 
 
-def denoise(drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache: KVCache) -> Tensor:
+def denoise(
+    drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache: StaticCache
+) -> Tensor:
     """As ``DFlashModel.forward_block``, on whole buffers: [B, H] -> hidden [B, H]."""
     mask = StaticMask(inputs, cache.capacity)
     turn = drafter.turn(mask.row_positions[0])
@@ -136,7 +138,7 @@ def denoise(drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache:
 def draft(
     drafter: DFlashModel,
     inputs: StepInputs,
-    cache: KVCache,
+    cache: StaticCache,
     target: LanguageModel,
     choice: Choice,
     drawn: Tensor,

@@ -1,4 +1,4 @@
-"""The block-diffusion drafters where nobody watches: their marginals do not leave the device."""
+"""The block-diffusion drafters of texts that nobody records: their marginals stay on the device."""
 
 import math
 from dataclasses import replace
@@ -8,10 +8,10 @@ import torch
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.gpu.best_first import BestFirst
+from engine.gpu.block_context import choose
 from engine.gpu.choice import OneEach
-from engine.gpu.device_chain import chain_of
-from engine.sampling import uniforms
-from engine.tree import DraftTree
+from engine.gpu.device_tree import DeviceTree
+from engine.gpu.twins import device_twin
 
 
 class DeviceDFlash(DFlashDrafter):
@@ -22,10 +22,10 @@ class DeviceDFlash(DFlashDrafter):
 
     def propose(self, context, max_depth):
         length = self._length(max_depth)
-        drawn = None if self.sampling.greedy else uniforms(self.generator, length)
+        drawn = None if self.sampling.greedy else self.chance.uniforms(length)
         choice = OneEach(self._length(math.inf), replace(self.sampling, seed=0))
-        ids, q = self._reader.choose(context[-1], choice, drawn)
-        return chain_of(ids[:length], q, "block")
+        ids, q = choose(self._reader, context[-1], choice, drawn)
+        return DeviceTree.chain_of(ids[:length], q, "block")
 
 
 class DeviceDDTree(DDTreeDrafter):
@@ -35,5 +35,15 @@ class DeviceDDTree(DDTreeDrafter):
         most, length = self._length(math.inf), self._length(max_depth)
         choice = BestFirst(most, replace(self.sampling, seed=0), self.settings["budget"])
         usable = (torch.arange(most) < length).double()
-        ids, shape = self._reader.choose(context[-1], choice, usable)
-        return DraftTree.unseen("one_hot", "block", ids, replace(shape, deepest=length))
+        ids, shape = choose(self._reader, context[-1], choice, usable)
+        return DeviceTree.unseen("one_hot", "block", ids, replace(shape, deepest=length))
+
+
+@device_twin.register
+def _(drafter: DFlashDrafter) -> DFlashDrafter:
+    return DeviceDFlash(drafter.settings, drafter.diffusion, drafter.target)
+
+
+@device_twin.register
+def _(drafter: DDTreeDrafter) -> DDTreeDrafter:
+    return DeviceDDTree(drafter.settings, drafter.diffusion, drafter.target)

@@ -1,14 +1,14 @@
-"""The chain drafter where nobody watches: its guesses stay on the device until they are judged."""
+"""The chain drafter of texts that nobody records: its guesses stay on the device until they are judged."""
 
-from torch import Tensor
 from torch.nn.functional import pad
 
 from engine.drafters.base import Drafter
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.draft_model import CAPACITY
-from engine.sampling import uniforms
+from engine.gpu.device_tree import DeviceTree
+from engine.gpu.model import StaticModel
+from engine.gpu.twins import device_twin
 from engine.target.language_model import LanguageModel
-from engine.tree import ROOT, DraftTree
 
 
 class DeviceChain(Drafter):
@@ -28,8 +28,8 @@ class DeviceChain(Drafter):
         self._draft: LanguageModel = drafter.draft
         self._vocabulary = drafter.vocabulary
 
-    def begin(self, prompt, sampling, generator, features):
-        super().begin(prompt, sampling, generator, features)
+    def begin(self, start):
+        super().begin(start)
         self._session = self._draft.session(CAPACITY)
         self._ahead = 0  # rows read of what was drafted
 
@@ -37,12 +37,12 @@ class DeviceChain(Drafter):
         length = min(self.settings["length"], max_depth)
         count = self._count(length, len(context))
         fresh = context[self._session.length :]
-        drawn = None if self.sampling.greedy else uniforms(self.generator, length)
+        drawn = None if self.sampling.greedy else self.chance.uniforms(length)
         if drawn is not None:
             drawn = pad(drawn, (0, count - length))
         ids, q = self._session.write(fresh, count, self._vocabulary, self.sampling, drawn)
         self._ahead = count - 1  # the last token was not read
-        return chain_of(ids[:length], q, "draft model")
+        return DeviceTree.chain_of(ids[:length], q, "draft model")
 
     def _count(self, length: int, position: int) -> int:
         """How many tokens to draft for so many: the usual number while they have a place, for a
@@ -56,10 +56,6 @@ class DeviceChain(Drafter):
         self._ahead = 0
 
 
-def chain_of(ids: Tensor, q: Tensor | None, source: str) -> DraftTree:
-    """One branch of these tokens, int32 [L], drawn from the rows of q [at least L, V] or from none."""
-    tree, parent = DraftTree(ids=ids), ROOT
-    for place in range(len(ids)):
-        kind, law = ("one_hot", None) if q is None else ("iid", q[place])
-        parent = tree.child(parent, kind, -1, source, law)
-    return tree
+@device_twin.register
+def _(drafter: ChainDrafter) -> Drafter:
+    return DeviceChain(drafter) if isinstance(drafter.draft, StaticModel) else drafter

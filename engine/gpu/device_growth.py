@@ -1,5 +1,5 @@
-"""DySpec where nobody watches: q stays on the device, and of it cross the few numbers that growing
-asks for.
+"""DySpec for texts that nobody records: q stays on the device, and only the few numbers that growing
+the tree asks for cross to the host.
 
 Which slot is filled next depends on what was drawn before, so the host decides; the device ranks
 and draws. Where it rounds a sum otherwise than the host does, of two slots that are worth the same
@@ -9,8 +9,9 @@ the other one may come first: another tree, as exact, for the slot is chosen bef
 import torch
 from torch import Tensor
 
+from engine.chance import DraftChance
 from engine.drafters.dyspec import DySpecDrafter, Place
-from engine.sampling import pick, uniforms
+from engine.gpu.twins import device_twin
 from engine.transfer import to_device
 
 
@@ -22,7 +23,7 @@ class DeviceDySpec(DySpecDrafter):
 
     def places(self, q: Tensor) -> list[Place]:
         if not self.sampling.greedy:
-            return [DrawnPlace(row, self.generator) for row in q]
+            return [DrawnPlace(row, self.chance) for row in q]
         weights = self.ranked(q)
         count = min(self.settings["budget"], q.shape[-1])
         values, tokens = weights.topk(count, dim=-1)
@@ -55,16 +56,16 @@ class DrawnPlace:
     left: q without its children, on the device.
     """
 
-    def __init__(self, q: Tensor, generator: torch.Generator) -> None:
+    def __init__(self, q: Tensor, chance: DraftChance) -> None:
         self.q = q
-        self._left, self._generator = q.clone(), generator
+        self._left, self._chance = q.clone(), chance
         self._empty = False
 
     def take(self) -> tuple[int, float, float] | None:
         if self._empty:
             return None
-        left, drawn = self._left, to_device(uniforms(self._generator, 1), self._left.device)
-        mass, token = left.sum(), pick(left[None], drawn)
+        left, drawn = self._left, to_device(self._chance.uniforms(1), self._left.device)
+        mass, token = left.sum(), self._chance.pick(left[None], drawn)
         weight = left[token]
         left.index_fill_(0, token, 0.0)
         found = torch.stack(
@@ -73,3 +74,8 @@ class DrawnPlace:
         number, its, before, after = found.tolist()
         self._empty = after <= 0
         return int(number), its / before, its
+
+
+@device_twin.register
+def _(drafter: DySpecDrafter) -> DySpecDrafter:
+    return DeviceDySpec(drafter.settings, drafter.draft, drafter.vocabulary)

@@ -11,6 +11,7 @@ from engine.gpu.question import Question
 from engine.gpu.shape import DeviceShape
 from engine.kernels.bits import WORD, AncestorBits
 from engine.kernels.lang import power_of_two
+from engine.target.rows import Rows
 from engine.transfer import into
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 160)
@@ -43,27 +44,16 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows of one sequence for a pass: its last scratch rows.
+class DeviceRows(Rows):
+    """Rows of which a part may be known to the device only.
 
-    prefix: committed columns. depths: of all scratch rows fed so far, including these. ancestors: of
-    these rows; bit s says that the row sees scratch row s. ids: int32 [len(tokens) - 1], tokens[1:]
-    if only the device knows them. shape: of root and tree, if only the device knows their depths and
-    ancestors. question: set if the pass judges this tree.
+    ids: int32 [len(tokens) - 1], tokens[1:] if only the device knows them. shape: of root and tree, if
+    only the device knows their depths and ancestors. question: set if the pass judges this tree.
     """
 
-    tokens: Sequence[int]
-    prefix: int
-    depths: Sequence[int]
-    ancestors: Sequence[int]
     ids: Tensor | None = None
     shape: DeviceShape | None = None
     question: Question | None = None
-
-    @property
-    def behind(self) -> int:
-        """Scratch rows fed before these."""
-        return len(self.depths) - len(self.tokens)
 
 
 class StepInputs:
@@ -94,14 +84,14 @@ class StepInputs:
         """How many numbers each part has for one sequence."""
         return 1, 1, size.rows, size.rows, size.scratch, size.rows * size.words
 
-    def _numbers(self, rows: Rows) -> tuple[Sequence[int], ...]:
+    def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
         """The numbers of each part, from its beginning; the rest is 0."""
         return (
             (rows.prefix,), (rows.behind,), rows.tokens, rows.depths[rows.behind :],
             rows.depths, array("i", self._seen(rows)),
         )  # fmt: skip
 
-    def load(self, *given: Rows) -> None:
+    def load(self, *given: DeviceRows) -> None:
         """Fill the buffer for a pass over these rows, one entry a sequence."""
         numbers = array("i", bytes(4 * self._places[-1]))
         for sequence, rows in enumerate(given):
@@ -122,7 +112,7 @@ class StepInputs:
         self.depths[sequence, :rows].copy_(shape.own)
         self.bits[sequence, :rows, :words].copy_(shape.bits)
 
-    def _seen(self, rows: Rows) -> bytes:
+    def _seen(self, rows: DeviceRows) -> bytes:
         """A row of padding sees the prefix and itself, so that it stays finite."""
         padding = range(rows.behind + len(rows.tokens), rows.behind + self.size.rows)
         seen = [*rows.ancestors, *(1 << row for row in padding)]

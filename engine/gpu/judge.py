@@ -1,4 +1,4 @@
-"""The verdict made where the logits lie: a few whole numbers come back."""
+"""The verdict made on the device that holds the logits: only a few whole numbers come back."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,18 +6,20 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from engine.gpu.question import Draft, Law, Looked, Question
+from engine.chance import JudgeChance
+from engine.errors import UserError
+from engine.gpu.device_tree import DeviceTree
+from engine.gpu.question import JudgedSeen, JudgingKey, Question, QuestionedDraft
 from engine.kernels.flat_tree import FlatTree, Places
-from engine.kernels.verify_tree import RULES, verify_tree
-from engine.sampling import distribution, position_noise
+from engine.kernels.position_noise import noise_rows
+from engine.kernels.truncation import truncated
+from engine.kernels.verify_tree import NOT_A_NUMBER, RULES, verify_tree
 from engine.target.language_model import LanguageModel
+from engine.target.seen import Seen
+from engine.text import PendingVerdict
 from engine.transfer import to_device
 from engine.tree import ROOT, DraftTree
 from engine.verifiers.base import Verdict
-from engine.verifiers.rejection import toss
-
-Coming = Callable[[], tuple[Verdict, Tensor | None]]
-"""A verdict, and p for a recorder, once they are called for: on a GPU it is on its way by then."""
 
 STATUS = ("ignored", "rejected", "accepted")
 FINAL = ("bonus", "recovered")
@@ -31,46 +33,55 @@ def knows(rule: str) -> bool:
 class DeviceJudge:
     """Judges as the verifier of this key would, with the same coins and the same noise.
 
-    Its verdicts hold no judgements and no residuals: these are for a recorder.
+    Its verdicts hold neither judgements nor residuals, which are for a recorder.
     """
 
-    def __init__(self, law: Law, seed: int, coins: torch.Generator, target: LanguageModel) -> None:
-        self._law = law
-        self._coins = Coins(coins)
+    def __init__(
+        self, key: JudgingKey, seed: int, chance: JudgeChance, target: LanguageModel
+    ) -> None:
+        self._key = key
+        self._coins = Coins(chance)
         self._noise = NoiseRows(seed, target.vocab_size, target.device)
 
     def ask(self, tree: DraftTree, position: int) -> Question:
-        """What the pass is asked about the tree, whose first token would stand at ``position``."""
+        """The question about a tree whose first token would stand at ``position``."""
         places = Places.of(tree)
         coins, noise = [], None
-        if self._law.rule == "rejection":
+        if self._key.rule == "rejection":
             coins = self._coins.ahead(len(places.draws))
-        if self._law.rule != "greedy":
+        if self._key.rule != "greedy":
             noise = self._noise.rows(position, tree.deepest + 1)
-        return Question(self._law, places, coins, noise)
+        return Question(self._key, places, coins, noise)
 
-    def __call__(self, draft: Draft, looked: Looked) -> Coming:
+    def __call__(self, draft: QuestionedDraft, seen: Seen) -> PendingVerdict:
         """Have the tree judged, if the pass has not done that. One step at a time."""
-        numbers = looked.numbers or self._launched(draft, looked.logits)
+        judged = isinstance(seen, JudgedSeen)
+        numbers = seen.numbers if judged else self._launched(draft, seen.logits)
         return partial(self._awaited, draft, numbers)
 
-    def _awaited(self, draft: Draft, numbers: Callable[[], list[int]]) -> tuple[Verdict, None]:
+    def _awaited(
+        self, draft: QuestionedDraft, numbers: Callable[[], list[int]]
+    ) -> tuple[Verdict, None]:
         if (noise := draft.question.noise) is not None:  # while the device is at work
             self._noise.make(draft.position + len(noise), len(noise))
         return self._verdict(draft.tree, self.arrived(numbers)), None
 
-    def _launched(self, draft: Draft, logits: Tensor) -> Callable[[], list[int]]:
+    def _launched(self, draft: QuestionedDraft, logits: Tensor) -> Callable[[], list[int]]:
         """In one launch of its own. logits: [N+1, V]."""
-        draft.tree.fetch()
         tree, question, device = draft.tree, draft.question, logits.device
+        ids = None
+        if isinstance(tree, DeviceTree):
+            if tree.shape is not None:
+                tree.fetch()
+            ids = tree.ids
         flat = FlatTree.of(tree, logits.shape[-1], device)
-        if tree.ids is not None:
-            flat = flat.holding(tree.ids)
-        law, rows = question.law, logits
-        if law.rule != "greedy":
-            rows = distribution(logits, law.sampling)
+        if ids is not None:
+            flat = flat.holding(ids)
+        key, rows = question.key, logits
+        if key.rule != "greedy":
+            rows = truncated(logits, key.sampling)
         coins = to_device(torch.tensor(question.coins, dtype=torch.float64), device)
-        return verify_tree(law.rule, rows, flat, coins, question.noise).numbers.tolist
+        return verify_tree(key.rule, rows, flat, coins, question.noise).numbers.tolist
 
     @staticmethod
     def arrived(numbers: Callable[[], list[int]]) -> list[int]:
@@ -79,14 +90,20 @@ class DeviceJudge:
 
     def _verdict(self, tree: DraftTree, numbers: list[int]) -> Verdict:
         (count, token, final, tossed), rest = numbers[:4], numbers[4:]
+        if final == NOT_A_NUMBER:
+            raise UserError(
+                "The model's scores are not numbers (NaN): its numbers overflow, "
+                "which bfloat16 or float32 may prevent."
+            )
         size = len(rest) // 3  # of the tree and its padding
         accepted, kept = rest[:count], rest[size : size + count]
         self._coins.spend(tossed)
-        if tree.shape is not None:
-            tree.unfold(tree.shape.parents.tolist())  # the device has been waited for
-        if tree.ids is not None:
-            for node, its in zip(accepted, kept, strict=True):
-                tree.tokens[node] = its
+        if isinstance(tree, DeviceTree):
+            if tree.shape is not None:
+                tree.unfold(tree.shape.parents.tolist())  # the device has been waited for
+            if tree.ids is not None:
+                for node, its in zip(accepted, kept, strict=True):
+                    tree.tokens[node] = its
         return Verdict(
             accepted=accepted,
             status=[STATUS[state] for state in rest[2 * size : 2 * size + len(tree)]],
@@ -100,14 +117,14 @@ class DeviceJudge:
 class Coins:
     """Uniforms tossed ahead of their use; those not spent are the next step's first ones."""
 
-    def __init__(self, generator: torch.Generator) -> None:
-        self._generator = generator
+    def __init__(self, chance: JudgeChance) -> None:
+        self._chance = chance
         self._tossed: list[float] = []
 
     def ahead(self, count: int) -> list[float]:
         """So many, without spending them."""
         while len(self._tossed) < count:
-            self._tossed.append(toss(self._generator))
+            self._tossed.append(self._chance.toss())
         return self._tossed[:count]
 
     def spend(self, count: int) -> None:
@@ -122,12 +139,12 @@ class NoiseRows:
         self._rows: dict[int, Tensor] = {}
 
     def make(self, first: int, count: int) -> None:
-        """See that these positions have theirs; what is new crosses in one copy."""
+        """See that these positions have theirs. Positions only ever grow, so the new ones are
+        consecutive."""
         fresh = [place for place in range(first, first + count) if place not in self._rows]
         if fresh:
-            made = [position_noise(self._seed, place, self._vocabulary) for place in fresh]
-            sent = to_device(torch.stack(made), self._device)
-            self._rows |= zip(fresh, sent, strict=True)
+            made = noise_rows(self._seed, fresh[0], len(fresh), self._vocabulary, self._device)
+            self._rows |= zip(fresh, made, strict=True)
 
     def rows(self, first: int, count: int) -> Tensor:
         """[count, V] of the positions from ``first`` on; those before it are forgotten."""

@@ -16,8 +16,8 @@ from transformers import PreTrainedModel
 
 from engine.cpu.fused import fuse
 from engine.cpu.lean_layer import window_of
-from engine.target.attention import tree_attention
-from engine.target.cache import KVCache, KVLayer
+from engine.gpu.attention import tree_attention
+from engine.gpu.cache import StaticCache, StaticLayer
 
 Rotary = tuple[Tensor, Tensor]
 """cos and sin, each [B, R, 1, D]; the first half of sin is negated."""
@@ -37,7 +37,7 @@ class LeanRows:
         self,
         input_ids: Tensor,
         position_ids: Tensor,
-        past_key_values: KVCache,
+        past_key_values: StaticCache,
         row_mask,
         output_hidden_states: bool,
         **_: object,
@@ -89,7 +89,7 @@ class _Layer:
             self._gains = torch.stack([norm.weight.data for norm in norms])
             self._epsilon = attention.q_norm.variance_epsilon
 
-    def attend(self, hidden: Tensor, turn: Rotary, mask, own: KVLayer) -> Tensor:
+    def attend(self, hidden: Tensor, turn: Rotary, mask, own: StaticLayer) -> Tensor:
         """hidden [B, R, W] -> the heads' outputs side by side, [B * R, Hq * D]."""
         rows = _normed(hidden, self._module.input_layernorm)
         heads = F.linear(rows, self._qkv, self._qkv_bias).unflatten(-1, (-1, self._size))

@@ -1,4 +1,4 @@
-"""What a pass of the target is asked beside logits, the verdict on its tree, and what it answers."""
+"""A pass of the target that is asked for the verdict on its tree, and the answer to that."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,14 +7,15 @@ from torch import Tensor
 
 from engine.kernels.flat_tree import Places
 from engine.sampling import Sampling
+from engine.target.seen import Draft, Seen
 from engine.tree import DraftTree
 
 
 @dataclass(frozen=True)
-class Law:
-    """By what trees of a text are judged, whatever its seed: passes with a verdict are known by it.
+class JudgingKey:
+    """How trees of a text are judged, whatever its seed: passes with a verdict are known by this key.
 
-    rule: of the verifier. sampling: with seed 0. kinds: of proposal that the drafter makes.
+    rule: of the verifier. sampling: with seed 0. kinds: of draw that the drafter makes.
     """
 
     rule: str
@@ -32,7 +33,7 @@ class Law:
 
     @property
     def strikes(self) -> bool:
-        """Whether refused draws are struck out of these."""
+        """Whether refused draws are struck out of these distributions."""
         return self.draws and "without_replacement" in self.kinds
 
 
@@ -44,46 +45,32 @@ class Question:
     on the device, of the depths there are, where the rule draws tokens.
     """
 
-    law: Law
+    key: JudgingKey
     places: Places
     coins: list[float]
     noise: Tensor | None
 
     def of_nothing(self) -> "Question":
-        """The same law, and no draft."""
-        return Question(self.law, Places.of(DraftTree()), [], None)
+        """The same key, and no draft."""
+        return Question(self.key, Places.of(DraftTree()), [], None)
 
 
 @dataclass(frozen=True)
-class Draft:
-    """What a text gives to a pass. position: where the first drafted token would stand in it.
-    question: None where the host judges."""
+class QuestionedDraft(Draft):
+    """A draft that the pass may judge."""
 
-    root: int
-    tree: DraftTree
-    position: int
-    question: Question | None
-
-    @property
-    def rows(self) -> tuple[list[int], list[int]]:
-        """Tokens, and the row of each one's parent or -1: the root in row 0, node i in row i + 1."""
-        return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]
+    question: Question | None = None
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What a pass of the target over root (row 0) and tree (node i in row i + 1) gave.
+class JudgedSeen(Seen):
+    """The answer of a pass that has judged its tree and moved the kept rows into their place.
 
-    logits: [N + 1, V]; features: [N + 1, n*H] or None.
-    numbers: where the pass has judged its tree and moved the kept rows into their place, waits for
-    the verdict's (see ``DeviceVerdict``). Then row i of features is that of the i-th kept row, as
-    far as there are any, and logits hold until the model's next pass only.
+    numbers: waits for the numbers of the verdict (see ``DeviceJudge``). Row i of features is that of
+    the i-th kept row, as far as there are any, and logits hold until the model's next pass only.
     """
 
-    logits: Tensor
-    features: Tensor | None
     numbers: Callable[[], list[int]] | None = None
 
-    def kept(self, rows: list[int]) -> list[int]:
-        """Where these rows, the root and the kept path, stand by now."""
-        return rows if self.numbers is None else list(range(len(rows)))
+    def places_of(self, rows: list[int]) -> list[int]:
+        return list(range(len(rows)))

@@ -10,11 +10,11 @@ from queue import SimpleQueue
 import torch
 from torch import Tensor, nn
 
+from engine.gpu.cache import StaticCache
 from engine.gpu.capture import Recorder, Recording
 from engine.gpu.host_free import HostFree, WaitsForHost
 from engine.gpu.inputs import StepInputs
 from engine.kernels.lang import power_of_two
-from engine.target.cache import KVCache
 
 MARGIN = 256  # columns behind the text: the scratch rows of the largest pass
 SMALLEST, COARSE = 512, 4096  # capacities are powers of two, then multiples
@@ -54,7 +54,7 @@ class BufferSet:
     """
 
     def __init__(self, sets: "BufferSets", capacity: int, sequences: int = 1) -> None:
-        self.cache = KVCache.empty(sets.layers, capacity, sequences)
+        self.cache = StaticCache.empty(sets.layers, capacity, sequences)
         self.sequences = sequences
         self._sets = sets
         self._passes: dict[tuple, Pass] = {}

@@ -10,10 +10,10 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from engine.gpu.cache import StaticCache
 from engine.gpu.inputs import StepInputs
 from engine.kernels.bits import WORD, AncestorBits
 from engine.sampling import Sampling, distribution, pick
-from engine.target.cache import KVCache
 from engine.target.forward import forward
 
 
@@ -65,7 +65,7 @@ class StaticMask:
 
 
 def step(
-    module: nn.Module, inputs: StepInputs, cache: KVCache, features: tuple[int, ...] = ()
+    module: nn.Module, inputs: StepInputs, cache: StaticCache, features: tuple[int, ...] = ()
 ) -> tuple[Tensor, Tensor | None]:
     """One pass: logits [B, R, V], features [B, R, n*H] of all rows, padded ones among them."""
     mask = StaticMask(inputs, cache.capacity)
@@ -76,7 +76,7 @@ def step(
 def chain(
     module: nn.Module,
     passes: list[StepInputs],
-    cache: KVCache,
+    cache: StaticCache,
     vocabulary: int,
     sampling: Sampling,
     drawn: Tensor,

@@ -8,9 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from engine.gpu.inputs import Rows, Size, StepInputs
-from engine.gpu.question import Looked
+from engine.gpu.inputs import DeviceRows, Size, StepInputs
 from engine.gpu.precision import refuse_tf32
+from engine.gpu.question import JudgedSeen
 from engine.gpu.slots import BufferSet, BufferSets, Pass
 from engine.gpu.step import chain, step
 from engine.gpu.verdict import Arrival, JudgedInputs, judged
@@ -30,7 +30,7 @@ class TextSlot(BufferSet):
         super().__init__(sets, capacity, sequences)
 
     def feed(
-        self, given: Sequence[Rows], features: tuple[int, ...]
+        self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
         """One pass over rows of every sequence: the logits and features of each sequence's rows.
 
@@ -57,7 +57,9 @@ class TextSlot(BufferSet):
             for index, rows in enumerate(given)
         ]
 
-    def judge(self, given: Sequence[Rows], features: tuple[int, ...]) -> list[Looked] | None:
+    def judge(
+        self, given: Sequence[DeviceRows], features: tuple[int, ...]
+    ) -> list[JudgedSeen] | None:
         """The same with a verdict on every sequence's tree. Afterwards the kept rows are in their place.
 
         None also before the buffers exist, and where there are too many draws.
@@ -65,7 +67,7 @@ class TextSlot(BufferSet):
         size = self._size(given)
         if size is None or not self.cache.ready:
             return None
-        laws = tuple(rows.question.law for rows in given)
+        laws = tuple(rows.question.key for rows in given)
         key = (laws, size, features)
         if self._given_up(key) and self.sequences == 1:
             return None
@@ -83,15 +85,15 @@ class TextSlot(BufferSet):
         logits, states, numbers = self._run(key)
         arrival = Arrival(numbers)
         return [
-            Looked(
+            JudgedSeen(
                 logits[index, : len(rows.tokens)],
                 None if states is None else states[index, : len(rows.tokens)].clone(),
-                partial(arrival.of, index),
+                numbers=partial(arrival.of, index),
             )
             for index, rows in enumerate(given)
         ]
 
-    def _size(self, given: Sequence[Rows]) -> Size | None:
+    def _size(self, given: Sequence[DeviceRows]) -> Size | None:
         """The size of a pass over these rows, after making room for it; None where there is none."""
         size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
         if size is None or (not self._sets.usable and self.sequences == 1):
@@ -123,12 +125,12 @@ class TextSlot(BufferSet):
             sizes = [Size(first, words)] + [Size(1, words)] * (count - 1)
             passes = [StepInputs(size, self._sets.device) for size in sizes]
             for row, inputs in enumerate(passes[1:], start=first):
-                inputs.load(Rows([0], 0, range(row + 1), sees[row : row + 1]))
+                inputs.load(DeviceRows([0], 0, range(row + 1), sees[row : row + 1]))
             held = torch.zeros(count, dtype=torch.float64, device=self._sets.device)
             function = partial(chain, self._sets.module, passes, self.cache, vocabulary, law, held)
             self._passes[key] = Pass(passes[0], held, function)
         found = self._passes[key]
-        found.inputs.load(Rows(tokens, prefix, range(first), sees[:first]))
+        found.inputs.load(DeviceRows(tokens, prefix, range(first), sees[:first]))
         if drawn is not None:
             into(found.extra_input, drawn)
         ids, laws = self._run(key)

@@ -7,14 +7,14 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from engine.gpu.inputs import Rows, Size, StepInputs
-from engine.gpu.question import Law
+from engine.gpu.cache import StaticCache
+from engine.gpu.inputs import DeviceRows, Size, StepInputs
+from engine.gpu.question import JudgingKey
 from engine.gpu.shape import DeviceShape
 from engine.gpu.step import step
 from engine.kernels.flat_tree import FlatTree
 from engine.kernels.truncation import truncated
 from engine.kernels.verify_tree import verify_tree
-from engine.target.cache import KVCache
 from engine.transfer import to_device
 
 
@@ -26,7 +26,7 @@ class JudgedInputs(StepInputs):
     """
 
     def __init__(
-        self, size: Size, device: torch.device, laws: Sequence[Law], vocabulary: int
+        self, size: Size, device: torch.device, laws: Sequence[JudgingKey], vocabulary: int
     ) -> None:
         super().__init__(size, device, len(laws))
         self.draws, self.first, self.kinds, self.q_row, coins = self.more
@@ -43,14 +43,14 @@ class JudgedInputs(StepInputs):
         rows = size.rows
         return *super()._room(size), rows, rows + 1, rows, rows, 2 * rows
 
-    def _numbers(self, rows: Rows) -> tuple[Sequence[int], ...]:
+    def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
         question = rows.question
         draws, first, kinds, q_row = question.places.numbers
         padding = [len(draws)] * (self.size.rows + 1 - len(first))  # places of no draws
         coins = array("i", array("d", question.coins).tobytes())
         return *super()._numbers(rows), draws, first + padding, kinds, q_row, coins
 
-    def load(self, *given: Rows) -> None:
+    def load(self, *given: DeviceRows) -> None:
         super().load(*given)
         for sequence, rows in enumerate(given):
             noise, q = rows.question.noise, rows.question.places.q
@@ -66,7 +66,7 @@ class JudgedInputs(StepInputs):
         self.first[sequence, :places].copy_(shape.first)
         self.first[sequence, places:].copy_(shape.first[-1:].expand(self.size.rows + 1 - places))
 
-    def fits(self, given: Sequence[Rows]) -> bool:
+    def fits(self, given: Sequence[DeviceRows]) -> bool:
         """Whether there is room. Independent draws may repeat, so there may be more draws than rows; and
         a drafter may propose with a q although its kinds need none."""
         return all(
@@ -101,7 +101,7 @@ def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
 
 
 def judged(
-    module: nn.Module, inputs: JudgedInputs, cache: KVCache, features: tuple[int, ...]
+    module: nn.Module, inputs: JudgedInputs, cache: StaticCache, features: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """One pass and its verdicts: logits [B, R, V]; features [B, R, n*H], the kept rows first, as in the
     cache; and the verdicts' numbers, int32 [B, 4 + 3 (R - 1)]."""

@@ -52,7 +52,8 @@ class FlatTree:
         q = [_padded(q, vocabulary) for q in places.q]
         stacked = torch.stack(q) if q else torch.empty(0, vocabulary)
         repeats = any(
-            p.kind == "without_replacement" and len(p.draws) > 1 for p in tree.proposals.values()
+            draws[0].kind == "without_replacement" and len(draws) > 1
+            for draws in tree.draws.values()
         )
         return cls(*parts, q=to_device(stacked, device), repeats_q=repeats)
 
@@ -76,17 +77,20 @@ class Places:
 
     @classmethod
     def of(cls, tree: DraftTree) -> "Places":
+        """Raises ValueError where siblings differ in kind or in the law they were drawn from."""
         draws, first, kinds, q_row, q = [], [0], [], [], []
         for place in range(ROOT, len(tree)):
-            proposal = tree.proposals.get(place)
-            known = proposal is not None and bool(proposal.draws)
-            draws += proposal.draws if known else []
+            siblings = tree.draws.get(place, [])
+            kind, law = (siblings[0].kind, siblings[0].law) if siblings else ("one_hot", None)
+            drawn = kind != "one_hot"
+            if any(one.kind != kind or (drawn and one.law != law) for one in siblings):
+                raise ValueError(f"the draws under {place} differ in kind or law")
+            draws += [one.node for one in siblings]
             first.append(len(draws))
-            kinds.append(KINDS.index(proposal.kind) if known else 0)
-            has_q = known and proposal.kind != "one_hot"
-            q_row.append(len(q) if has_q else -1)
-            if has_q:
-                q.append(proposal.q)
+            kinds.append(KINDS.index(kind))
+            q_row.append(len(q) if drawn else -1)
+            if drawn:
+                q.append(tree.laws[law])
         return cls(draws, first, kinds, q_row, q)
 
 

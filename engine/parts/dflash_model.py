@@ -163,6 +163,9 @@ class DFlashLayer(nn.Module):
 
 
 class DFlashModel(nn.Module):
+    make_context = None
+    """Makes the contexts of sequences (``engine.parts.block_context``); set by ``engine.opening``."""
+
     def __init__(self, config: DFlashConfig):
         super().__init__()
         self.config = config

@@ -21,6 +21,7 @@ from engine.drafters.base import Drafter
 from engine.options import Value
 from engine.parts.loading import Models
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.verifiers import verifier
 
 SIZES = (1, 2, 4, 7, 11, 16)
@@ -95,8 +96,8 @@ def measure_costs(
     cls: type[Drafter], options: dict[str, Value], models: Models, known: Known
 ) -> dict[int, float]:
     """Milliseconds of a step, drafting to commit, by size: the mean over the steps on all prompts,
-    those on one prompt taken to cost what their median does. Sizes take turns on each prompt, so
-    that all share the weather; a first round on one prompt warms up.
+    those on one prompt each counted at their median. Sizes take turns on each prompt, so that a busy
+    moment slows all of them; a first round on one prompt warms up.
     """
     sizes = known.gains[cls.key]
     spent, steps = dict.fromkeys(sizes, 0.0), dict.fromkeys(sizes, 0)
@@ -112,7 +113,9 @@ def measure_costs(
 
 def _step_milliseconds(drafter: Drafter, models: Models, prompt: str) -> list[float]:
     tokens = models.target.tokenizer(prompt)["input_ids"]
-    steps = decode(models.target, drafter, verifier("greedy"), Sampling(), tokens, TOKENS)
+    request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, TOKENS)
+    # nobody records here, so the passes measured are those that a quiet run makes
+    steps = decode(models.target, request, recorded=False)
     return [sum(step.milliseconds.values()) for step in steps]
 
 
@@ -127,7 +130,7 @@ def _remembered_costs(cls, options, models: Models, known: Known) -> dict[int, f
 
 
 def _key(cls, options, models: Models) -> str:
-    """What costs depend on: drafter, models, and how this process computes."""
+    """Everything that costs depend on: drafter, models, and how this process computes."""
     others = {name: value for name, value in options.items() if name != cls.size_option}
     target = models.target
     shape = [str(target.device), str(target.dtype), torch.get_num_threads(), torch.__version__]

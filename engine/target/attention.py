@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import AttentionInterface
 
-from engine.gpu import kernel_calls
 from engine.target.row_mask import RowMask
 
 NAME = "draftscope"
@@ -29,12 +28,6 @@ def tree_attention(
     **_: object,
 ) -> tuple[Tensor, None]:
     """query [1,H,R,D], key and value [1,Hkv,T,D] (cache and rows) -> ([1,R,H,D], None)."""
-    if kernel_calls.takes(query):
-        out = kernel_calls.attend(
-            query, key, value, row_mask, scaling, sliding_window, softcap, s_aux
-        )
-        if out is not None:
-            return out.transpose(1, 2).contiguous(), None
     mask = row_mask.within(sliding_window)
     if softcap is None and s_aux is None:
         grouped = key.shape[1] != query.shape[1]

@@ -17,11 +17,13 @@ def forward(
 ) -> tuple[Tensor, Tensor | None]:
     """tokens, their positions in the text [B, R] -> logits [B, last, V], features [B, R, n*H] or None.
 
+    tokens: ids [B, R], or vectors [B, R, H] in the place of their embeddings.
     mask: a RowMask, or what looks like one to ``engine.target.attention``. last: how many of the last
     rows get logits (at least one does); None is all.
     """
+    rows = {"inputs_embeds" if tokens.is_floating_point() else "input_ids": tokens}
     output = module(
-        input_ids=tokens,
+        **rows,
         position_ids=positions,
         # transformers hands a 4-D mask through as it is; the real one travels beside it
         attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device),

@@ -5,95 +5,61 @@ logits, and keep some of the rows for good.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
-import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
-from transformers.utils import logging as transformers_logging
+from transformers import PreTrainedModel
 
-from engine.cpu.lean import LeanLlama, fits
 from engine.errors import UserError
-from engine.gpu.lean_rows import LeanRows
-from engine.gpu.slots import BufferSets
-from engine.gpu.text_slot import TextSlot
 from engine.target import attention
+from engine.target.cache import KVCache
+from engine.target.layers import final_norm
 from engine.target.session import Session
 
 DEFAULT_CONTEXT = 2048  # where a configuration names none
 
 
 class LanguageModel:
-    """Weights and tokenizer. Sessions share it; it holds nothing of any of them.
+    """Weights and tokenizer. Sessions share the model; it holds nothing of any of them.
 
-    lean: run Llama-class models through ``engine.cpu.lean``, and passes on static buffers through
-    ``engine.gpu.lean_rows`` (the same weights, the same logits); False keeps the module's own
-    forward, which every other model takes.
-    static: make the passes of a step on static buffers (``engine.gpu``); None is on CUDA, where
-    they become CUDA graphs.
+    This class makes passes through the module of transformers. The rooms with faster ways subclass
+    it, and ``engine.opening`` picks the class.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer,
-        name: str,
-        lean: bool = True,
-        static: bool | None = None,
-    ) -> None:
+    attention = attention.NAME
+    """The attention function that the module is given."""
+
+    asynchronous = False
+    """Whether the host must wait for a device before it can look at a number."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
         self.model = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer
         self.name = name
         config = model.config.get_text_config()
         _refuse_recurrent(config, name)
-        model.set_attn_implementation(attention.NAME)
+        model.set_attn_implementation(self.attention)
         self.device, self.dtype = model.device, model.dtype  # transformers looks for them each time
         self.parameters = sum(p.numel() for p in model.parameters())
-        if static is None:
-            static = model.device.type == "cuda"
-        lean = lean and fits(model)
-        self.lean = LeanLlama(model) if lean and not static and model.device.type == "cpu" else None
         self.layers = config.num_hidden_layers
-        self._rows = LeanRows(model) if lean and static else model
-        self.slots = self.new_slots() if static else None
         self.hidden_size = config.hidden_size
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
         self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT
         self.end_tokens = _end_tokens(model, tokenizer)
 
-    @classmethod
-    def load(cls, path: str, dtype: torch.dtype | None = None, device: str = "cpu"):
-        """Open a directory or hub name. Raises UserError where there is no usable model."""
-        try:
-            AutoConfig.from_pretrained(path)
-            progress = transformers_logging.is_progress_bar_enabled()
-            transformers_logging.disable_progress_bar()
-            try:
-                model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype or "auto")
-                tokenizer = AutoTokenizer.from_pretrained(path)
-            finally:
-                if progress:
-                    transformers_logging.enable_progress_bar()
-        except Exception as error:  # transformers raises many kinds for one cause
-            raise UserError(f"There is no causal language model to open at {path}.") from error
-        return cls(model.to(device), tokenizer, Path(path).name)
-
-    def new_slots(self, captures: bool = True) -> BufferSets:
-        """Buffers for passes of the module; captures: as CUDA graphs, on CUDA."""
-        return BufferSets(TextSlot, self._rows, self.layers, self.name, self.device, captures)
-
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
-        return Session(self, capacity, tuple(features))
+        return Session(self, KVCache.empty(self.layers, capacity), tuple(features))
 
     def embed(self, tokens: Tensor) -> Tensor:
         """[T] -> [T, H]"""
         return self.model.get_input_embeddings()(tokens)
 
+    def norm(self, hidden: Tensor) -> Tensor:
+        """[T, H] behind any layer -> [T, H] after the final norm"""
+        return final_norm(self.model)(hidden)
+
     def head(self, hidden: Tensor) -> Tensor:
         """[T, H] -> logits [T, V]"""
-        if self.lean is not None:
-            return self.lean.head(hidden)
         return self.model.get_output_embeddings()(hidden)
 
 

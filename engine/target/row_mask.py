@@ -5,8 +5,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from engine.kernels.bits import AncestorBits
-
 
 class RowMask:
     """R rows, the last of S scratch rows, before T = committed + S columns.
@@ -58,13 +56,6 @@ class RowMask:
         seen = torch.ones(len(self._ancestors), self._committed + scratch, dtype=torch.bool)
         seen[:, self._committed :] = _bits(self._ancestors, scratch)
         return seen.to(self._device)
-
-    @cached_property
-    def bits(self) -> AncestorBits:
-        """The same in the few words that the kernels of a GPU read."""
-        return AncestorBits.of_sets(
-            self._ancestors, self._all_depths, self._committed, self._device
-        )
 
     def within(self, window: int | None) -> Tensor | None:
         """The mask of a layer with this sliding window (None: no window); kept for its peers."""

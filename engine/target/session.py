@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from engine.gpu.inputs import Rows
-from engine.gpu.question import Draft, Looked
-from engine.sampling import Sampling
 from engine.target.cache import KVCache
 from engine.target.forward import forward
+from engine.target.layers import EVERY, Layers, states
 from engine.target.row_mask import RowMask
+from engine.target.rows import Rows
+from engine.target.seen import Draft, Seen
 
 if TYPE_CHECKING:
     from engine.target.language_model import LanguageModel
 
-READ_AHEAD = 3  # more tokens than this are a prompt, read in passes of their own sizes
 PREFILL_ROWS = 512  # rows of one prefill pass; bounds the mask and the activations
 
 
@@ -29,26 +28,14 @@ class Session:
     committed token, and sees the committed columns, its ancestors and itself.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        capacity: int,
-        features: tuple[int, ...],
-        cache: KVCache | None = None,
-    ) -> None:
-        """cache: empty, where it is one that lies beside others (``engine.batch.joint``)."""
+    prefill_rows = PREFILL_ROWS
+
+    def __init__(self, model: LanguageModel, cache: KVCache, features: tuple[int, ...]) -> None:
+        """cache: empty. features: indices into hidden_states to hand back with each feed."""
         self.model = model
         self.features = features
         self.length = 0
-        self._slot = model.slots.take(self, capacity) if model.slots and cache is None else None
-        if cache is not None:
-            self._cache = cache
-        elif self._slot:
-            self._cache = self._slot.cache
-        elif model.lean:
-            self._cache = model.lean.cache(capacity)
-        else:
-            self._cache = KVCache.empty(model.layers, capacity)
+        self._cache = cache
         self._clear_scratch()
 
     def _clear_scratch(self) -> None:
@@ -60,11 +47,6 @@ class Session:
         """Scratch rows fed since the last commit."""
         return len(self._depths)
 
-    @property
-    def ready(self) -> bool:
-        """Whether its buffers exist: from the first pass on."""
-        return self._cache.ready
-
     @torch.no_grad()
     def prefill(
         self, tokens: Sequence[int], layers: tuple[int, ...] | None = None
@@ -74,8 +56,8 @@ class Session:
         layers: whose features; None is those of every feed.
         """
         layers, parts = self.features if layers is None else layers, []
-        for start in range(0, len(tokens), PREFILL_ROWS):
-            chunk = tokens[start : start + PREFILL_ROWS]
+        for start in range(0, len(tokens), self.prefill_rows):
+            chunk = tokens[start : start + self.prefill_rows]
             rows = self._rows(chunk, range(-1, len(chunk) - 1))
             _, features = self._read(rows, last=0, layers=layers)
             self.commit(range(len(chunk)))
@@ -103,48 +85,60 @@ class Session:
         return self._read(self._rows(tokens, parents))
 
     @torch.no_grad()
-    def look(self, draft: Draft) -> Looked:
-        """Read a root and a tree in one pass, which judges the tree too, if asked and if it can."""
-        rows = self.lay_out(draft)
-        if draft.question is not None and self._slot is not None:
-            found = self._slot.judge([rows], self.features)
-            if found is not None:
-                self.written()
-                return found[0]
-        if draft.tree.shape is not None:
-            self._clear_scratch()
-            draft.tree.fetch()
-            rows = self.lay_out(draft)
-        return Looked(*self._read(rows))
+    def states(
+        self, given: Sequence[int] | Tensor, parents: Sequence[int], layers: Layers = EVERY
+    ) -> Tensor:
+        """Read R rows through some layers; returns the hidden states [R, H] behind the last of them,
+        after the final norm where the pass runs to the end.
+
+        given: tokens, or vectors [R, H] in the place of their embeddings. parents: as for ``feed``.
+        Layers that were not run hold nothing of these rows, so the rows must go on through them
+        (``proceed``) or be dropped before anything else is read.
+        """
+        rows = self._rows(_tokens_of(given), parents)
+        return self._states(given, rows, layers)
 
     @torch.no_grad()
-    def write(
-        self,
-        tokens: Sequence[int],
-        count: int,
-        vocabulary: int,
-        sampling: Sampling,
-        drawn: Tensor | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Read tokens behind the committed ones and draft ``count`` more, of the first
-        ``vocabulary`` ids: int32 [count], and what they were drawn from, [count, V], or None at
-        temperature 0, both on the device. Needs a model with slots.
+    def proceed(self, states: Tensor, layers: Layers) -> Tensor:
+        """Let the last R rows, whose hidden states [R, H] at ``layers.first`` are given, go on."""
+        count = len(states)
+        rows = Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
+        return self._states(states, rows, layers)
 
-        drawn: a uniform each; None at temperature 0. The rows fed are len(tokens) + count - 1, one behind the other; none is committed.
-        """
-        if len(tokens) > READ_AHEAD:
-            self.prefill(tokens[:-1])
-            tokens = tokens[-1:]
-        found = self._slot.write(tokens, self.length, count, vocabulary, sampling, drawn)
-        rows = len(tokens) + count - 1
-        self._grow_scratch(range(-1, rows - 1))
-        self.written()
+    def _states(self, given: Sequence[int] | Tensor, rows: Rows, layers: Layers) -> Tensor:
+        self._cache.reserve(self.length + self.rows)
+        self._cache.length = self.length + rows.behind
+        tokens = self._tokens(rows)
+        vectors = given if isinstance(given, Tensor) else tokens
+        found = self._through(vectors, tokens, self._mask(rows), layers)
+        self._cache.length = self.length + self.rows  # layers that were not run have not counted
         return found
+
+    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+        positions = mask.row_positions
+        module = self.model.model
+        return states(module, given, tokens, positions, mask, self._cache, layers)[0]
+
+    @torch.no_grad()
+    def look(self, draft: Draft) -> Seen:
+        """Read a root, a tree and perhaps probe rows in one pass."""
+        if draft.probes is None:
+            return Seen(*self._read(self._rows(*draft.rows)))
+        tokens, parents = draft.rows
+        vectors = torch.cat([self._embedded(tokens), draft.probes.vectors.to(self.model.device)])
+        rows = self._rows([*tokens, *[0] * len(draft.probes)], [*parents, *draft.probes.rows])
+        logits, features = self._read(rows, vectors=vectors)
+        size = len(tokens)
+        features = None if features is None else features[:size]
+        return Seen(logits[:size], features, logits[size:])
+
+    def _embedded(self, tokens: Sequence[int]) -> Tensor:
+        return self.model.embed(torch.tensor(tokens, device=self.model.device))
 
     @torch.no_grad()
     def extend(self, tokens: Sequence[int]) -> Tensor:
         """Read and commit a run of tokens; returns the logits [V] after the last one."""
-        if len(tokens) > PREFILL_ROWS:
+        if len(tokens) > self.prefill_rows:
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
         logits, _ = self._read(self._rows(tokens, range(-1, len(tokens) - 1)), last=1)
@@ -157,52 +151,51 @@ class Session:
         self.length += len(rows)
         self._clear_scratch()
 
+    def drop(self) -> None:
+        """Forget all scratch rows."""
+        self.commit(())
+
     def _read(
-        self, rows: Rows, last: int | None = None, layers: tuple[int, ...] | None = None
+        self,
+        rows: Rows,
+        last: int | None = None,
+        layers: tuple[int, ...] | None = None,
+        vectors: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """last: how many of the last rows need logits; None is all. layers: None is the usual."""
+        """last: how many of the last rows need logits; None is all. layers: None is the usual.
+        vectors: [R, H] in the place of the tokens' embeddings."""
         features = self.features if layers is None else layers
-        if self._slot and (last is None or 0 < last and len(rows.tokens) <= READ_AHEAD):
-            found = self._slot.feed([rows], features)
-            if found is not None:
-                self.written()
-                return found[0]
         self._cache.reserve(self.length + self.rows)
-        device = self.model.device
-        mask = RowMask(self.length, self._depths, rows.ancestors, device)
-        given = torch.tensor(rows.tokens, device=device)
-        if rows.ids is not None:
-            given[1:] = rows.ids
-        if self.model.lean is not None:
-            return self.model.lean.forward(given, mask, self._cache, features, last)
+        given = self._tokens(rows) if vectors is None else vectors
+        return self._forward(given, self._mask(rows), features, last)
+
+    def _tokens(self, rows: Rows) -> Tensor:
+        return torch.tensor(rows.tokens, device=self.model.device)
+
+    def _mask(self, rows: Rows) -> RowMask:
+        return RowMask(self.length, self._depths, rows.ancestors, self.model.device)
+
+    def _forward(
+        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """given: token ids [R], or vectors [R, H] in the place of their embeddings."""
+        positions = mask.row_positions[None]
         logits, states = forward(
-            self.model.model,
-            given[None],
-            mask.row_positions[None],
-            mask,
-            self._cache,
-            features,
-            last,
+            self.model.model, given[None], positions, mask, self._cache, features, last
         )
         return logits[0], None if states is None else states[0]
 
-    def lay_out(self, draft: Draft) -> Rows:
-        """Root and tree as a pass takes them; ``written`` follows one over several sequences."""
-        tree = draft.tree
-        return self._rows(*draft.rows, tree.ids, tree.shape, draft.question)
-
-    def _rows(self, tokens: Sequence[int], parents: Sequence[int], *beside) -> Rows:
-        """beside: the rest of what ``Rows`` holds."""
+    def _rows(self, tokens: Sequence[int], parents: Sequence[int]) -> Rows:
         self._grow_scratch(parents)
-        ancestors = self._ancestors[-len(tokens) :]
-        return Rows(tokens, self.length, self._depths, ancestors, *beside)
-
-    def written(self) -> None:
-        """All scratch rows stand in the cache now, at columns that were given."""
-        self._cache.length = self.length + self.rows
+        return Rows(tokens, self.length, self._depths, self._ancestors[-len(tokens) :])
 
     def _grow_scratch(self, parents: Sequence[int]) -> None:
         for row, parent in enumerate(parents, start=self.rows):
             above = (-1, 0) if parent < 0 else (self._depths[parent], self._ancestors[parent])
             self._depths.append(above[0] + 1)
             self._ancestors.append(above[1] | 1 << row)
+
+
+def _tokens_of(given: Sequence[int] | Tensor) -> Sequence[int]:
+    """The tokens, or as many zeros as there are vectors."""
+    return [0] * len(given) if isinstance(given, Tensor) else given

@@ -1,16 +1,17 @@
 """From the engine's steps to the lines of a trace.
 
-Only here does the engine's world of token ids meet text. The distributions shown are the
-display ones: at temperature 0 the plain softmax, so that there is something to see.
+Only here do token ids become text. The distributions shown are the display ones: at temperature 0
+the plain softmax, so that there is something to see.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from engine.sampling import Sampling
-from engine.step import STAGES, Step
+from engine.step import STAGES, Span, Step
 from engine.target.language_model import LanguageModel
 from engine.trace.pieces import Pieces
 from engine.tree import ROOT
@@ -26,6 +27,8 @@ class Setting:
     drafter: dict
     verifier: dict
     sampling: Sampling
+    loop: str = "speculative"
+    json_schema: str | None = None
 
 
 class Recorder:
@@ -43,7 +46,7 @@ class Recorder:
 
     def run_line(self) -> dict:
         target, sampling = self._target, self._setting.sampling
-        return {
+        line = {
             "kind": "run",
             "schema": SCHEMA_VERSION,
             "target": {
@@ -55,6 +58,7 @@ class Recorder:
             },
             "drafter": self._setting.drafter,
             "verifier": self._setting.verifier,
+            "loop": self._setting.loop,
             "sampling": {
                 "temperature": sampling.temperature,
                 "top_k": sampling.top_k,
@@ -67,15 +71,17 @@ class Recorder:
                 "pieces": self.pieces.all(self._prompt_tokens),
             },
         }
+        if self._setting.json_schema is not None:
+            line["constraint"] = {"key": "json_schema", "text": self._setting.json_schema}
+        return line
 
     def step_line(self, step: Step) -> dict:
         self._totals.add(step)
         self._output += step.output
         self._stop = step.stop
         tree, verdict = step.tree, step.verdict
-        greedy = self._setting.sampling.greedy
-        shown = step.logits.float().softmax(-1).cpu() if greedy else step.p
-        return {
+        shown = self._shown(step)
+        line = {
             "kind": "step",
             "index": step.index,
             "position": step.position,
@@ -105,22 +111,45 @@ class Recorder:
                 "pieces": self.pieces.all(step.output),
                 "final": step.final,
             },
-            "distributions": [self._distribution(step, shown, place) for place in verdict.walk],
-            "milliseconds": {stage: round(step.milliseconds[stage], 4) for stage in STAGES},
-            "drafter": tree.note,
+            "distributions": [
+                self._distribution(step, shown, place)
+                for place in verdict.walk
+                if _looked_at(shown, place)
+            ],
+            "milliseconds": {
+                stage: round(step.milliseconds.get(stage, 0.0), 4) for stage in STAGES
+            },
+            "drafter": self._exhibits(step),
         }
+        if step.spans:
+            line["spans"] = [_span(span) for span in step.spans]
+        return line
 
-    def _node_probabilities(self, tree, shown: Tensor) -> list[float]:
+    def _shown(self, step: Step) -> Tensor | None:
+        if step.logits is None:
+            return None
+        greedy = self._setting.sampling.greedy
+        return step.logits.float().softmax(-1).cpu() if greedy else step.p
+
+    def _exhibits(self, step: Step) -> dict:
+        exhibits = [*step.tree.exhibits, *step.verdict.exhibits]
+        if not exhibits:
+            return {}
+        return {"exhibits": [exhibit.to_dict(self.pieces.__getitem__) for exhibit in exhibits]}
+
+    def _node_probabilities(self, tree, shown: Tensor | None) -> list[float | None]:
+        if shown is None:
+            return [None] * len(tree)
         if not len(tree):
             return []
         rows = torch.tensor(tree.parents) + 1
-        return [_short(p) for p in shown[rows, torch.tensor(tree.tokens)].tolist()]
+        found = shown[rows, torch.tensor(tree.tokens)].tolist()
+        return [None if math.isnan(p) else _short(p) for p in found]
 
     def _distribution(self, step: Step, shown: Tensor, place: int) -> dict:
         """p, q and residual at one place of the walk over the same few tokens."""
         p = shown[place + 1]
-        proposal = step.tree.proposals.get(place)
-        q = proposal.q if proposal else None
+        q = step.tree.shown_law(place)
         residual = step.verdict.residuals.get(place)
         tokens = self._worth_showing(step, place, q)
         return {
@@ -162,6 +191,7 @@ class Totals:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.passes: dict[str, int] = {}
         self.new_tokens = 0
         self.histogram: list[int] = []
         self.by_depth: list[dict] = []
@@ -169,13 +199,15 @@ class Totals:
 
     def add(self, step: Step) -> None:
         self.steps += 1
+        for model, count in step.passes.items():
+            self.passes[model] = self.passes.get(model, 0) + count
         self.new_tokens += len(step.output)
         accepted = len(step.verdict.accepted)
         self.histogram += [0] * (accepted + 1 - len(self.histogram))
         self.histogram[accepted] += 1
         self.milliseconds["prefill"] += step.prefill_milliseconds
         for stage in STAGES:
-            self.milliseconds[stage] += step.milliseconds[stage]
+            self.milliseconds[stage] += step.milliseconds.get(stage, 0.0)
         self._add_depths(step)
 
     def _add_depths(self, step: Step) -> None:
@@ -206,7 +238,8 @@ class Totals:
             "kind": "summary",
             "new_tokens": self.new_tokens,
             "steps": self.steps,
-            "target_calls": self.steps,
+            "target_calls": self.passes.get("target", 0),
+            "passes": self.passes,
             "mean_accepted": self.new_tokens / self.steps if self.steps else None,
             "acceptance_rate": accepted / reached if reached else None,
             "accepted_histogram": self.histogram,
@@ -216,6 +249,20 @@ class Totals:
             "stop": stop,
             "text": text,
         }
+
+
+def _looked_at(shown: Tensor | None, place: int) -> bool:
+    """Whether a target looked at this place of the walk."""
+    return shown is not None and not bool(shown[place + 1, 0].isnan())
+
+
+def _span(span: Span) -> dict:
+    return {
+        "lane": span.lane,
+        "what": span.work,
+        "start": round(span.start, 4),
+        "end": round(span.end, 4),
+    }
 
 
 def _short(value: float) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything is read from folders
 
 from . import recipes
+from .common import UserError
 from .distill import DIVERGENCES
 
 
@@ -34,20 +35,33 @@ def parser() -> argparse.ArgumentParser:
         "--models", type=Path, default=root / "presets" / "models", help="folder of the results"
     )
     made.add_argument(
-        "--early", type=Path, help="recipe target: also write the half-trained target there"
-    )
-    made.add_argument(
         "--start",
         type=Path,
-        help="recipes target, align: go on from the target (align: the diffusion drafter) in this folder",
+        help="recipe align: go on from the diffusion drafter in this folder; recipe tokenizer: the target's folder",
     )
     made.add_argument(
-        "--minutes", type=float, help="wall-clock budget; each recipe has its own default"
+        "--processes", type=int, default=2, help="recipes target, draft (default %(default)s)"
+    )
+    made.add_argument("--until", type=int, help="recipes target, draft: stop after this step")
+    made.add_argument("--larger", action="store_true", help="recipe draft: the larger one")
+    made.add_argument(
+        "--students",
+        default="draft,diffusion",
+        help="recipe align: which of draft, larger-draft, diffusion, diffusion-16 (default %(default)s)",
+    )
+    made.add_argument("--old", type=Path, help="recipe compare: a target's folder")
+    made.add_argument("--new", type=Path, help="recipe compare: a target's folder")
+    made.add_argument(
+        "--count", type=int, default=50, help="recipe compare: prompts a row (default %(default)s)"
+    )
+    made.add_argument("--workloads", help="recipe prompts: only these, with commas between")
+    made.add_argument(
+        "--minutes", type=float, help="recipes text, align, large-pair: wall-clock budget"
     )
     made.add_argument(
         "--tokens",
         type=int,
-        help="recipe text: how many tokens to write; recipe divergences: how many each is trained on",
+        help="recipe text: how many tokens to write; recipes divergences, align: how many are learned from",
     )
     made.add_argument(
         "--divergence",
@@ -63,11 +77,11 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     try:
         if args.recipe not in recipes.RECIPES:
-            raise recipes.UserError(
+            raise UserError(
                 f"no recipe named {args.recipe!r}; there are: {', '.join(recipes.RECIPES)}"
             )
         recipes.RECIPES[args.recipe](args)
-    except recipes.UserError as error:
+    except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

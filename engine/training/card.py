@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .sources import ORIGINS
+
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 
 
@@ -67,6 +69,40 @@ def _samples(figures: dict) -> str:
     return "\n".join(parts)
 
 
+def _parts(figures: dict) -> str:
+    tables = [
+        f"With `parts/{name}` in its place:\n\n" + _accepted({"runs": runs})
+        for name, runs in figures.get("parts", {}).items()
+    ]
+    return "\n\n".join(tables)
+
+
+def _sources(figures: dict) -> str:
+    """What the target read, by source; of texts that are made without limit there are no readings."""
+    read = figures.get("sources")
+    if not read:
+        return ""
+    last = read[max(read, key=int)]
+    rows = []
+    for name, tokens in last["tokens"].items():
+        origin, licence = ORIGINS.get(name, ("made by `engine/training/generators`", "Apache-2.0"))
+        times = last["readings"].get(name)
+        rows.append(
+            [name, f"{tokens / 1e6:.2f} M", f"{times:.1f}" if times else "–", origin, licence]
+        )
+    return _table(["text", "tokens read", "readings", "origin", "licence"], rows)
+
+
+def _curve(figures: dict) -> str:
+    """The loss at a dozen places of the training."""
+    points = figures.get("target.curve")
+    if not points:
+        return ""
+    chosen = points[:: max(1, len(points) // 12)]
+    rows = [[f"{tokens / 1e6:.1f} M", f"{loss:.2f}"] for _, tokens, loss, _ in chosen]
+    return _table(["tokens read", "loss of the target"], rows)
+
+
 def measured(figures: dict) -> str:
     copies = ", ".join(
         f"{name.removeprefix('copy ')} {value:.0%}"
@@ -77,7 +113,10 @@ def measured(figures: dict) -> str:
         _losses(figures),
         f"Held-out copies without a slip (target, greedy): {copies}.",
         _operations(figures),
+        _sources(figures),
+        _curve(figures),
         _accepted(figures),
+        _parts(figures),
         _by_depth(figures),
         _divergences(figures),
         (

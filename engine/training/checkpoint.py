@@ -9,6 +9,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+from .chat_template import END
+
 
 def save_checkpoint(path: Path, state: dict) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,7 +24,11 @@ def load_checkpoint(path: Path) -> dict | None:
 
 
 def export_model(model, path: Path, tokenizer=None) -> None:
-    """bf16 tensors under a config that says float32, so that they load as float32."""
+    """bf16 tensors under a config that says float32, so that they load as float32. With the tokens of the chat template, the
+    end of a turn ends a text too."""
+    if tokenizer is not None and END in tokenizer.get_vocab():
+        ends = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(END)]
+        model.generation_config.eos_token_id = ends
     model.save_pretrained(path)
     weights = path / "model.safetensors"
     tensors = {name: tensor.to(torch.bfloat16) for name, tensor in load_file(weights).items()}
@@ -37,7 +43,7 @@ def export_model(model, path: Path, tokenizer=None) -> None:
 
 def export_tokenizer(tokenizer, path: Path) -> None:
     """Without the traces of where it was loaded from, and under the class name every version knows."""
-    tokenizer.save_pretrained(path)
+    tokenizer.save_pretrained(path, save_jinja_files=False)
     file = path / "tokenizer_config.json"
     config = json.loads(file.read_text())
     for name in ("is_local", "local_files_only", "backend"):

@@ -20,10 +20,11 @@ def diffusion_config(
     mask_token_id: int,
     layers: int = 2,
     block_size: int = 8,
-    feature_layers: tuple[int, ...] = (1, 3, 4),
+    feature_layers: tuple[int, ...] | None = None,
 ) -> DFlashConfig:
-    """As wide as the target. The last target layer is left out: transformers hands it out after the final norm."""
+    """As wide as the target."""
     c = target_config
+    feature_layers = feature_layers or spread_layers(c.num_hidden_layers)
     return DFlashConfig(
         vocab_size=c.vocab_size,
         hidden_size=c.hidden_size,
@@ -39,6 +40,12 @@ def diffusion_config(
         max_position_embeddings=c.max_position_embeddings,
         rms_norm_eps=c.rms_norm_eps,
     )
+
+
+def spread_layers(layers: int) -> tuple[int, int, int]:
+    """An early, a middle and a late one of so many layers, counted from zero. The last is left out: transformers hands
+    it out after the final norm."""
+    return 1, layers // 2, layers - 2
 
 
 @torch.no_grad()

@@ -10,8 +10,10 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
+from .answers import share_right
+from .chat_template import render
 from .corpus import ANSWER_ONLY, Document, make_vocabulary, read_corpora
-from .generators import MAKERS, edits, examples, is_held_out, operations
+from .generators import MAKERS, chat_tasks, edits, examples, is_held_out, operations
 from .packing import Encoder
 
 
@@ -91,31 +93,31 @@ def copy_prompts(data: Path, count: int) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def right(model, tokenizer, prompt: str, answer: str) -> bool:
-    """Whether the greedy answer is this one; to shuffle, any order of the words will do."""
-    budget = len(tokenizer(answer).input_ids) + 4
-    given = complete(model, tokenizer, tokenizer(prompt).input_ids, budget)
-    if prompt.startswith("Shuffle:"):
-        return sorted(given.split()) == sorted(answer.split())
-    return given == answer
+def _asked_in_chat(task):
+    """A maker of (prompt, answer) out of the first turn of a chat's task."""
 
+    def make(rng: random.Random, vocabulary) -> tuple[str, str]:
+        (_, asked), (_, answer) = task(rng, vocabulary)[:2]
+        return render([{"role": "user", "content": asked}], add_generation_prompt=True), answer
 
-def exact_match(model, tokenizer, pairs: list[tuple[str, str]]) -> float:
-    return sum(right(model, tokenizer, *pair) for pair in pairs) / len(pairs)
+    return make
 
 
 def operations_report(model, tokenizer, data: Path, count: int) -> dict[str, float]:
-    """Share of right greedy answers on held-out prompts of every operation and of edits."""
+    """Share of right greedy answers on held-out prompts of every operation, of edits and of chats."""
     vocabulary = make_vocabulary(read_corpora(data, "valid"))
     makers = {k.__name__: k for k in operations.KINDS} | {
         f"edit: {k.__name__}": k for k in edits.KINDS
     }
+    if tokenizer.chat_template:
+        tasks = chat_tasks.sums, chat_tasks.problem, chat_tasks.edit
+        makers |= {f"chat: {task.__name__}": _asked_in_chat(task) for task in tasks}
     rng = random.Random("operations evaluation")
     found = {}
     for name, make in makers.items():
         drawn = (make(rng, vocabulary) for _ in itertools.count())
         pairs = itertools.islice((p for p in drawn if is_held_out(p[0])), count)
-        found[name] = exact_match(model, tokenizer, list(pairs))
+        found[name] = share_right(model, tokenizer, list(pairs))
     return found
 
 
@@ -131,10 +133,6 @@ def report(
         for w, d in held_out_documents(data, per_workload).items()
     }
     for kind, pairs in copy_prompts(data, copies).items():
-        figures[f"copy {kind}"] = exact_match(model, tokenizer, pairs)
+        figures[f"copy {kind}"] = share_right(model, tokenizer, pairs)
     model.train(was_training)
     return figures
-
-
-def as_line(figures: dict[str, float]) -> str:
-    return "held out:  " + "  ".join(f"{name} {value:.3f}" for name, value in figures.items())

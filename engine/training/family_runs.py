@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 
 from engine.drafters import drafters
 from engine.parts.loading import ModelPaths
@@ -13,9 +12,8 @@ from engine.run import RunRequest, open_run
 DEPTHS = 6
 
 
-def summaries(folder: Path, cls, prompts: Iterable[str], new_tokens: int) -> list[dict]:
+def summaries(models: ModelPaths, cls, prompts: Iterable[str], new_tokens: int) -> list[dict]:
     """Summary lines of greedy runs with the drafter's usual size, the same on every machine."""
-    models = ModelPaths(*(str(folder / part) for part in ("target", "draft", "diffusion")))
     options = {cls.size_option: cls.usual_size} if cls.size_option else {}
     found = []
     for prompt in prompts:
@@ -36,15 +34,19 @@ def by_depth(lines: list[dict]) -> list[float | None]:
     return shares
 
 
-def measure(folder: Path, prompts: dict[str, list[str]], new_tokens: int) -> dict:
-    """workload -> drafter -> mean accepted tokens (all runs together) and acceptance by depth."""
+def measure(
+    models: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
+) -> dict:
+    """workload -> drafter -> mean accepted tokens (all runs together) and acceptance by depth. need: only the drafters
+    that need this model."""
     found: dict[str, dict] = {}
     for workload, some in prompts.items():
         found[workload] = {}
         for cls in drafters().values():
-            if cls.key == "none":
+            missing = not cls.needs.keys() <= models.parts.keys()
+            if cls.key == "none" or missing or (need and need not in cls.needs):
                 continue
-            lines = summaries(folder, cls, some, new_tokens)
+            lines = summaries(models, cls, some, new_tokens)
             name = f"{cls.key}, {cls.usual_size} nodes" if cls.size_option else cls.key
             found[workload][name] = {
                 "mean accepted": sum(s["new_tokens"] for s in lines)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+from engine.parts.loading import ModelPaths
+
 from . import evaluate, family_runs, gains
 from .corpus import read_corpora
 from .generators import MAKERS, examples
@@ -14,6 +16,12 @@ from .models import parameter_count
 NEW_TOKENS = 96
 SAMPLES = 5
 TEMPERATURE = 0.8
+
+
+def chat_prompts(tokenizer) -> list[list[int]]:
+    """The first held-out chats, up to where the assistant speaks last."""
+    stream = examples("chat", 2, Vocabulary(), held_out=True)
+    return [tokenizer(e.prompt).input_ids for e in itertools.islice(stream, SAMPLES)]
 
 
 def probe_prompts(tokenizer, data: Path, per_workload: int) -> dict[str, list[list[int]]]:
@@ -42,16 +50,26 @@ def samples(target, tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str,
     }
 
 
-def measure(models: dict, folder: Path, tokenizer, data: Path, per_workload: int = 8) -> dict:
-    """models: the opened ones by name; folder: where they lie, for the engine to open."""
+def measure(
+    models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, data: Path, per_workload=8
+) -> dict:
+    """models: the opened ones by name; paths: where they lie, for the engine to open; parts: other drafters by the name
+    of the one in whose place they can be."""
     prompts = probe_prompts(tokenizer, data, per_workload)
+    shown = {**prompts, "chat": chat_prompts(tokenizer)} if tokenizer.chat_template else prompts
     texts = {w: [tokenizer.decode(ids) for ids in some] for w, some in prompts.items()}
-    return {
+    found = {
         "parameters": {name: parameter_count(model) for name, model in models.items()},
         "target": evaluate.report(models["target"], tokenizer, data, per_workload=20, copies=50),
         "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=20, copies=4),
         "operations": evaluate.operations_report(models["target"], tokenizer, data, count=25),
-        "gains": gains.write(folder, texts, NEW_TOKENS),
-        "runs": family_runs.measure(folder, texts, NEW_TOKENS),
-        "samples": samples(models["target"], tokenizer, prompts),
+        "gains": gains.write(paths, texts, NEW_TOKENS),
+        "runs": family_runs.measure(paths, texts, NEW_TOKENS),
+        "parts": {},
+        "samples": samples(models["target"], tokenizer, shown),
     }
+    for need, part in parts.items():
+        other = paths.with_parts({need: str(part)})
+        gains.write(other, texts, NEW_TOKENS, need)
+        found["parts"][part.name] = family_runs.measure(other, texts, NEW_TOKENS, need)
+    return found

@@ -11,6 +11,7 @@ from engine.options import resolve
 from engine.parts.loading import ModelPaths, load_models
 from engine.policies.draft_size import GAINS, SIZES
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.verifiers import verifier
 
 
@@ -35,31 +36,31 @@ def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> fl
     for prompt in prompts:
         tokens = models.target.tokenizer(prompt)["input_ids"]
         drafter = cls.build(options, models)
-        for step in decode(
-            models.target, drafter, verifier("greedy"), Sampling(), tokens, new_tokens
-        ):
+        request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, new_tokens)
+        for step in decode(models.target, request):
             steps += 1
             kept += len(step.verdict.accepted)
     return round(1 + kept / steps, 4)
 
 
 def write(
-    folder: Path, prompts: dict[str, list[str]], new_tokens: int
+    paths: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
 ) -> dict[str, dict[int, float]]:
     """Measure every drafter with a size and put its gains beside the model it needs.
 
-    prompts: by workload. The first of each goes into the files, for costs to be measured on.
+    prompts: by workload. The first of each goes into the files, for costs to be measured on. need: only the drafters
+    that need this model.
     """
-    paths = ModelPaths(*(str(folder / part) for part in ("target", "draft", "diffusion")))
     every = [prompt for some in prompts.values() for prompt in some]
     found: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():
-        if cls.size_option is None:
-            continue
-        (place,) = cls.needs  # the folder is named after what it holds
+        if cls.size_option is None or len(cls.needs) != 1 or (need and need not in cls.needs):
+            continue  # gains lie beside the one part that a drafter needs
+        (place,) = cls.needs
         models = load_models(paths, cls.needs)
         found.setdefault(place, {})[cls.key] = gains(cls, models, every, new_tokens)
     for place, curves in found.items():
         content = {"gains": curves, "prompts": [some[0] for some in prompts.values()]}
-        (folder / place / GAINS).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+        file = Path(paths.parts[place]) / GAINS
+        file.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     return {key: curve for curves in found.values() for key, curve in curves.items()}

@@ -10,16 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from transformers import LlamaForCausalLM
 
 from .budget import Budget
 from .checkpoint import export_model
 from .distill import draft_loss, read
-from .language import Windows, token_loss
 from .loop import fit
 from .models import draft_config, target_config
+from .packing import Mixer, windows
 
 HEADS = {"num_key_value_heads": 4, "head_dim": 64}
 
@@ -51,6 +53,36 @@ class PairPlan:
     windows: int = 12_000
     rows: int = 64
     share: float = 0.7
+
+
+def token_loss(model, tokens: Tensor, counted: Tensor) -> Tensor:
+    """Mean cross-entropy over the counted tokens. tokens int64 [B, T], counted bool [B, T]."""
+    logits = model(input_ids=tokens, use_cache=False).logits[:, :-1].float()
+    losses = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
+    weights = counted[:, 1:].flatten().to(losses.dtype)
+    return (losses * weights).sum() / weights.sum().clamp(min=1)
+
+
+class Windows:
+    """The training text, on disk, read in order and again."""
+
+    def __init__(self, folder: Path, tokenizer, data: Path, length: int, count: int, seed: int):
+        path = folder / f"windows-{length}-{count}-{seed}.npz"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            stream = windows(Mixer(tokenizer, data, seed), length, seed)
+            rows = [next(stream) for _ in range(count)]
+            tokens, counted = (np.stack(column) for column in zip(*rows, strict=True))
+            temporary = path.with_suffix(".tmp.npz")
+            np.savez(temporary, tokens=tokens, counted=counted)
+            temporary.replace(path)
+        with np.load(path) as saved:
+            self.tokens, self.counted = saved["tokens"], saved["counted"]
+
+    def batch(self, start: int, rows: int) -> tuple[Tensor, Tensor]:
+        index = np.arange(start, start + rows) % len(self.tokens)
+        tokens = torch.from_numpy(self.tokens[index].astype(np.int64))
+        return tokens, torch.from_numpy(self.counted[index])
 
 
 def train_pair(

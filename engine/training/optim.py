@@ -7,7 +7,6 @@ matrix at a time; here it runs in the precision of the parameters, all matrices 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
 import torch
@@ -93,11 +92,3 @@ class MuonAdam:
         for name, state in saved["state"].items():
             for key, tensor in state.items():
                 self.state[name][key].copy_(tensor)
-
-    def inherit(self, older: MuonAdam, old_layers: int) -> None:
-        """Take over the moments of a shallower model whose layers were stacked (see `models.grow`)."""
-        self.steps = older.steps
-        for name, state in self.state.items():
-            source = re.sub(r"layers\.(\d+)\.", lambda m: f"layers.{int(m[1]) % old_layers}.", name)
-            for key in state:
-                state[key].copy_(older.state[source][key])

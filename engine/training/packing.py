@@ -56,12 +56,19 @@ class Mixer:
         vocabulary = make_vocabulary(texts)
         self.streams = {w: documents(w, texts, vocabulary, seed) for w in self.shares}
         self.drawn = dict.fromkeys(self.shares, 0)
+        self.documents = dict.fromkeys(self.shares, 0)
+        self.sizes = {w: len(texts[w]) for w in self.shares if texts.get(w)}
 
     def __call__(self) -> Encoded:
         workload = min(self.shares, key=lambda w: self.drawn[w] / self.shares[w])
         encoded = self.encode(next(self.streams[workload]))
         self.drawn[workload] += len(encoded.tokens)
+        self.documents[workload] += 1
         return encoded
+
+    def readings(self) -> dict[str, float]:
+        """How often each corpus was gone through so far."""
+        return {w: round(self.documents[w] / size, 2) for w, size in self.sizes.items()}
 
 
 def windows(draw, length: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -84,14 +91,3 @@ def windows(draw, length: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarr
             parts.append(part)
             room -= len(part.tokens)
         yield np.concatenate([p.tokens for p in parts]), np.concatenate([p.counted for p in parts])
-
-
-def write_windows(path: Path, tokenizer, data: Path, length: int, count: int, seed: int) -> None:
-    """Fill `path` (.npz: tokens uint16 [count, length], counted bool [count, length]) once, atomically."""
-    stream = windows(Mixer(tokenizer, data, seed), length, seed)
-    rows = [next(stream) for _ in range(count)]
-    temporary = path.with_suffix(".tmp.npz")
-    np.savez(
-        temporary, tokens=np.stack([r[0] for r in rows]), counted=np.stack([r[1] for r in rows])
-    )
-    temporary.replace(path)

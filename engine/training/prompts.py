@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +40,13 @@ NOTES = {
     "Diary": "Each line copies the frame of the line before and changes two words.",
     "Letter": "A fixed letter with four blanks: nearly everything can be drafted.",
     "Recipe": "A numbered list in one frame: only the ingredient changes.",
+    "Bill": "Item and price come in the order of the prompt, the frame around them is a habit.",
+    "CSV": "Commas are certain, cells are free: each row is drafted up to its next value.",
+    "Invitation": "A fixed letter with a few blanks from the prompt.",
     "Compute": "Short answers, each worth a full target decision: drafts guess digits badly.",
     "Add step": "The frame repeats, the digits must be right.",
+    "Subtract step": "The frame repeats, the digits must be right, and so must each borrow.",
+    "Multiply step": "The frame repeats; each digit is a product and a sum.",
     "Count": "A regular sequence: the draft either has the rule or has nothing.",
     "Table of": "The left side is certain, the product is not.",
     "Question": "The answer restates the question, then computes.",
@@ -71,16 +77,15 @@ def choose(workload: str, count: int = PER_WORKLOAD, used: str = "") -> list[Exa
 
 def training_text(checkpoints: Path, tokenizer) -> str:
     """What the windows on disk say: the text that a training has really seen."""
-    rows = [
-        row
-        for path in checkpoints.glob("windows-*.npz")
-        for row in np.load(path)["tokens"].astype(int).tolist()
-    ]
-    return "\n".join(tokenizer.batch_decode(rows))
+    texts = []
+    for path in sorted(checkpoints.glob("windows-*.npz")):
+        with np.load(path) as saved:
+            texts += tokenizer.batch_decode(saved["tokens"].astype(int).tolist())
+    return "\n".join(texts)
 
 
-def write(used: str = "", folder: Path = PROMPTS) -> None:
-    for workload in MAKERS:
+def write(used: str = "", workloads: Iterable[str] | None = None, folder: Path = PROMPTS) -> None:
+    for workload in workloads or MAKERS:
         rows = []
         for index, example in enumerate(choose(workload, used=used), 1):
             row = {
@@ -90,7 +95,7 @@ def write(used: str = "", folder: Path = PROMPTS) -> None:
             }
             if (workload in WITH_EXPECTED and kind(example.prompt) != "Compute") or kind(
                 example.prompt
-            ) in ("JSON", "Form", "Letter", "Recipe"):
+            ) in ("JSON", "Form", "Recipe", "Bill"):
                 row["expected"] = example.answer
             rows.append(json.dumps(row, ensure_ascii=False))
         (folder / f"{workload}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")

@@ -16,16 +16,17 @@ import numpy as np
 import torch
 
 from .corpus import ANSWER_ONLY, make_vocabulary, read_corpora
-from .generators import MAKERS, examples
+from .generators import ALL_MAKERS, examples
 from .packing import Encoded
 
 SHARES = {
-    "story": 0.42,
+    "story": 0.38,
     "operations": 0.14,
     "edit": 0.12,
     "template": 0.12,
     "arithmetic": 0.10,
-    "code": 0.10,
+    "code": 0.08,
+    "chat": 0.06,
 }
 NEW_TOKENS = {
     "story": 200,
@@ -34,6 +35,7 @@ NEW_TOKENS = {
     "template": 200,
     "arithmetic": 140,
     "code": 140,
+    "chat": 160,
 }
 TEMPERATURES = [0.0, 0.0, 0.7, 1.0, 1.0]
 LONGEST_PROMPT = 220
@@ -66,11 +68,10 @@ def load(path: Path) -> SelfText:
         return SelfText(**{name: saved[name] for name in ("tokens", "starts", "prompts", "noisy")})
 
 
-def prompt_stream(workload: str, tokenizer, data: Path, seed: int):
-    """Endless prompts as token ids."""
-    texts = read_corpora(data)
+def prompt_stream(workload: str, tokenizer, texts: dict[str, list[str]], seed: int):
+    """Endless prompts as token ids. texts: of the corpora."""
     rng = random.Random(f"self/{workload}/{seed}")
-    if workload in MAKERS:
+    if workload in ALL_MAKERS:
         for example in examples(workload, 1000 + seed, make_vocabulary(texts)):
             ids = tokenizer(example.prompt).input_ids
             if len(ids) <= LONGEST_PROMPT:
@@ -113,7 +114,8 @@ def write(
     """About `tokens` tokens of the target's own, in the shares of `SHARES`, into one .npz file."""
     torch.manual_seed(seed)
     rng = random.Random(seed)
-    streams = {w: prompt_stream(w, tokenizer, data, seed) for w in SHARES}
+    texts = read_corpora(data)
+    streams = {w: prompt_stream(w, tokenizer, texts, seed) for w in SHARES}
     drawn = dict.fromkeys(SHARES, 0)
     documents: list[list[int]] = []
     given: list[int] = []

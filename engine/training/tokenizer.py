@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+
+from .chat_template import CHAT_TOKENS, TEMPLATE
 
 VOCABULARY_SIZE = 4096
 EOS = "<|endoftext|>"
@@ -45,3 +48,26 @@ def train_tokenizer(
 
 def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast.from_pretrained(path)
+
+
+def with_chat(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+    """The same vocabulary size: the last merges, which are the rarest, make room for the tokens of the chat template.
+    All other entries keep their ids."""
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    model, added = state["model"], state["added_tokens"]
+    by_id = sorted(model["vocab"], key=model["vocab"].get)
+    for name, chat_token in zip(by_id[-len(CHAT_TOKENS) :], CHAT_TOKENS, strict=True):
+        index = model["vocab"].pop(name)
+        model["vocab"][chat_token] = index
+        added.append({**added[0], "id": index, "content": chat_token})
+    model["merges"] = model["merges"][: -len(CHAT_TOKENS)]
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(state)),
+        eos_token=EOS,
+        pad_token=EOS,
+        mask_token=MASK,
+        model_max_length=tokenizer.model_max_length,
+        clean_up_tokenization_spaces=False,
+    )
+    made.chat_template = TEMPLATE
+    return made

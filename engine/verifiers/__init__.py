@@ -1,24 +1,31 @@
-"""Acceptance rules, one a file. The registry names them."""
+"""Acceptance rules, one a file. Adding a rule is its file and one line of ``RULES``."""
+
+from collections.abc import Mapping
 
 from engine.errors import UserError
-from engine.verifiers.base import Judgement, Verdict, Verifier
+from engine.options import Value, resolve
+from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.greedy import Greedy
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
 
-__all__ = ["Judgement", "Verdict", "Verifier", "verifier", "verifiers"]
+__all__ = ["Case", "Judgement", "Verdict", "Verifier", "verifier", "verifiers"]
+
+RULES: list[type[Verifier]] = [
+    Greedy,
+    Rejection,
+    SamplerMatch,
+]
 
 
-def verifiers() -> dict[str, Verifier]:
-    """Every rule by its key. Rules hold no state: one instance serves every run."""
-    return dict(_VERIFIERS)
+def verifiers() -> dict[str, type[Verifier]]:
+    """Every rule by its key."""
+    return {rule.key: rule for rule in RULES}
 
 
-def verifier(key: str) -> Verifier:
-    """Raises UserError for a key that names no rule."""
-    if key not in _VERIFIERS:
-        raise UserError(f"There is no verifier {key!r}; known are {', '.join(_VERIFIERS)}.")
-    return _VERIFIERS[key]
-
-
-_VERIFIERS = {rule.key: rule for rule in (Greedy(), Rejection(), SamplerMatch())}
+def verifier(key: str, options: Mapping[str, Value] | None = None) -> Verifier:
+    """A rule with these options. Raises UserError for an unknown key, and for options that do not fit."""
+    known = verifiers()
+    if key not in known:
+        raise UserError(f"There is no verifier {key!r}; known are {', '.join(known)}.")
+    return known[key](resolve(f"verifier {key}", known[key].options, options or {}))

@@ -1,14 +1,17 @@
 """What every acceptance rule takes and gives."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
-import torch
 from torch import Tensor
 
-from engine.options import Option
+from engine.chance import JudgeChance
+from engine.exhibits import Exhibit
+from engine.options import Option, Value
 from engine.sampling import Sampling
 from engine.tree import DraftTree, Kind
 
@@ -45,6 +48,7 @@ class Verdict:
     walk: where the walk stood, root (-1) first.
     residuals: by place of the walk, the distribution [V] from which the next token had to come
         once children had been refused there.
+    exhibits: data that the rule wants to show.
     """
 
     accepted: list[int]
@@ -54,6 +58,27 @@ class Verdict:
     final: Literal["bonus", "recovered"]
     walk: list[int]
     residuals: dict[int, Tensor] = field(default_factory=dict)
+    exhibits: list[Exhibit] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule judges.
+
+    p: [N+1, V] what the target samples from after the root (row 0) and after node i (row i+1), on
+        the target's device. logits: [N+1, V] of the target before temperature and truncation.
+    probes: logits [M, V] of the probe rows of this pass, or None.
+    position: where the first drafted token would stand in the text; it keys the target's noise.
+    chance: coins, and the target's own draws.
+    """
+
+    tree: DraftTree
+    p: Tensor
+    logits: Tensor | None
+    sampling: Sampling
+    position: int
+    chance: JudgeChance
+    probes: Tensor | None = None
 
 
 def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> list[Status]:
@@ -67,36 +92,41 @@ def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> lis
 
 
 class Verifier(ABC):
-    """An acceptance rule."""
+    """An acceptance rule with its options; one instance serves one run."""
 
     key: ClassVar[str]
     title: ClassVar[str] = ""
     """Its name for people."""
+
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
-    sentences: ClassVar[Mapping[str, str]] = {}
-    """Why a token was kept or refused, for the trace: see ``engine.trace.sentences``."""
-    exact_kinds: ClassVar[frozenset[str]]
-    """Kinds of proposal with which the output keeps the target's distribution."""
+
+    exact_kinds: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of proposal with which the output keeps the target's distribution; none: it is lossy."""
+
     only_greedy: ClassVar[bool] = False
     """True for a rule that means something at temperature 0 only."""
 
-    def lossless_with(self, kinds: Iterable[str]) -> bool:
-        return set(kinds) <= self.exact_kinds
+    same_text: ClassVar[bool] = False
+    """Whether, under this rule, every drafter writes the text of plain decoding with that seed."""
+
+    sentences: ClassVar[Mapping[str, str]] = {}
+    """Why a token was kept or refused, by judgement rule and outcome ("iid.kept", "iid.refused"),
+    and why the final token came ("recovered", "bonus"). Placeholders: {token} {p} {q} {accept}
+    {coin} {final}."""
+
+    trial: ClassVar[dict[str, Value]] = {}
+    """Options for tests: a setting in which a tiny model shows the rule at work."""
+
+    def __init__(self, settings: Mapping[str, Value] | None = None) -> None:
+        """settings: resolved options; None is every default."""
+        defaults = {option.name: option.default for option in self.options}
+        self.settings = defaults | dict(settings or {})
+
+    @classmethod
+    def lossless_with(cls, kinds: Iterable[str]) -> bool:
+        return bool(cls.exact_kinds) and set(kinds) <= cls.exact_kinds
 
     @abstractmethod
-    def judge(
-        self,
-        tree: DraftTree,
-        p: Tensor,
-        sampling: Sampling,
-        position: int,
-        coins: torch.Generator,
-    ) -> Verdict:
-        """Walk the tree from the root and say what is kept.
-
-        p: [N+1, V] what the target samples from after the root (row 0) and after node i
-            (row i+1), on the target's device. position: where the first drafted token would
-            stand in the text; it keys the noise of the final token. coins: the verifier's own
-            stream.
-        """
+    def judge(self, case: Case) -> Verdict:
+        """Walk the tree from the root and say what is kept."""

@@ -1,41 +1,32 @@
 """Keep what the target would have written itself at temperature 0."""
 
-import torch
-from torch import Tensor
-
-from engine.sampling import Sampling
-from engine.tree import DraftTree
-from engine.verifiers.base import EVERY_KIND, Verdict, Verifier
+from engine.verifiers.base import EVERY_KIND, Case, Verdict, Verifier
 from engine.verifiers.matching import follow
 
 
 class Greedy(Verifier):
     """A child is kept when it is the target's most probable token.
 
-    Exact whatever was proposed, for nothing is random. Judgements show the one-hot p, 1 or 0.
+    Exact whatever was proposed, because nothing is random. Judgements show the one-hot p, 1 or 0.
     """
 
     key = "greedy"
+    title = "Greedy"
     summary = "keeps a token when it is the target's most probable one (temperature 0)"
     exact_kinds = EVERY_KIND
     only_greedy = True
+    same_text = True
 
-    def judge(
-        self,
-        tree: DraftTree,
-        p: Tensor,
-        sampling: Sampling,
-        position: int,
-        coins: torch.Generator,
-    ) -> Verdict:
-        if not sampling.greedy:
+    def judge(self, case: Case) -> Verdict:
+        if not case.sampling.greedy:
             raise ValueError("the greedy rule is exact at temperature 0 only")
-        best = p.argmax(-1).tolist()
+        best = case.p.argmax(-1).tolist()
+        tokens = case.tree.tokens
         return follow(
-            tree,
+            case.tree,
             self.key,
             choose=lambda place, depth: best[place + 1],
             weigh=lambda place, children, token: [
-                float(tree.tokens[child] == token) for child in children
+                float(tokens[child] == token) for child in children
             ],
         )

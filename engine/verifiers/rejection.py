@@ -4,132 +4,129 @@ Leviathan et al. 2023 (one draw), SpecInfer (independent siblings), Sequoia and 
 rejection sampling" of Jeon et al. (siblings without replacement).
 """
 
-import torch
+from collections.abc import Sequence
+
 from torch import Tensor
 
-from engine.sampling import Sampling, draw, position_noise
-from engine.tree import ROOT, DraftTree, Proposal
-from engine.verifiers.base import EVERY_KIND, Judgement, Verdict, Verifier, statuses
+from engine.tree import ROOT, DraftTree, Draw
+from engine.verifiers.base import EVERY_KIND, Case, Judgement, Verdict, Verifier, statuses
 
 
 class Rejection(Verifier):
     """A draw x is kept with probability min(1, p(x) / q(x)).
 
     After a refusal the next token must come from the residual, which takes the place of p for
-    the next draw under the same parent. All is computed in float64.
+    the next draw under the same parent. Everything is computed in float64.
 
     The judgements' rule is how the draw was proposed (``one_hot``, ``iid`` or
     ``without_replacement``); for a one-hot draw q is 1.
     """
 
     key = "rejection"
+    title = "Rejection sampling"
     summary = "keeps a draw with probability min(1, p/q) and repairs what a refusal leaves"
     exact_kinds = EVERY_KIND
 
-    def judge(
-        self,
-        tree: DraftTree,
-        p: Tensor,
-        sampling: Sampling,
-        position: int,
-        coins: torch.Generator,
-    ) -> Verdict:
-        walk = [ROOT]
+    def judge(self, case: Case) -> Verdict:
+        tree, walk = case.tree, [ROOT]
         judgements: list[Judgement] = []
         residuals: dict[int, Tensor] = {}
         while True:
             place = walk[-1]
-            proposal = tree.proposals.get(place)
-            if not (proposal and proposal.draws):
-                law, final = p[place + 1], "bonus"
+            draws = tree.draws.get(place)
+            if not draws:
+                law, final = case.p[place + 1], "bonus"
                 break
-            bench = self.bench(p[place + 1], proposal)
-            kept = _judge_siblings(tree, proposal.draws, bench, coins, judgements)
-            if bench.refused:
-                residuals[place] = bench.p
+            trial = self.trial_of(case.p[place + 1], tree, draws)
+            kept = _judge_siblings(tree, draws, trial, case, judgements)
+            if trial.refused:
+                residuals[place] = trial.p
             if kept is None:
-                law, final = bench.p, "recovered"
+                law, final = trial.p, "recovered"
                 break
             walk.append(kept)
         accepted = walk[1:]
-        noise = position_noise(sampling.seed, position + len(accepted), p.shape[-1])
         return Verdict(
             accepted=accepted,
             status=statuses(len(tree), accepted, judgements),
             judgements=judgements,
-            final_token=draw(law, noise),
+            final_token=case.chance.draw(law, case.position + len(accepted)),
             final=final,
             walk=walk,
             residuals=residuals,
         )
 
-    def bench(self, p: Tensor, proposal: Proposal) -> "Bench":
-        return Bench(p, proposal)
+    def trial_of(self, p: Tensor, tree: DraftTree, draws: Sequence[Draw]) -> "SiblingTrial":
+        """The trial of the draws under one place whose p is [V]."""
+        return SiblingTrial(p, tree.laws)
 
 
-class Bench:
-    """One parent's draws before the judge: what p and q have become after the refusals so far.
+class SiblingTrial:
+    """One parent's draws before the judge: what p and the laws have become after the refusals so far.
 
-    p: [V] float64, what the next token must be drawn from. q: [V] float64, what the next draw
-        was drawn from; None if the draws are one-hot.
+    p: [V] float64, what the next token must be drawn from. Each law is what the next draw from that
+    law came from.
     """
 
-    def __init__(self, p: Tensor, proposal: Proposal) -> None:
-        self.kind = proposal.kind
-        self.p = _normalised(p.double().cpu())
-        self.q = None if self.kind == "one_hot" else _normalised(proposal.q.double().cpu())
+    def __init__(self, p: Tensor, laws: Sequence[Tensor]) -> None:
+        """p: [V] of the target after the parent. laws: of the tree."""
+        self.p = normalised(p.double().cpu())
+        self._laws = laws
+        self._left: dict[int, Tensor] = {}
         self.refused = 0
 
-    def weigh(self, token: int) -> tuple[str, float, float]:
+    def q(self, law: int) -> Tensor:
+        """[V] float64, what is left of this law."""
+        if law not in self._left:
+            self._left[law] = normalised(self._laws[law].double().cpu())
+        return self._left[law]
+
+    def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
         """The rule for this draw, its p and its q.
 
         A draw to which q gives nothing cannot have come from q (more were drawn than q holds
         tokens). It was then picked by something that does not know the coins: one-hot.
         """
         p = float(self.p[token])
-        q = 0.0 if self.q is None else float(self.q[token])
-        return (self.kind, p, q) if q > 0 else ("one_hot", p, 1.0)
+        q = 0.0 if drawn.kind == "one_hot" else float(self.q(drawn.law)[token])
+        return (drawn.kind, p, q) if q > 0 else ("one_hot", p, 1.0)
 
-    def refuse(self, token: int, rule: str) -> None:
-        """Take the refused draw out of p, and out of q where it cannot come again."""
+    def refuse(self, token: int, rule: str, drawn: Draw) -> None:
+        """Take the refused draw out of p, and out of its law where it cannot come again."""
         self.refused += 1
         if rule == "one_hot":
             residual = self.p.clone()
             residual[token] = 0
         else:
-            residual = (self.p - self.q).clamp_(min=0)
-        self.p = _normalised(residual, otherwise=self.p)
+            residual = (self.p - self.q(drawn.law)).clamp_(min=0)
+        self.p = normalised(residual, otherwise=self.p)
         if rule == "without_replacement":
-            self.q[token] = 0
-            self.q = _normalised(self.q)
+            left = self.q(drawn.law).clone()
+            left[token] = 0
+            self._left[drawn.law] = normalised(left)
 
 
 def _judge_siblings(
     tree: DraftTree,
-    draws: list[int],
-    bench: Bench,
-    coins: torch.Generator,
+    draws: Sequence[Draw],
+    trial: SiblingTrial,
+    case: Case,
     judgements: list[Judgement],
 ) -> int | None:
     """The node that is kept, if any. A repeated draw is judged again, as often as it was drawn."""
-    for node in draws:
-        token = tree.tokens[node]
-        rule, p, q = bench.weigh(token)
+    for drawn in draws:
+        token = tree.tokens[drawn.node]
+        rule, p, q = trial.weigh(token, drawn)
         accept = min(1.0, p / q)
-        coin = toss(coins)
-        judgements.append(Judgement(node, rule, p, q, accept, coin))
+        coin = case.chance.toss()
+        judgements.append(Judgement(drawn.node, rule, p, q, accept, coin))
         if coin < accept:
-            return node
-        bench.refuse(token, rule)
+            return drawn.node
+        trial.refuse(token, rule, drawn)
     return None
 
 
-def toss(coins: torch.Generator) -> float:
-    """Uniform on [0, 1), in steps of 2^-53."""
-    return float(torch.rand((), generator=coins, dtype=torch.float64))
-
-
-def _normalised(weights: Tensor, otherwise: Tensor | None = None) -> Tensor:
+def normalised(weights: Tensor, otherwise: Tensor | None = None) -> Tensor:
     """Weights [V] divided by their sum. ``otherwise`` where nothing is left of them.
 
     A residual without mass means that the refused draw had p = q up to rounding, so that its

@@ -1,11 +1,6 @@
 """Draw as the target alone would, and keep what was guessed."""
 
-import torch
-from torch import Tensor
-
-from engine.sampling import Sampling, draw, position_noise
-from engine.tree import DraftTree
-from engine.verifiers.base import EVERY_KIND, Verdict, Verifier
+from engine.verifiers.base import EVERY_KIND, Case, Verdict, Verifier
 from engine.verifiers.matching import follow
 
 
@@ -18,21 +13,16 @@ class SamplerMatch(Verifier):
     """
 
     key = "sampler_match"
+    title = "Sampler match"
     summary = "draws the target's own token and keeps the child that equals it"
     exact_kinds = EVERY_KIND
+    same_text = True
 
-    def judge(
-        self,
-        tree: DraftTree,
-        p: Tensor,
-        sampling: Sampling,
-        position: int,
-        coins: torch.Generator,
-    ) -> Verdict:
-        vocabulary = p.shape[-1]
+    def judge(self, case: Case) -> Verdict:
+        tree, p = case.tree, case.p
 
         def choose(place: int, depth: int) -> int:
-            return draw(p[place + 1], position_noise(sampling.seed, position + depth, vocabulary))
+            return case.chance.draw(p[place + 1], case.position + depth)
 
         def weigh(place: int, children: list[int], token: int) -> list[float]:
             return p[place + 1, [tree.tokens[child] for child in children]].tolist()

@@ -1,36 +1,32 @@
-"""Models on static buffers, for the tests of runs that nobody watches."""
-
-import copy
+"""Models on static buffers, for the tests of runs that nobody records."""
 
 import pytest
-import torch
 
+from engine.drafters import drafters
+from engine.gpu.block_context import StaticContext, slots_of
 from engine.gpu.text_slot import TextSlot
-from engine.parts.block_context import StaticContext, slots_of
+from engine.opening import language_model
 from engine.parts.loading import Models
-from engine.target.language_model import LanguageModel
+from tests.parts import tiny_parts
 from tests.verifiers.tiny import tiny_models
+
+
+def on_static_buffers(module):
+    return language_model(module, None, "tiny", lean=False, static=True)
 
 
 @pytest.fixture(scope="session")
 def static_models() -> Models:
     """The draft is the target with a little noise on it."""
-    found = tiny_models(16)
-    near = copy.deepcopy(found.target.model)
-    torch.manual_seed(0)
-    for weight in near.parameters():
-        weight += 0.1 * torch.randn_like(weight)
-    target, draft = (
-        LanguageModel(one, None, "tiny", lean=False, static=True)
-        for one in (found.target.model, near)
-    )
-    return Models(target, draft, found.diffusion)
+    target = on_static_buffers(tiny_models(16).target.model)
+    return tiny_parts(target, drafters().values(), on_static_buffers)
 
 
 @pytest.fixture
 def static_blocks(static_models, monkeypatch):
-    slots = slots_of(static_models.diffusion)
-    monkeypatch.setattr("engine.drafters.marginals.block_context", lambda _: StaticContext(slots))
+    denoiser = static_models.part("diffusion")
+    slots = slots_of(denoiser)
+    monkeypatch.setattr(denoiser, "make_context", lambda _: StaticContext(slots))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 
+from engine.drafters import drafters
 from engine.run import RunRequest, open_run
 from engine.trace import Trace, read_trace
 from presets import family
@@ -9,6 +10,12 @@ from presets import family
 
 def request(prompt: str, **fields) -> RunRequest:
     return RunRequest(prompt=prompt, models=family(), **fields)
+
+
+def offered() -> list[str]:
+    """Keys of the drafters whose parts the embedded family has."""
+    roles = family().parts.keys()
+    return [key for key, cls in drafters().items() if cls.needs.keys() <= roles]
 
 
 def trace_of(prompt: str, **fields) -> Trace:

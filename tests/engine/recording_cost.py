@@ -7,10 +7,9 @@ import json
 import statistics
 import time
 
-from engine.drafters import drafters
 from engine.run import open_run
 from presets import presets
-from tests.engine.family import request
+from tests.engine.family import offered, request
 
 REPEATS = 5
 
@@ -29,7 +28,7 @@ def cost(key: str, temperature: float) -> tuple[float, float]:
 
 def main() -> None:
     print(f"{'drafter':14} {'temperature':>11} {'engine ms':>10} {'recording ms':>13} {'share':>7}")
-    for key in drafters():
+    for key in offered():
         for temperature in (0.0, 0.8):
             runs = [cost(key, temperature) for _ in range(REPEATS + 1)][1:]
             engine, recording = (statistics.median(column) for column in zip(*runs, strict=True))

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.target.language_model import LanguageModel
+from engine.opening import language_model
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 ARCHITECTURES = sorted(CONFIGS)
@@ -18,7 +18,7 @@ def pair(request):
     """(the model as transformers runs it, the same weights in the engine)"""
     plain = tiny_hf_model(request.param)
     plain.set_attn_implementation("eager")
-    return plain, LanguageModel(copy.deepcopy(plain), None, request.param)
+    return plain, language_model(copy.deepcopy(plain), None, request.param)
 
 
 def logits_of(plain, tokens: list[int]) -> torch.Tensor:
@@ -117,7 +117,7 @@ def test_any_tree_on_llama(data):
 
 
 LLAMA = tiny_hf_model("llama", seed=3)
-LLAMA_ENGINE = LanguageModel(copy.deepcopy(LLAMA), None, "llama")
+LLAMA_ENGINE = language_model(copy.deepcopy(LLAMA), None, "llama")
 
 
 def test_long_prompts_are_read_in_parts(monkeypatch):

@@ -31,11 +31,11 @@ def captured_model(seed: int = 0):
     return model
 
 
-def run(target, draft, sampling=None, prompt=PROMPT, count=10, watched=False):
+def run(target, draft, sampling=None, prompt=PROMPT, count=10, recorded=False):
     sampling = sampling or Sampling()
     rule = "greedy" if sampling.greedy else "rejection"
     drafter = ChainDrafter(CHAIN, draft, VOCABULARY)
-    return texts(steps_of(target, drafter, rule, sampling, watched, count, prompt))
+    return texts(steps_of(target, drafter, rule, sampling, recorded, count, prompt))
 
 
 def temperatures(count: int) -> list[Sampling]:

@@ -71,7 +71,7 @@ def test_a_pair_of_directories_and_a_prompt_file(call, tmp_path):
     prompt.write_text("One day, ", encoding="utf-8")
     models = family()
     code, out, _ = call(
-        *("run", "--target", models.target, "--draft", models.draft, "--drafter", "chain"),
+        *("run", "--target", models.target, "--draft", models.parts["draft"], "--drafter", "chain"),
         *("--prompt-file", str(prompt), "--max-new-tokens", "6"),
     )
     assert code == 0 and out
@@ -128,7 +128,7 @@ def test_a_mistake_is_one_line_and_code_2(call, mistake, tmp_path, monkeypatch):
 def test_a_draft_with_another_vocabulary(call, tmp_path):
     """The same model, but two of its tokens have changed places."""
     other = tmp_path / "draft"
-    copy_model(Path(family().draft), other)
+    copy_model(Path(family().parts["draft"]), other)
     data = json.loads((other / "tokenizer.json").read_text(encoding="utf-8"))
     vocabulary = data["model"]["vocab"]
     first, second = list(vocabulary)[300:302]

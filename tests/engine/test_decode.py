@@ -11,6 +11,7 @@ from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.sampling import Sampling
 from engine.target.session import Session
+from engine.text import TextRequest
 from engine.tree import ROOT, DraftTree
 from engine.verifiers import verifier
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
@@ -36,8 +37,8 @@ class Oracle(Drafter):
         tree, parent = DraftTree(), ROOT
         ahead = self.text[len(context) : len(context) + min(self.length, max_depth)]
         for token in ahead:
-            tree.child(parent, "one_hot", (token + 1) % VOCABULARY, "wrong", None)
-            parent = tree.child(parent, "one_hot", token, "right", None)
+            tree.draw(parent, (token + 1) % VOCABULARY, source="wrong")
+            parent = tree.draw(parent, token, source="right")
         return tree
 
     def close(self):
@@ -60,7 +61,7 @@ def model():
 
 
 def run(model, drafter, count=30, sampling=GREEDY, rule="greedy"):
-    return list(decode(model, drafter, verifier(rule), sampling, PROMPT, count))
+    return list(decode(model, TextRequest(drafter, verifier(rule), sampling, PROMPT, count)))
 
 
 def written(steps) -> list[int]:
@@ -137,13 +138,13 @@ def test_the_context_is_never_overrun(model):
 
 
 def test_a_prompt_of_one_token(model):
-    steps = list(decode(model, Oracle([]), verifier("greedy"), Sampling(), [7], 4))
+    steps = list(decode(model, TextRequest(Oracle([]), verifier("greedy"), GREEDY, [7], 4)))
     assert len(written(steps)) == 4
 
 
 def test_closing_the_generator_closes_the_drafter(model):
     drafter = Oracle(plain_text(model, 30))
-    steps = decode(model, drafter, verifier("greedy"), Sampling(), PROMPT, 30)
+    steps = decode(model, TextRequest(drafter, verifier("greedy"), GREEDY, PROMPT, 30))
     next(steps)
     assert not drafter.closed
     steps.close()

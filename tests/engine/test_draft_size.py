@@ -23,7 +23,7 @@ def memory(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def models():
-    return load_models(family(), frozenset({"draft"}), "float32", "cpu")
+    return load_models(family(), {"draft": "draft"}, "float32", "cpu")
 
 
 def declared(key: str, **given) -> dict:
@@ -142,7 +142,8 @@ def test_gains_that_cannot_be_read_are_none(models, tmp_path, content):
 
 
 def test_the_family_ships_its_gains():
-    models = load_models(family(), frozenset({"draft", "diffusion"}), "float32", "cpu")
+    needs = {"draft": "draft", "diffusion": "denoiser"}
+    models = load_models(family(), needs, "float32", "cpu")
     known = known_gains(models)
     assert set(known.gains) == {"chain", "dyspec", "dflash", "ddtree"}
     assert len(known.prompts) == 6

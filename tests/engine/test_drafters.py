@@ -13,6 +13,7 @@ from engine.drafters.prompt_lookup import NgramIndex
 from engine.errors import UserError
 from engine.options import Option, resolve
 from engine.tree import ROOT
+from tests.soundness import assert_sound
 
 
 def test_the_longest_and_then_the_latest_match_wins():
@@ -52,7 +53,7 @@ def test_best_first_tree_holds_the_likeliest_prefixes(seed, length, vocabulary, 
     generator = torch.Generator().manual_seed(seed)
     marginals = torch.rand(length, vocabulary, generator=generator).softmax(-1)
     tree = best_first_tree(marginals, budget)
-    tree.check()
+    assert_sound(tree)
     values = sorted(prefix_values(marginals), reverse=True)
     assert len(tree) == min(budget, len(values))
     got = sorted((path_value(tree, marginals, node) for node in range(len(tree))), reverse=True)

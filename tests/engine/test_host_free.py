@@ -10,14 +10,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.gpu import kernel_calls
+from engine.gpu.cache import StaticCache
 from engine.gpu.host_free import HostFree, WaitsForHost
 from engine.gpu.inputs import Size, StepInputs
-from engine.gpu.question import Law
+from engine.gpu.question import JudgingKey
 from engine.gpu.step import chain, step
 from engine.gpu.verdict import JudgedInputs, judged
 from engine.kernels import kv_commit, tree_attention, truncation, verify_tree
+from engine.opening import language_model
 from engine.sampling import Sampling, distribution
-from engine.target.cache import KVCache
 from engine.target.language_model import LanguageModel
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
@@ -37,11 +38,11 @@ def as_on_gpu(monkeypatch):
 def model_of(architecture: str) -> LanguageModel:
     with META:
         module = tiny_hf_model(architecture).to(torch.bfloat16)
-        return LanguageModel(module, None, architecture, static=True)
+        return language_model(module, None, architecture, static=True)
 
 
 def one_step(model: LanguageModel):
-    cache = KVCache.empty(model.layers, 64, 2)
+    cache = StaticCache.empty(model.layers, 64, 2)
     inputs = StepInputs(Size.of(4, 3), META, sequences=2)
     with torch.no_grad(), caught() as launches, HostFree():
         logits, features = step(model.model, inputs, cache, (0, 3))
@@ -67,7 +68,7 @@ LAWS = [Sampling(), Sampling(0.8), Sampling(0.8, top_k=5), Sampling(0.8, top_p=0
 @pytest.mark.parametrize("sampling", LAWS)
 def test_a_chain_asks_the_host_nothing(sampling, as_on_gpu):
     model = model_of("llama")
-    cache = KVCache.empty(model.layers, 64)
+    cache = StaticCache.empty(model.layers, 64)
     passes = [StepInputs(Size(rows, 1), META) for rows in (2, 1, 1)]
     with torch.no_grad(), caught(), HostFree():
         drawn = torch.empty(3, dtype=torch.float64, device=META)
@@ -77,10 +78,10 @@ def test_a_chain_asks_the_host_nothing(sampling, as_on_gpu):
 
 
 VERDICTS = [
-    Law("greedy", Sampling(), frozenset({"one_hot"})),
-    Law("rejection", Sampling(0.8), frozenset({"iid"})),
-    Law("rejection", Sampling(0.8, top_k=5, top_p=0.9), frozenset({"without_replacement"})),
-    Law("sampler_match", Sampling(0.8), frozenset({"one_hot"})),
+    JudgingKey("greedy", Sampling(), frozenset({"one_hot"})),
+    JudgingKey("rejection", Sampling(0.8), frozenset({"iid"})),
+    JudgingKey("rejection", Sampling(0.8, top_k=5, top_p=0.9), frozenset({"without_replacement"})),
+    JudgingKey("sampler_match", Sampling(0.8), frozenset({"one_hot"})),
 ]
 
 
@@ -88,7 +89,7 @@ VERDICTS = [
 def test_a_pass_with_its_verdict_asks_the_host_nothing(architecture, as_on_gpu):
     """Of four texts, each under a law of its own; kept rows are moved in it, their features too."""
     model = model_of(architecture)
-    cache = KVCache.empty(model.layers, 64, len(VERDICTS))
+    cache = StaticCache.empty(model.layers, 64, len(VERDICTS))
     size = Size.of(4, 0)
     with torch.no_grad(), caught() as launches:
         step(model.model, StepInputs(size, META, len(VERDICTS)), cache)  # makes the buffers
@@ -120,7 +121,7 @@ class Sorts(TorchDispatchMode):
 
 @pytest.mark.parametrize("sampling", [Sampling(0.8, top_k=5), Sampling(0.8, top_p=0.9)])
 def test_a_verdict_sorts_no_vocabulary(sampling, as_on_gpu):
-    law = Law("sampler_match", sampling, frozenset({"one_hot"}))
+    law = JudgingKey("sampler_match", sampling, frozenset({"one_hot"}))
     inputs = JudgedInputs(Size.of(8, 0), META, [law], VOCABULARY)
     logits = torch.empty(8, VOCABULARY, device=META)
     with torch.no_grad(), caught() as launches, Sorts() as sorts:
@@ -133,7 +134,7 @@ def test_a_verdict_sorts_no_vocabulary(sampling, as_on_gpu):
 
 
 def test_nor_where_layers_differ_so_that_no_kernel_moves_rows(as_on_gpu):
-    cache = KVCache.empty(2, 32)
+    cache = StaticCache.empty(2, 32)
     for layer, width in zip(cache.layers, (4, 8), strict=True):
         rows = torch.empty(1, 2, 5, width, device=META)
         layer.update(rows, rows)

@@ -1,13 +1,15 @@
-"""How often the host waits for a number of the device in a step that nobody watches."""
+"""How often the host waits for a number of the device in a step that nobody records."""
 
 import pytest
 from torch.overrides import TorchFunctionMode
 
 from engine import sampling as sampled
+from engine.chance import JudgeChance
 from engine.decode import decode
-from engine.gpu import judge, verdict
+from engine.gpu import verdict
+from engine.text import TextRequest
 from engine.verifiers import verifier
-from tests.engine.unwatched import OPTIONS, PROMPT, RULES, built
+from tests.engine.unrecorded import PROMPT, RULES, built
 
 READING = {"tolist", "item", "cpu", "numpy", "__int__", "__float__", "__bool__", "__index__"}
 
@@ -40,18 +42,17 @@ READS = {"none": 1, "chain": 1, "prompt_lookup": 1, "dflash": 1, "ddtree": 2}
 """Reads of a step. The shape of ddtree's tree comes after the verdict has been waited for."""
 
 
-@pytest.mark.parametrize("key", OPTIONS)
+@pytest.mark.parametrize("key", [*READS, "dyspec"])
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_the_verdict_is_all_it_waits_for(
     key, rule, sampling, static_models, static_blocks, monkeypatch
 ):
     reads = Reads()
-    for owner, name in ((verdict, "verify_tree"), (judge, "toss"), (sampled, "_nucleus")):
+    for owner, name in ((verdict, "verify_tree"), (JudgeChance, "toss"), (sampled, "_nucleus")):
         monkeypatch.setattr(owner, name, reads.without(getattr(owner, name)))
-    given = verifier(rule), sampling, PROMPT, 30
-    drafter = built(key, static_models)
+    request = TextRequest(built(key, static_models), verifier(rule), sampling, PROMPT, 30)
     with reads:
-        for step in decode(static_models.target, drafter, *given, watched=False):
+        for step in decode(static_models.target, request, recorded=False):
             nodes = len(step.tree)
             if key != "dyspec":
                 assert reads.count == (READS[key] if nodes else 1)

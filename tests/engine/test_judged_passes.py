@@ -4,17 +4,20 @@ import pytest
 import torch
 
 from engine.drafters.none import NoDrafter
-from engine.gpu.inputs import Rows, Size
+from engine.gpu.inputs import DeviceRows, Size
 from engine.gpu.judge import DeviceJudge
-from engine.gpu.question import Law, Question
-from engine.gpu.unwatched import unwatched
+from engine.gpu.question import JudgingKey, Question
+from engine.gpu.twins import device_twin
 from engine.gpu.verdict import JudgedInputs
 from engine.kernels.flat_tree import Places
+from engine.kernels.position_noise import noise_rows
+from engine.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling, position_noise
-from engine.target.language_model import LanguageModel
+from engine.sampling import Sampling
 from engine.tree import DraftTree
-from tests.engine.unwatched import PROMPT, assert_same, built, steps_of
+from tests.engine.unrecorded import PROMPT, assert_same, built, steps_of
+
+FLAT = torch.full((16,), 1 / 16)
 
 
 class Fixed(NoDrafter):
@@ -30,7 +33,7 @@ class Fixed(NoDrafter):
     def propose(self, context, max_depth):
         tree = DraftTree()
         for token in self.draws:
-            tree.child(-1, "iid", token, "fixed", torch.full((16,), 1 / 16))
+            tree.draw(-1, token, "iid", FLAT, "fixed")
         return tree
 
 
@@ -44,8 +47,8 @@ class Fixed(NoDrafter):
     ],
 )
 def test_what_does_not_fit_is_judged_after_the_pass(drafter, prompt, inside, static_models, judged):
-    assert unwatched(drafter) is drafter
-    target = LanguageModel(static_models.target.model, None, "t", lean=False, static=True)
+    assert device_twin(drafter) is drafter
+    target = language_model(static_models.target.model, None, "t", lean=False, static=True)
     given = Models(target), drafter, "rejection", Sampling(0.9, seed=3)
     found = steps_of(*given, False, prompt)
     assert_same(found, steps_of(*given, True, prompt))
@@ -70,17 +73,17 @@ def test_what_does_not_fit_is_judged_after_the_pass(drafter, prompt, inside, sta
     ],
 )
 def test_what_is_on_the_device_only_is_fetched_then(key, why, static_models, static_blocks, judged):
-    target = LanguageModel(static_models.target.model, None, "t", lean=False, static=True)
-    given = Models(target, static_models.draft, static_models.diffusion)
+    target = language_model(static_models.target.model, None, "t", lean=False, static=True)
+    given = Models(target, static_models.parts)
     if why == "no capture":
         target.slots.usable = False
 
-    def steps(given, watched):
+    def steps(given, recorded):
         drafter = built(key, given)
         if why == "too large":
             drafter.settings["budget"] = 200
         prompt = [7] if why == "no buffers yet" else PROMPT
-        return steps_of(given, drafter, "rejection", Sampling(0.9, seed=3), watched, prompt, 12)
+        return steps_of(given, drafter, "rejection", Sampling(0.9, seed=3), recorded, prompt, 12)
 
     assert_same(steps(given, False), steps(static_models, True))
     assert judged[0] is False
@@ -89,15 +92,15 @@ def test_what_is_on_the_device_only_is_fetched_then(key, why, static_models, sta
 def test_noise_is_made_once_and_while_the_device_works(static_models, monkeypatch):
     order = []
 
-    def noted(seed, position, vocabulary):
-        order.append(position)
-        return position_noise(seed, position, vocabulary)
+    def noted(seed, first, count, vocabulary, device):
+        order.extend(range(first, first + count))
+        return noise_rows(seed, first, count, vocabulary, device)
 
     def arrived(numbers):
         order.append("verdict")
         return numbers()
 
-    monkeypatch.setattr("engine.gpu.judge.position_noise", noted)
+    monkeypatch.setattr("engine.gpu.judge.noise_rows", noted)
     monkeypatch.setattr(DeviceJudge, "arrived", staticmethod(arrived))
     found = steps_of(
         static_models, built("chain", static_models), "rejection", Sampling(0.9, seed=3), False
@@ -110,14 +113,14 @@ def test_noise_is_made_once_and_while_the_device_works(static_models, monkeypatc
 
 
 def test_a_q_of_fewer_tokens_is_filled_up():
-    law = Law("rejection", Sampling(1.0), frozenset({"iid"}))
-    inputs = JudgedInputs(Size(3, 1), torch.device("cpu"), [law], 9)
+    key = JudgingKey("rejection", Sampling(1.0), frozenset({"iid"}))
+    inputs = JudgedInputs(Size(3, 1), torch.device("cpu"), [key], 9)
     tree = DraftTree()
     for q in (torch.full((9,), 1 / 9), torch.full((6,), 1 / 6)):
         tree = DraftTree()
-        tree.child(-1, "iid", 2, "test", q)
-        question = Question(law, Places.of(tree), [0.5], torch.full((2, 9), 2.0))
-        inputs.load(Rows([1, 2], 4, [0, 1], [1, 3], question=question))
+        tree.draw(-1, 2, "iid", q, "test")
+        question = Question(key, Places.of(tree), [0.5], torch.full((2, 9), 2.0))
+        inputs.load(DeviceRows([1, 2], 4, [0, 1], [1, 3], question=question))
         expected = torch.nn.functional.pad(q, (0, 9 - len(q)))
         assert torch.equal(inputs.tree(0).q[0], expected)
     found = inputs.tree(0)

@@ -8,6 +8,9 @@ import torch
 from engine.cpu import lean, lean_layer, lean_order
 from engine.cpu.lean import fits
 from engine.cpu.lean_order import Columns, Packed, Rows, order
+from engine.cpu.model import LeanLanguageModel
+from engine.gpu.model import JoinedModel
+from engine.opening import language_model
 from engine.target.language_model import LanguageModel
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
@@ -72,9 +75,9 @@ def randomise_vectors(model) -> None:
 
 
 def both(plain) -> tuple[LanguageModel, LanguageModel]:
-    module = LanguageModel(copy.deepcopy(plain), None, "module", lean=False)
-    lean = LanguageModel(copy.deepcopy(plain), None, "lean")
-    assert module.lean is None and lean.lean is not None
+    module = language_model(copy.deepcopy(plain), None, "module", lean=False)
+    lean = language_model(copy.deepcopy(plain), None, "lean")
+    assert type(module) is JoinedModel and type(lean) is LeanLanguageModel
     return module, lean
 
 
@@ -112,7 +115,7 @@ def test_the_module_still_works_and_no_weight_exists_twice(each_order):
     plain = tiny_hf_model("qwen2")
     expected = plain(torch.tensor([tokens(20, 6)])).logits
     weights = sum(p.numel() * p.element_size() for p in plain.parameters())
-    model = LanguageModel(plain, None, "lean")
+    model = language_model(plain, None, "lean")
     plain.set_attn_implementation("sdpa")
     got = plain(torch.tensor([tokens(20, 6)])).logits
     torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from engine.cpu import lean_block, lean_layer, lean_order
+from engine.cpu.block_context import LeanContext, lean_contexts
 from engine.cpu.lean_order import Columns, Packed, Rows
-from engine.parts.block_context import LeanContext, ModuleContext, block_context
+from engine.parts.block_context import ModuleContext, context_of
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 
 BLOCK, WIDTH, LAYERS = 5, 48, (0, 2)
@@ -34,6 +35,11 @@ def drafter(**changes) -> DFlashModel:
     return model
 
 
+def lean_context(model: DFlashModel) -> LeanContext:
+    model.make_context = lean_contexts(model)
+    return context_of(model)
+
+
 @pytest.fixture(params=[Columns, Rows, Packed], ids=["columns", "rows", "packed"])
 def each_order(request, monkeypatch):
     monkeypatch.setattr(lean_order, "WORTH_PACKING", 1)
@@ -44,8 +50,9 @@ def each_order(request, monkeypatch):
 @pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)
 def test_everything_is_the_same(changes, each_order):
     model = drafter(**changes)
-    module, lean = ModuleContext(copy.deepcopy(model)), block_context(model)
-    assert isinstance(lean, LeanContext)
+    module = context_of(copy.deepcopy(model))
+    lean = lean_context(model)
+    assert isinstance(module, ModuleContext) and isinstance(lean, LeanContext)
     for rows in (
         0,
         30,
@@ -65,12 +72,12 @@ def test_everything_is_the_same(changes, each_order):
 
 def test_two_sequences_share_the_weights_and_nothing_else():
     model = drafter()
-    one, other = block_context(model), block_context(model)
+    one, other = lean_context(model), context_of(model)
     features, block = torch.randn(7, len(LAYERS) * WIDTH), torch.randn(BLOCK, WIDTH)
     one.read(features)
     other.read(torch.randn(20, len(LAYERS) * WIDTH))
     other.denoise(block)
-    alone = block_context(model)
+    alone = context_of(model)
     alone.read(features)
     torch.testing.assert_close(one.denoise(block), alone.denoise(block))
 
@@ -80,6 +87,6 @@ def test_the_module_still_works_on_the_same_weights(each_order):
     features, blocks = torch.randn(1, 9, len(LAYERS) * WIDTH), torch.randn(1, 2, BLOCK, WIDTH)
     anchors = torch.tensor([[3, 6]])
     before = model(features, blocks, anchors)
-    block_context(model)
+    lean_contexts(model)
     after = model(features, blocks, anchors)
     torch.testing.assert_close(after, before, atol=1e-5, rtol=1e-5)

@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from engine.batch.together import decode_together
 from engine.errors import UserError
 from engine.gpu import kernel_calls
+from engine.gpu.cache import StaticCache
 from engine.gpu.host_free import HostFree
 from engine.gpu.inputs import Size, StepInputs
 from engine.gpu.lean_rows import LeanRows
@@ -17,10 +18,10 @@ from engine.gpu.precision import refuse_tf32
 from engine.gpu.slots import BufferSets
 from engine.gpu.step import step
 from engine.kernels import tree_attention
+from engine.opening import language_model
 from engine.sampling import Sampling
-from engine.target.cache import KVCache
 from engine.target.language_model import LanguageModel
-from engine.text import Wanted
+from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.engine.tape import run_taped
 from tests.engine.test_static import PROMPT, TREE, drafters, steps_of, texts
@@ -34,9 +35,9 @@ META = torch.device("meta")
 def both(architecture: str, **changes) -> tuple[LanguageModel, LanguageModel]:
     """(plain, lean on static buffers), each on its own copy of the weights."""
     module = tiny_hf_model(architecture, **changes)
-    lean = LanguageModel(copy.deepcopy(module), None, "lean", static=True)
+    lean = language_model(copy.deepcopy(module), None, "lean", static=True)
     assert isinstance(lean.slots.module, LeanRows)
-    return LanguageModel(module, None, "plain", lean=False), lean
+    return language_model(module, None, "plain", lean=False), lean
 
 
 @pytest.mark.parametrize("replayed", [False, True])
@@ -64,8 +65,8 @@ def test_features_and_biases(changes):
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, 0, 0.25)
     layers = (0, 2, 3)
-    plain = LanguageModel(copy.deepcopy(module), None, "plain", lean=False).session(40, layers)
-    lean = LanguageModel(module, None, "lean", static=True).session(40, layers)
+    plain = language_model(copy.deepcopy(module), None, "plain", lean=False).session(40, layers)
+    lean = language_model(module, None, "lean", static=True).session(40, layers)
     for session in (plain, lean):
         session.prefill(PROMPT)
     for found, expected in zip(lean.feed(*TREE), plain.feed(*TREE), strict=True):
@@ -78,10 +79,10 @@ def test_several_texts_in_one_pass():
     def written(model):
         rule, found = verifier("rejection"), [[], [], []]
         wanted = [
-            Wanted(drafter, rule, Sampling(0.9, seed=seed), PROMPT[: 5 + seed], 12)
+            TextRequest(drafter, rule, Sampling(0.9, seed=seed), PROMPT[: 5 + seed], 12)
             for seed, drafter in enumerate(drafters(model))
         ]
-        for index, one in decode_together(model, wanted, watched=False):
+        for index, one in decode_together(model, wanted, recorded=False):
             found[index] += one.output
         return found
 
@@ -100,7 +101,7 @@ def test_no_weight_exists_twice():
 
 @pytest.mark.parametrize("architecture", sorted(set(CONFIGS) - set(CLASS)))
 def test_other_models_keep_their_own(architecture):
-    model = LanguageModel(tiny_hf_model(architecture), None, "other", static=True)
+    model = language_model(tiny_hf_model(architecture), None, "other", static=True)
     assert model.slots.module is model.model
 
 
@@ -133,8 +134,8 @@ def test_few_launches_and_no_wait_for_the_host(architecture, monkeypatch):
     for layers in (2, 3):
         with META:
             module = tiny_hf_model(architecture, num_hidden_layers=layers).to(torch.bfloat16)
-            model = LanguageModel(module, None, "lean", static=True)
-        cache, inputs = KVCache.empty(layers, 64, 2), StepInputs(Size.of(4, 3), META, 2)
+            model = language_model(module, None, "lean", static=True)
+        cache, inputs = StaticCache.empty(layers, 64, 2), StepInputs(Size.of(4, 3), META, 2)
         with torch.no_grad(), caught() as launches:
             step(model.slots.module, inputs, cache)  # makes the buffers
             launches.clear()
@@ -150,7 +151,7 @@ def test_features_cost_no_copies(monkeypatch):
     _, lean = both("llama")
     copies = {}
     for features in ((), (0, 2, 3)):
-        cache, inputs = KVCache.empty(lean.layers, 64), StepInputs(Size.of(4, 3), lean.device)
+        cache, inputs = StaticCache.empty(lean.layers, 64), StepInputs(Size.of(4, 3), lean.device)
         with torch.no_grad(), Launches() as counted:
             step(lean.slots.module, inputs, cache, features)
         copies[features] = counted.counts["clone"]

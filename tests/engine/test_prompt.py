@@ -5,10 +5,12 @@ import torch
 
 from engine.decode import decode
 from engine.drafters.chain import ChainDrafter
+from engine.opening import language_model
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.target.session import Session
+from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
@@ -16,7 +18,7 @@ PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]
 
 
 def model_of(architecture: str, lean: bool, static: bool) -> LanguageModel:
-    return LanguageModel(tiny_hf_model(architecture), None, architecture, lean, static)
+    return language_model(tiny_hf_model(architecture), None, architecture, lean, static)
 
 
 WAYS = [(name, False, False) for name in sorted(CONFIGS)] + [
@@ -33,8 +35,8 @@ def test_texts_that_take_turns_write_what_they_write_alone(architecture, lean, s
 
     def steps(reading=None, length=3):
         drafter = ChainDrafter({"length": length, "stop_below": 0.0}, draft, VOCABULARY)
-        given = target, drafter, verifier("greedy"), Sampling(), PROMPT, 12
-        return decode(*given, reading=reading)
+        request = TextRequest(drafter, verifier("greedy"), Sampling(), PROMPT, 12)
+        return decode(target, request, reading=reading)
 
     reading = PromptReading(PROMPT[:-1])
     alone = [list(steps(length=length)) for length in (3, 1, 2)]

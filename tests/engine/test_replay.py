@@ -9,13 +9,13 @@ import torch
 
 from engine.gpu import verdict
 from engine.gpu.slots import BufferSets
+from engine.opening import language_model
 from engine.parts.loading import Models
-from engine.target.language_model import LanguageModel
 from tests.engine.tape import one_operation, run_taped, taped
 from tests.engine.test_static import drafters, pair, steps_of, texts
 from tests.engine.tiny import CONFIGS
-from tests.engine.unwatched import RULES, assert_same, built
-from tests.engine.unwatched import steps_of as steps_of_all
+from tests.engine.unrecorded import RULES, assert_same, built
+from tests.engine.unrecorded import steps_of as steps_of_all
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def test_passes_can_be_replayed(architecture, replayed):
 def test_drafts_can_be_replayed(key, rule, sampling, static_models, static_blocks, replayed):
     """In unrecorded runs, on buffer sets that have no passes yet."""
     target, draft = (
-        LanguageModel(model.model, None, "tiny", lean=False, static=True)
-        for model in (static_models.target, static_models.draft)
+        language_model(model.model, None, "tiny", lean=False, static=True)
+        for model in (static_models.target, static_models.part("draft"))
     )
-    models = Models(target, draft, static_models.diffusion)
+    models = Models(target, {**static_models.parts, "draft": draft})
     given = models, built(key, models), rule, sampling
     assert_same(steps_of_all(*given, False), steps_of_all(*given, True))
     assert set(replayed) >= {"judged", *(["chain"] if key == "chain" else ["read", "draft"])}

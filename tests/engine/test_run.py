@@ -2,17 +2,18 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from engine.parts import loading
+from engine.parts.denoiser import open_denoiser
+from engine.parts.draft import open_model
 from engine.run import open_run
-from tests.engine.family import request
+from tests.engine.family import offered, request
 
 
 def test_models_are_opened_by_several_threads_at_once():
     """transformers loads through global state; two visitors' first runs must not meet in it."""
-    loading._language_model.cache_clear()
-    loading._diffusion.cache_clear()
-    drafters = ["chain", "dflash", "none", "ddtree", "dyspec", "prompt_lookup"]
-    with ThreadPoolExecutor(len(drafters)) as pool:
-        runs = list(pool.map(lambda key: open_run(request("A cat", drafter=key)), drafters))
+    open_model.cache_clear()
+    open_denoiser.cache_clear()
+    keys = offered()
+    with ThreadPoolExecutor(len(keys)) as pool:
+        runs = list(pool.map(lambda key: open_run(request("A cat", drafter=key)), keys))
     assert all(run.step() for run in runs)
-    assert loading._language_model.cache_info().misses == 2
+    assert open_model.cache_info().misses == 2 and open_denoiser.cache_info().misses == 1

@@ -9,10 +9,12 @@ from engine.decode import decode
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
-from engine.gpu.inputs import ROWS, Rows, Size, StepInputs
+from engine.gpu.inputs import ROWS, DeviceRows, Size, StepInputs
 from engine.gpu.slots import MARGIN
+from engine.opening import language_model
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
+from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
@@ -24,7 +26,7 @@ TREES = {"budget": 7, "depth": 4, "width": 3, "sharpness": 2.0, "stop_below": 0.
 
 def model_of(architecture: str, static: bool, seed: int = 0) -> LanguageModel:
     module = tiny_hf_model(architecture, seed)
-    return LanguageModel(module, None, architecture, lean=False, static=static)
+    return language_model(module, None, architecture, lean=False, static=static)
 
 
 def pair(architecture: str, seed: int = 0) -> tuple[LanguageModel, LanguageModel]:
@@ -37,9 +39,10 @@ def drafters(draft: LanguageModel):
     yield PromptLookupDrafter({"length": 5, "max_ngram": 2, "min_ngram": 1})
 
 
-def steps_of(target, drafter, rule="greedy", sampling=None, watched=True, count=14, prompt=PROMPT):
+def steps_of(target, drafter, rule="greedy", sampling=None, recorded=True, count=14, prompt=PROMPT):
     sampling = sampling or Sampling()
-    return list(decode(target, drafter, verifier(rule), sampling, prompt, count, watched))
+    request = TextRequest(drafter, verifier(rule), sampling, prompt, count)
+    return list(decode(target, request, recorded))
 
 
 def texts(steps) -> list[list[int]]:
@@ -103,13 +106,13 @@ RULES = [
 
 
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
-def test_an_unwatched_run_writes_the_same(rule, sampling):
+def test_an_unrecorded_run_writes_the_same(rule, sampling):
     """The verdict of the device, and the chain that stays there, against the plain loop."""
     plain, static = pair("qwen3")
     longest = 0
     for one, other in zip(drafters(plain), drafters(static), strict=True):
         expected = steps_of(plain, one, rule, sampling, count=30)
-        found = steps_of(static, other, rule, sampling, watched=False, count=30)
+        found = steps_of(static, other, rule, sampling, recorded=False, count=30)
         assert texts(found) == texts(expected)
         for a, b in zip(found, expected, strict=True):
             assert (a.verdict.status, a.final) == (b.verdict.status, b.final)
@@ -121,13 +124,13 @@ def test_an_unwatched_run_writes_the_same(rule, sampling):
 def test_a_chain_on_the_device_tells_what_was_kept_only():
     static = model_of("llama", True)
     other = model_of("llama", True, seed=8)  # another model: most of its guesses are wrong
-    steps = steps_of(static, ChainDrafter(CHAIN, other, VOCABULARY), watched=False, count=20)
+    steps = steps_of(static, ChainDrafter(CHAIN, other, VOCABULARY), recorded=False, count=20)
     for step in steps:
-        assert step.tree.ids is not None or not len(step.tree)
+        assert not len(step.tree) or step.tree.ids is not None
         for node, token in enumerate(step.tree.tokens):
             assert (token >= 0) == (node in step.verdict.accepted)
     same = ChainDrafter(CHAIN, static, VOCABULARY)
-    perfect = steps_of(static, same, watched=False, count=20)
+    perfect = steps_of(static, same, recorded=False, count=20)
     assert {len(step.output) for step in perfect[:-1]} == {4}
     assert list(chain.from_iterable(texts(perfect))) == list(chain.from_iterable(texts(steps)))
 
@@ -135,14 +138,14 @@ def test_a_chain_on_the_device_tells_what_was_kept_only():
 def test_sampled_chains_stay_on_the_device():
     """Also of a draft padded to more tokens, with several settings; graphs of old ones are let go."""
     plain, static = pair("llama")
-    padded = LanguageModel(
+    padded = language_model(
         tiny_hf_model("llama", 8, vocab_size=VOCABULARY + 9), None, "s", lean=False, static=True
     )
     for sampling in (Sampling(0.7, seed=1), Sampling(1.2, top_p=0.8, seed=2), Sampling()):
         one, other = (ChainDrafter(CHAIN, padded, VOCABULARY) for _ in range(2))
         rule = "greedy" if sampling.greedy else "rejection"
         expected = steps_of(plain, one, rule, sampling, count=20)
-        found = steps_of(static, other, rule, sampling, watched=False, count=20)
+        found = steps_of(static, other, rule, sampling, recorded=False, count=20)
         assert texts(found) == texts(expected)
         assert all(step.tree.ids is not None for step in found if len(step.tree))
     kept = [key[0][0] for slot in _slots_of(padded) for key in slot._passes if len(key) == 4]
@@ -158,7 +161,7 @@ def test_the_end_of_a_text_captures_no_shorter_chains():
         one, other = ChainDrafter(CHAIN, plain, VOCABULARY), ChainDrafter(CHAIN, static, VOCABULARY)
         arguments = "rejection", Sampling(0.8, seed=6)
         expected = steps_of(plain, one, *arguments, count=11)
-        assert texts(steps_of(static, other, *arguments, watched=False, count=11)) == texts(
+        assert texts(steps_of(static, other, *arguments, recorded=False, count=11)) == texts(
             expected
         )
         passes = [key for slot in _slots_of(static) for key in slot._passes if len(key) == 4]
@@ -181,7 +184,7 @@ def test_sizes():
         size = Size.of(rows, 7)
         assert size.scratch >= rows + 7
         inputs = StepInputs(size, torch.device("cpu"))
-        inputs.load(Rows([1], 3, [0] * 8, [1 << 7]))
+        inputs.load(DeviceRows([1], 3, [0] * 8, [1 << 7]))
         assert size.scratch <= MARGIN
         assert inputs.bits.shape == (1, rows, size.words)
 
@@ -189,8 +192,8 @@ def test_sizes():
 def test_without_capture_the_plain_way_goes_on():
     plain, refused = pair("llama")
     refused.slots.usable = False
-    for watched in (True, False):
+    for recorded in (True, False):
         drafts = ChainDrafter(CHAIN, refused, VOCABULARY), ChainDrafter(CHAIN, plain, VOCABULARY)
-        assert texts(steps_of(refused, drafts[0], watched=watched)) == texts(
+        assert texts(steps_of(refused, drafts[0], recorded=recorded)) == texts(
             steps_of(plain, drafts[1])
         )

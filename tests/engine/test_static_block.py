@@ -6,18 +6,19 @@ import torch
 from engine.decode import decode
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
-from engine.gpu import kernel_calls
+from engine.gpu import block_context, kernel_calls
 from engine.gpu.best_first import BestFirst
+from engine.gpu.block_context import StaticContext, slots_of, static_contexts
 from engine.gpu.block_slot import denoise, draft, read
+from engine.gpu.cache import StaticCache
 from engine.gpu.choice import OneEach
 from engine.gpu.host_free import HostFree
 from engine.gpu.inputs import Size, StepInputs
 from engine.kernels import tree_attention
-from engine.parts import block_context
-from engine.parts.block_context import ModuleContext, StaticContext, slots_of
+from engine.opening import language_model
+from engine.parts.block_context import ModuleContext, context_of
 from engine.sampling import Sampling
-from engine.target.cache import KVCache
-from engine.target.language_model import LanguageModel
+from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.engine.test_lean_block import BLOCK, LAYERS, WIDTH, drafter
 from tests.verifiers.tiny import tiny_models
@@ -53,13 +54,15 @@ def test_everything_is_the_same(changes, monkeypatch):
 )
 def test_drafts_are_those_of_the_plain_way(kind, options, temperature, monkeypatch):
     models = tiny_models(16)
-    slots = slots_of(models.diffusion)
+    denoiser = models.part("diffusion")
+    slots = slots_of(denoiser)
     rule = verifier("rejection" if temperature else "greedy")
 
     def steps(context):
-        monkeypatch.setattr("engine.drafters.marginals.block_context", context)
-        given = models.target, kind.build(options, models), rule, Sampling(temperature, seed=3)
-        return [(step.tree.tokens, step.output) for step in decode(*given, [3, 5, 7, 3], 24)]
+        monkeypatch.setattr(denoiser, "make_context", context)
+        sampling = Sampling(temperature, seed=3)
+        request = TextRequest(kind.build(options, models), rule, sampling, [3, 5, 7, 3], 24)
+        return [(step.tree.tokens, step.output) for step in decode(models.target, request)]
 
     assert steps(lambda _: StaticContext(slots)) == steps(ModuleContext)
 
@@ -72,7 +75,7 @@ def test_no_pass_asks_the_host_anything(monkeypatch):
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
     meta = torch.device("meta")
     model = drafter().to(meta, torch.bfloat16)
-    cache, inputs = KVCache.empty(len(model.layers), 64), StepInputs(Size(BLOCK, 1), meta)
+    cache, inputs = StaticCache.empty(len(model.layers), 64), StepInputs(Size(BLOCK, 1), meta)
     embeddings, features = (
         torch.empty(BLOCK, width, dtype=torch.bfloat16, device=meta)
         for width in (WIDTH, len(LAYERS) * WIDTH)
@@ -101,9 +104,9 @@ def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
     meta = torch.device("meta")
     models = tiny_models(16)
-    module, model = models.target.model.to(meta), models.diffusion.to(meta)
-    target = LanguageModel(module, None, "t", lean=False)
-    cache, inputs = KVCache.empty(len(model.layers), 64), StepInputs(Size(4, 1), meta)
+    module, model = models.target.model.to(meta), models.part("diffusion").to(meta)
+    target = language_model(module, None, "t", lean=False)
+    cache, inputs = StaticCache.empty(len(model.layers), 64), StepInputs(Size(4, 1), meta)
     drawn = torch.empty(3, dtype=torch.float64, device=meta)
     with torch.no_grad(), caught(), HostFree():
         found = draft(model, inputs, cache, target, choice, drawn)
@@ -116,19 +119,15 @@ def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
 
 
 def test_where_nothing_can_be_captured_the_module_goes_on(monkeypatch):
-    class OnGpu:
-        type = "cuda"
+    slots, model = [], drafter()
 
-    class Weight:
-        device = OnGpu()
+    def kept(of):
+        slots.append(slots_of(of))
+        return slots[-1]
 
-    class Drafter:
-        class norm:
-            weight = Weight()
-
-        slots = slots_of(drafter())
-
-    monkeypatch.setattr(block_context, "ModuleContext", lambda drafter: "module")
-    assert isinstance(block_context.block_context(Drafter), StaticContext)
-    Drafter.slots.usable = False
-    assert block_context.block_context(Drafter) == "module"
+    monkeypatch.setattr(block_context, "slots_of", kept)
+    model.make_context = static_contexts(model)
+    assert isinstance(context_of(model), StaticContext)
+    (found,) = slots
+    found.usable = False
+    assert type(context_of(model)) is ModuleContext

@@ -10,6 +10,7 @@ from engine.drafters import drafter
 from engine.options import resolve
 from engine.parts.loading import load_models
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.verifiers import verifier
 from presets import family
 
@@ -25,7 +26,7 @@ def run(key: str, stop_below: float, sampling=GREEDY):
     made = cls.build(resolve(key, cls.options, given), models)
     rule = verifier("greedy" if sampling.greedy else "rejection")
     tokens = models.target.tokenizer(PROMPT)["input_ids"]
-    steps = list(decode(models.target, made, rule, sampling, tokens, TOKENS))
+    steps = list(decode(models.target, TextRequest(made, rule, sampling, tokens, TOKENS)))
     last = len(tokens) + TOKENS - SIZE
     whole = [step.tree for step in steps if step.position < last]
     return whole, [token for step in steps for token in step.output]
@@ -58,7 +59,8 @@ def test_a_tree_that_stops_is_read_less_and_says_the_same():
         made = Counted.build(
             resolve("dyspec", cls.options, {"budget": 16, "stop_below": stop_below}), models
         )
-        steps = list(decode(models.target, made, verifier("greedy"), GREEDY, tokens, TOKENS))
+        request = TextRequest(made, verifier("greedy"), GREEDY, tokens, TOKENS)
+        steps = list(decode(models.target, request))
         texts.append([token for step in steps for token in step.output])
         reads.append(len(read) / len(steps))
         read.clear()

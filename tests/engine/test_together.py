@@ -10,13 +10,15 @@ from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.gpu.text_slot import TextSlot
+from engine.opening import language_model, load_language_model
 from engine.options import resolve
 from engine.parts.loading import load_models
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
-from engine.text import Wanted
+from engine.text import TextRequest
 from engine.verifiers import verifier
 from presets import family, prompts
+from tests.engine.family import offered
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 LONG = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]  # longer than the windows
@@ -27,15 +29,15 @@ TREES = {"budget": 7, "depth": 4, "width": 3, "sharpness": 2.0, "stop_below": 0.
 
 
 def model_of(architecture: str, static: bool | None = False, lean: bool = False) -> LanguageModel:
-    return LanguageModel(tiny_hf_model(architecture), None, architecture, lean, static)
+    return language_model(tiny_hf_model(architecture), None, architecture, lean, static)
 
 
 @pytest.fixture(scope="module")
 def draft() -> LanguageModel:
-    return LanguageModel(tiny_hf_model("llama", seed=5), None, "draft")
+    return language_model(tiny_hf_model("llama", seed=5), None, "draft")
 
 
-def wanted(draft, rule="greedy", temperature=0.0, skip=()) -> list[Wanted]:
+def requests(draft, rule="greedy", temperature=0.0, skip=()) -> list[TextRequest]:
     """Four texts with four ways of drafting: trees, chains and copies of every size, and none."""
     drafters = [
         DySpecDrafter(TREES, draft, VOCABULARY),
@@ -45,20 +47,19 @@ def wanted(draft, rule="greedy", temperature=0.0, skip=()) -> list[Wanted]:
     ]
     given = zip(drafters, PROMPTS, COUNTS, strict=True)
     return [
-        Wanted(drafter, verifier(rule), Sampling(temperature, seed=index), prompt, count)
+        TextRequest(drafter, verifier(rule), Sampling(temperature, seed=index), prompt, count)
         for index, (drafter, prompt, count) in enumerate(given)
         if index not in skip
     ]
 
 
-def alone(target, one: Wanted, watched=True) -> list:
-    given = one.drafter, one.verifier, one.sampling, one.prompt, one.max_new_tokens
-    return list(decode(target, *given, watched))
+def alone(target, one: TextRequest, recorded=True) -> list:
+    return list(decode(target, one, recorded))
 
 
-def together(target, several, watched=True) -> list[list]:
+def together(target, several, recorded=True) -> list[list]:
     steps = [[] for _ in several]
-    for index, step in decode_together(target, several, watched):
+    for index, step in decode_together(target, several, recorded):
         steps[index].append(step)
     return steps
 
@@ -84,9 +85,9 @@ def passes(monkeypatch) -> list[int]:
 @pytest.mark.parametrize("architecture", sorted(CONFIGS))
 def test_greedy_texts_are_those_of_one_at_a_time(architecture, draft, passes):
     target = model_of(architecture)
-    expected = [alone(target, one) for one in wanted(draft)]
+    expected = [alone(target, one) for one in requests(draft)]
     assert not passes
-    found = together(target, wanted(draft))
+    found = together(target, requests(draft))
     assert_same(found, expected)
     assert passes == [4] * max(len(steps) for steps in found)
 
@@ -94,22 +95,22 @@ def test_greedy_texts_are_those_of_one_at_a_time(architecture, draft, passes):
 @pytest.mark.parametrize(("rule", "temperature"), [("rejection", 0.9), ("sampler_match", 0.7)])
 def test_sampled_texts_too(rule, temperature, draft):
     target = model_of("mistral")
-    expected = [alone(target, one) for one in wanted(draft, rule, temperature)]
-    assert_same(together(target, wanted(draft, rule, temperature)), expected)
+    expected = [alone(target, one) for one in requests(draft, rule, temperature)]
+    assert_same(together(target, requests(draft, rule, temperature)), expected)
 
 
-def test_nobody_watches(draft):
+def test_nobody_records(draft):
     target, plain = model_of("llama", static=True), model_of("llama")
-    expected = [alone(plain, one) for one in wanted(draft, "rejection", 0.8)]
-    found = together(target, wanted(draft, "rejection", 0.8), watched=False)
+    expected = [alone(plain, one) for one in requests(draft, "rejection", 0.8)]
+    found = together(target, requests(draft, "rejection", 0.8), recorded=False)
     assert_same(found, expected)
     assert all(step.p is None for steps in found for step in steps)
 
 
 def test_a_lean_target_reads_for_one_after_the_other(draft, passes):
     target = model_of("qwen3", lean=True, static=None)
-    expected = [alone(target, one) for one in wanted(draft)]
-    assert_same(together(target, wanted(draft)), expected)
+    expected = [alone(target, one) for one in requests(draft)]
+    assert_same(together(target, requests(draft)), expected)
     assert not passes
 
 
@@ -120,14 +121,14 @@ def test_prompts_of_one_token_and_trees_beyond_the_largest_pass(draft, passes):
         def propose(self, context, max_depth):
             tree = super().propose(context, max_depth)
             for token in range(VOCABULARY):
-                child = tree.child(-1, "one_hot", token, "wide", None)
+                child = tree.draw(-1, token, source="wide")
                 for other in range(3) if max_depth > 1 else ():
-                    tree.child(child, "one_hot", other, "wide", None)
+                    tree.draw(child, other, source="wide")
             return tree
 
     target = model_of("llama")
     several = [
-        Wanted(made({}), verifier("greedy"), Sampling(), [7 + index], 6)
+        TextRequest(made({}), verifier("greedy"), Sampling(), [7 + index], 6)
         for index, made in enumerate((Wide, NoDrafter))
     ]
     expected = [alone(target, one) for one in several]
@@ -137,15 +138,15 @@ def test_prompts_of_one_token_and_trees_beyond_the_largest_pass(draft, passes):
 
 def test_an_end_of_text_ends_one_text_only(draft):
     target = model_of("llama")
-    first = [step.output for step in alone(target, wanted(draft)[0])]
+    first = [step.output for step in alone(target, requests(draft)[0])]
     target.end_tokens = frozenset([first[1][-1]])
-    expected = [alone(target, one) for one in wanted(draft)]
+    expected = [alone(target, one) for one in requests(draft)]
     assert {steps[-1].stop for steps in expected} >= {"eos"}
-    assert_same(together(target, wanted(draft)), expected)
+    assert_same(together(target, requests(draft)), expected)
 
 
 def test_closing_closes_every_drafter(draft, monkeypatch):
-    several, closed = wanted(draft), []
+    several, closed = requests(draft), []
     for one in several:
         monkeypatch.setattr(one.drafter, "close", lambda one=one: closed.append(one))
     steps = decode_together(model_of("llama"), several)
@@ -156,21 +157,21 @@ def test_closing_closes_every_drafter(draft, monkeypatch):
 
 def test_the_embedded_family():
     """As modules, for the lean path reads one after the other: all drafters in one pass a round."""
-    models = load_models(family(), frozenset({"draft", "diffusion"}))
-    target = LanguageModel.load(family().target)
-    plain = LanguageModel(_module(family().target), models.target.tokenizer, "t", lean=False)
-    keys = ["chain", "dyspec", "dflash", "ddtree", "none"]
+    classes = [drafter_class(key) for key in offered()]
+    needs = {role: kind for cls in classes for role, kind in cls.needs.items()}
+    models = load_models(family(), needs)
+    target = load_language_model(family().target)
+    plain = language_model(_module(family().target), models.target.tokenizer, "t", lean=False)
     texts = [prompts("story")[0]["prompt"], prompts("code")[0]["prompt"]]
     several = []
-    for index, key in enumerate(keys):
-        cls = drafter_class(key)
-        options = resolve(key, cls.options, {})
+    for index, cls in enumerate(classes):
+        options = resolve(cls.key, cls.options, {})
         prompt = models.target.tokenizer(texts[index % 2])["input_ids"]
         several.append((cls, options, prompt, 6 + 3 * index))
 
     def made():
         return [
-            Wanted(cls.build(options, models), verifier("greedy"), Sampling(), prompt, count)
+            TextRequest(cls.build(options, models), verifier("greedy"), Sampling(), prompt, count)
             for cls, options, prompt, count in several
         ]
 

@@ -6,17 +6,16 @@ import json
 import jsonschema
 import pytest
 
-from engine.drafters import drafters
 from engine.errors import UserError
+from engine.opening import load_language_model
 from engine.run import open_run
-from engine.target.language_model import LanguageModel
 from engine.trace import SCHEMA_PATH, read_trace, to_line
 from presets import family
-from tests.engine.family import lines_of, request, tokens_of, trace_of
+from tests.engine.family import lines_of, offered, request, tokens_of, trace_of
 
 SCHEMA = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
 PROMPT = 'Copy: "The dog ran to the café 🐕 <b>${x}</b>." The dog ran to the'
-CASES = [(key, temperature) for key in drafters() for temperature in (0.0, 0.9)]
+CASES = [(key, temperature) for key in offered() for temperature in (0.0, 0.9)]
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
@@ -61,7 +60,7 @@ def test_kept_exactly_when_the_coin_fell_below(trace):
 
 def test_ids_concatenate_to_the_text(trace):
     tokens = tokens_of(trace)
-    model = LanguageModel.load(family().target)
+    model = load_language_model(family().target)
     assert (
         model.tokenizer.decode(tokens, clean_up_tokenization_spaces=False) == trace.summary["text"]
     )

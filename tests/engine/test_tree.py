@@ -1,13 +1,13 @@
-"""The draft tree against naive definitions, and the faults that check() must see."""
-
-import copy
+"""The draft tree against naive definitions, what it refuses, and what becomes of two that are merged."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.tree import ROOT, DraftTree, Proposal
+from engine.exhibits import Words
+from engine.tree import ROOT, DraftTree, Draw
+from tests.soundness import assert_sound
 from tests.trees import trees
 
 many = settings(max_examples=100, deadline=None, derandomize=True)
@@ -24,7 +24,7 @@ def ancestors(tree, node):
 @many
 @given(tree=trees())
 def test_random_trees_are_sound(tree):
-    tree.check()
+    assert_sound(tree)
     assert len(tree) == len(tree.tokens) == len(tree.depths)
     for node in range(len(tree)):
         assert tree.depths[node] == len(ancestors(tree, node))
@@ -54,59 +54,125 @@ def test_children_are_the_nodes_of_that_parent(tree):
 @given(tree=trees(), depth=st.integers(0, 5))
 def test_truncated(tree, depth):
     cut = tree.truncated(depth)
-    cut.check()
+    assert_sound(cut)
     kept = [node for node in range(len(tree)) if tree.depths[node] <= depth]
     assert [cut.tokens, cut.q, cut.sources, cut.depths] == [
         [values[node] for node in kept]
         for values in (tree.tokens, tree.q, tree.sources, tree.depths)
     ]
     for place in [ROOT, *range(len(cut))]:
-        was = tree.proposals.get(place if place == ROOT else kept[place])
-        now = cut.proposals.get(place)
+        was = tree.draws.get(place if place == ROOT else kept[place], [])
+        now = cut.draws.get(place, [])
         if place != ROOT and cut.depths[place] == depth or depth == 0:
-            assert now is None or not now.draws
-        elif was is None:
-            assert now is None
+            assert not now
         else:
-            assert (now.kind, now.q) == (was.kind, was.q)
-            assert [kept[node] for node in now.draws] == was.draws
+            assert [(kept[one.node], one.kind) for one in now] == [
+                (one.node, one.kind) for one in was
+            ]
+            assert [law_of(cut, one) for one in now] == [law_of(tree, one) for one in was]
     assert cut.truncated(depth).tokens == cut.tokens
+
+
+def law_of(tree, drawn) -> int | None:
+    """Which tensor a draw's law is."""
+    return None if drawn.law is None else id(tree.laws[drawn.law])
 
 
 def test_repeats_are_counted_not_merged_away():
     q = torch.tensor([0.5, 0.5])
     tree = DraftTree()
-    nodes = [tree.child(ROOT, "iid", token, "test", q) for token in (1, 0, 1, 1)]
-    assert nodes == [0, 1, 0, 0] and tree.proposals[ROOT].draws == nodes
+    nodes = [tree.draw(ROOT, token, "iid", q, "test") for token in (1, 0, 1, 1)]
+    assert nodes == [0, 1, 0, 0]
+    assert tree.draws[ROOT] == [Draw(node, "iid", 0) for node in nodes]
     assert tree.children(ROOT) == [0, 1] and tree.q == [0.5, 0.5]
 
 
 def test_an_empty_tree():
     tree = DraftTree()
-    tree.check()
+    assert_sound(tree)
     assert tree.depths == [] and tree.children(ROOT) == []
     assert tree.ancestor_mask().tolist() == [[True]]
-    assert len(tree.truncated(0)) == 0
+    assert len(tree.truncated(0)) == 0 and tree.deepest == 0
+    assert tree.shown_law(ROOT) is None
+
+
+def test_a_law_is_kept_once_however_often_it_is_drawn_from():
+    first, second = torch.tensor([0.5, 0.5]), torch.tensor([0.5, 0.5])
+    tree = DraftTree()
+    for law in (first, second, first):
+        node = tree.draw(ROOT, 1, "iid", law, "test")
+    tree.draw(node, 0, "iid", second, "test")
+    assert [law is known for law, known in zip(tree.laws, (first, second), strict=True)] == [
+        True
+    ] * 2
+    assert [drawn.law for drawn in tree.draws[ROOT]] == [0, 1, 0]
+    assert tree.shown_law(node) is second
+
+
+def test_a_second_look_at_a_child_that_was_not_drawn_changes_nothing():
+    q = torch.tensor([0.2, 0.8])
+    tree = DraftTree()
+    node = tree.draw(ROOT, 1, source="first", q=0.3)
+    assert tree.draw(ROOT, 1, "one_hot", q, "second") == node
+    assert tree.draws[ROOT] == [Draw(node, "one_hot", None)]
+    assert (tree.sources, tree.q) == (["first"], [0.3])
+    assert tree.draw(ROOT, 1, "iid", q, "third") == node, "but a draw of it is judged once more"
+    assert tree.draws[ROOT][1].kind == "iid"
+    assert_sound(tree)
+
+
+def test_q_is_shown_from_the_law_unless_it_is_given():
+    q = torch.tensor([0.25, 0.75])
+    tree = DraftTree()
+    for token, shown in ((0, None), (1, 0.5)):
+        tree.draw(ROOT, token, "without_replacement", q, "test", shown)
+    assert tree.q == [0.25, 0.5]
 
 
 def sound() -> DraftTree:
-    q = torch.tensor([0.2, 0.3, 0.5])
+    q, other = torch.tensor([0.2, 0.3, 0.5]), torch.tensor([0.6, 0.3, 0.1])
     tree = DraftTree()
-    first = tree.child(ROOT, "without_replacement", 2, "test", q)
-    tree.child(ROOT, "without_replacement", 0, "test", q)
-    below = tree.child(first, "iid", 1, "test", q)
-    tree.child(first, "iid", 1, "test", q)
-    tree.child(below, "one_hot", 1, "test", None)
-    tree.check()
+    first = tree.draw(ROOT, 2, "without_replacement", q, "test")
+    tree.draw(ROOT, 0, "without_replacement", q, "test")
+    below = tree.draw(first, 1, "iid", other, "test")
+    tree.draw(first, 1, "iid", other, "test")
+    tree.draw(below, 1, source="test")
     return tree
+
+
+Q = torch.tensor([0.2, 0.3, 0.5])
+CONTRADICTIONS = {
+    "a parent that is not there yet": lambda tree: tree.draw(4, 1),
+    "a parent above the root": lambda tree: tree.draw(-2, 1),
+    "drawn from nothing": lambda tree: tree.draw(ROOT, 1, "iid"),
+    "drawn without replacement from nothing": lambda tree: tree.draw(3, 1, "without_replacement"),
+    "twice without replacement": lambda tree: tree.draw(
+        ROOT, 2, "without_replacement", tree.laws[0]
+    ),
+    "a branch below no node": lambda tree: tree.chain([1, 2], "test", under=9),
+    "a tree below no node": lambda tree: tree.graft(sound(), under=9),
+    "a tree whose draws were made here already": lambda tree: tree.graft(tree.truncated(1)),
+}
+
+
+@pytest.mark.parametrize("contradiction", CONTRADICTIONS)
+def test_a_contradiction_is_refused_where_it_arises(contradiction):
+    tree = sound()
+    before = (list(tree.tokens), {place: list(draws) for place, draws in tree.draws.items()})
+    with pytest.raises(ValueError):
+        CONTRADICTIONS[contradiction](tree)
+    assert (tree.tokens, tree.draws) == before
+    assert_sound(tree)
+
+
+def test_without_replacement_from_another_law_is_no_contradiction():
+    tree = sound()
+    tree.draw(ROOT, 2, "without_replacement", Q, "test")
+    assert_sound(tree)
 
 
 def two_alike(tree):
     tree.tokens[1] = tree.tokens[0]
-
-
-def repeated(tree):
-    tree.proposals[ROOT].draws.append(0)
 
 
 FAULTS = {
@@ -115,21 +181,85 @@ FAULTS = {
     "parent after child": lambda tree: tree.parents.__setitem__(0, 2),
     "its own parent": lambda tree: tree.parents.__setitem__(2, 2),
     "no such parent": lambda tree: tree.parents.__setitem__(2, -2),
-    "in no proposal": lambda tree: tree.proposals[ROOT].draws.remove(1),
-    "proposed elsewhere": lambda tree: tree.parents.__setitem__(2, 1),
+    "a wrong depth": lambda tree: tree.depths.__setitem__(2, 1),
+    "never drawn": lambda tree: tree.draws[ROOT].pop(),
+    "drawn elsewhere": lambda tree: tree.parents.__setitem__(2, 1),
     "two children alike": two_alike,
-    "drawn without a q": lambda tree: setattr(tree.proposals[0], "q", None),
-    "twice without replacement": repeated,
-    "one-hot twice": lambda tree: tree.proposals[2].draws.append(3),
-    "a draw that is no node": lambda tree: tree.proposals[0].draws.append(9),
-    "a proposal of no node": lambda tree: tree.proposals.__setitem__(9, Proposal("one_hot")),
-    "another's child": lambda tree: tree.proposals[2].draws.append(1),
+    "drawn without a law": lambda tree: tree.draws[0].append(Draw(2, "iid", 7)),
+    "twice without replacement": lambda tree: tree.draws[ROOT].append(tree.draws[ROOT][0]),
+    "one-hot twice": lambda tree: tree.draws[2].append(Draw(3, "one_hot", None)),
+    "a draw that is no node": lambda tree: tree.draws[0].append(Draw(9, "iid", 0)),
+    "draws under no node": lambda tree: tree.draws.__setitem__(9, []),
+    "another's child": lambda tree: tree.draws[2].append(Draw(1, "one_hot", None)),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_check_sees(fault):
-    tree = copy.deepcopy(sound())
+def test_the_tests_would_see_a_tree_that_is_not_sound(fault):
+    tree = sound()
+    assert_sound(tree)
     FAULTS[fault](tree)
-    with pytest.raises(ValueError):
-        tree.check()
+    with pytest.raises(AssertionError):
+        assert_sound(tree)
+
+
+def by_path(tree) -> dict[tuple[int, ...], list]:
+    """What was drawn after each path of tokens, in order."""
+    found = {}
+    for place, draws in tree.draws.items():
+        path = tuple(tree.tokens[node] for node in tree.path(place))
+        found[path] = [(tree.tokens[one.node], one.kind, law_of(tree, one)) for one in draws]
+    return found
+
+
+@many
+@given(tree=trees(), above=st.lists(st.integers(0, 5), max_size=3))
+def test_a_graft_is_the_same_tree_below_its_place(tree, above):
+    whole = DraftTree()
+    under = whole.chain(above, "above")
+    places = whole.graft(tree, under)
+    assert_sound(whole)
+    assert len(whole) == len(above) + len(tree)
+    expected = {(*above, *path): draws for path, draws in by_path(tree).items()}
+    chain = {tuple(above[:n]): [(token, "one_hot", None)] for n, token in enumerate(above)}
+    assert by_path(whole) == chain | expected
+    for node, place in enumerate(places):
+        assert whole.tokens[place] == tree.tokens[node]
+        assert (whole.q[place], whole.sources[place]) == (tree.q[node], tree.sources[node])
+        assert whole.depths[place] == tree.depths[node] + len(above)
+
+
+def test_a_graft_merges_common_prefixes_and_stands_behind_what_is_there():
+    q, other = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.1, 0.1, 0.8])
+    tree, guest = DraftTree(), DraftTree()
+    tree.exhibits, guest.exhibits = [Words(title="a", lines=[])], [Words(title="b", lines=[])]
+    first = tree.draw(ROOT, 0, "iid", q, "tree")
+    tree.draw(first, 1, source="tree")
+    same = guest.draw(ROOT, 0, "iid", other, "guest")
+    guest.draw(ROOT, 0, "iid", other, "guest")
+    guest.draw(ROOT, 2, "iid", other, "guest")
+    guest.draw(same, 1, source="guest")
+    guest.draw(same, 2, "without_replacement", other, "guest")
+    places = tree.graft(guest)
+    assert_sound(tree)
+    assert tree.tokens == [0, 1, 2, 2] and tree.parents == [-1, 0, -1, 0]
+    assert places == [0, 2, 1, 3]
+    assert tree.sources == ["tree", "tree", "guest", "guest"]
+    assert by_path(tree) == {
+        (): [(0, "iid", id(q)), *[(token, "iid", id(other)) for token in (0, 0, 2)]],
+        (0,): [(1, "one_hot", None), (2, "without_replacement", id(other))],
+    }
+    assert [exhibit.title for exhibit in tree.exhibits] == ["a", "b"]
+    assert [exhibit.title for exhibit in guest.exhibits] == ["b"]
+
+
+def test_a_chain_is_a_branch_of_one_hot_draws():
+    tree = DraftTree()
+    middle = tree.chain([4, 2], "above", q=[0.5])
+    last = tree.chain([2, 2], "below", under=middle)
+    assert tree.chain([], "nothing", under=last) == last == 3
+    assert tree.parents == [-1, 0, 1, 2] and tree.q == [0.5, None, None, None]
+    assert {drawn.kind for draws in tree.draws.values() for drawn in draws} == {"one_hot"}
+    assert tree.path(last) == [0, 1, 2, 3] and tree.path(ROOT) == []
+    assert (tree.child(0, 2), tree.child(0, 4), tree.child(ROOT, 4)) == (1, None, 0)
+    assert_sound(tree)

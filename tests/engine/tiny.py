@@ -13,6 +13,7 @@ from transformers import (
     Qwen3Config,
 )
 
+from engine.opening import language_model
 from engine.target.language_model import LanguageModel
 
 VOCABULARY = 61
@@ -76,4 +77,4 @@ def tiny_hf_model(architecture: str = "llama", seed: int = 0, **changes):
 
 
 def tiny_model(architecture: str = "llama", seed: int = 0, **changes) -> LanguageModel:
-    return LanguageModel(tiny_hf_model(architecture, seed, **changes), None, architecture)
+    return language_model(tiny_hf_model(architecture, seed, **changes), None, architecture)

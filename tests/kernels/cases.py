@@ -3,12 +3,13 @@
 import torch
 from torch import Tensor
 
+from engine.chance import JudgeChance
 from engine.kernels.bits import AncestorBits, pack
 from engine.kernels.flat_tree import FlatTree
 from engine.sampling import Sampling, position_noise
 from engine.tree import DraftTree
 from engine.verifiers import Verdict, verifier
-from engine.verifiers.rejection import toss
+from engine.verifiers.base import Case
 
 POSITION = 11  # of the first drafted token
 WORDS = {"status": ("ignored", "rejected", "accepted"), "final": ("bonus", "recovered")}
@@ -40,16 +41,14 @@ def peaked(*shape: int) -> Tensor:
 
 def with_random_q(tree: DraftTree, vocabulary: int) -> DraftTree:
     """The tree with distributions under which its draws were possible."""
-    for proposal in tree.proposals.values():
-        if proposal.kind != "one_hot":
-            proposal.q = peaked(vocabulary)
+    tree.laws[:] = [peaked(vocabulary) for _ in tree.laws]
     return tree
 
 
 def coins_of(seed: int, count: int) -> Tensor:
     """As many uniforms as a verifier would toss from this seed, in order."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.tensor([toss(generator) for _ in range(count)], dtype=torch.float64)
+    chance = JudgeChance(seed)
+    return torch.tensor([chance.toss() for _ in range(count)], dtype=torch.float64)
 
 
 def noise_of(seed: int, depths: int, vocabulary: int) -> Tensor:
@@ -62,9 +61,9 @@ def sampling_of(rule: str, seed: int) -> Sampling:
 
 
 def verdict_of(rule: str, tree: DraftTree, p: Tensor, seed: int) -> Verdict:
-    """What the engine's own verifier says."""
-    coins = torch.Generator().manual_seed(seed)
-    return verifier(rule).judge(tree, p, sampling_of(rule, seed), POSITION, coins)
+    """The verdict of the engine's own verifier."""
+    case = Case(tree, p, None, sampling_of(rule, seed), POSITION, JudgeChance(seed))
+    return verifier(rule).judge(case)
 
 
 def same_verdict(run, rule: str, tree: DraftTree, p: Tensor, seed: int) -> None:

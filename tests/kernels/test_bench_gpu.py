@@ -56,7 +56,6 @@ def test_small_costs():
 
 def test_trees_have_their_size_and_two_children_a_node():
     tree = binary_tree(13, torch.ones(30) / 30)
-    tree.check()
     assert len(tree) == 13
     assert max(tree.depths) == 3
     assert len(tree.children(-1)) == 2

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.drafters.prompt_lookup import NgramIndex
+from engine.gpu.attention import KernelRowMask
 from engine.kernels.bits import pack, unpack
 from engine.kernels.gumbel_topk import gumbel_topk
 from engine.kernels.head_topk import head_topk
@@ -16,7 +17,6 @@ from engine.kernels.philox import exponential
 from engine.kernels.tree_attention import tree_attention, visible
 from engine.kernels.verify_tree import RULES, verify_tree
 from engine.sampling import Sampling, distribution
-from engine.target.row_mask import RowMask
 from tests.kernels.cases import attention_inputs, mask_of, peaked, same_verdict, with_random_q
 from tests.trees import trees
 
@@ -51,7 +51,7 @@ def test_bits_of_a_row_mask_are_its_dense_mask(tree, prefix, fed_before):
     fed_before = min(fed_before, len(seen) - 1)
     ancestors = [sum(1 << c for c in row.nonzero().flatten().tolist()) for row in seen]
     depths = [0, *tree.depths]
-    mask = RowMask(prefix, depths, ancestors[fed_before:], torch.device("cpu"))
+    mask = KernelRowMask(prefix, depths, ancestors[fed_before:], torch.device("cpu"))
     dense = mask.visible
     if dense is None:
         dense = torch.ones(len(seen) - fed_before, prefix + len(seen), dtype=torch.bool)

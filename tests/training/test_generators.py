@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 
 import pytest
 
@@ -17,7 +16,7 @@ from engine.training.corpus import (
     read_corpora,
     shipped_prompts,
 )
-from engine.training.generators import MAKERS, examples, is_held_out
+from engine.training.generators import ALL_MAKERS, MAKERS, examples, is_held_out
 from engine.training.generators.words import Vocabulary
 
 FILES = sorted(PROMPTS.glob("*.jsonl"))
@@ -27,13 +26,13 @@ def first(workload: str, seed: int, count: int = 200, **options) -> list:
     return list(itertools.islice(examples(workload, seed, Vocabulary(), **options), count))
 
 
-@pytest.mark.parametrize("workload", MAKERS)
+@pytest.mark.parametrize("workload", ALL_MAKERS)
 def test_same_seed_same_text(workload):
     assert first(workload, 5) == first(workload, 5)
     assert first(workload, 5) != first(workload, 6)
 
 
-@pytest.mark.parametrize("workload", MAKERS)
+@pytest.mark.parametrize("workload", ALL_MAKERS)
 def test_training_and_held_out_never_meet(workload):
     assert not any(is_held_out(e.prompt) for e in first(workload, 0))
     assert all(is_held_out(e.prompt) for e in first(workload, 0, 20, held_out=True))
@@ -46,9 +45,6 @@ def test_answers_are_right():
         if example.prompt.startswith("Reverse: "):
             given = example.prompt.removeprefix("Reverse: ").split("\n")[0].split()
             assert example.answer.split() == given[::-1]
-    for example in first("arithmetic", 9, 200):
-        for sum_, value in re.findall(r"^(\d+ [-+*] \d+) = (\d+)$", example.text, re.MULTILINE):
-            assert eval(sum_) == int(value)  # digits and one operator only
     for example in first("code", 9, 200):
         compile(example.text, "generated", "exec")
 
@@ -90,7 +86,7 @@ def test_prompts_are_made_again_from_the_same_seed():
 
 def test_mix_without_corpora():
     shares = available_mix({})
-    assert set(shares) == set(MAKERS) and abs(sum(shares.values()) - 1) < 1e-9
+    assert set(shares) == set(ALL_MAKERS) and abs(sum(shares.values()) - 1) < 1e-9
     assert isinstance(next(documents("code", {}, Vocabulary(), 0)), Document)
 
 

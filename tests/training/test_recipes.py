@@ -23,7 +23,18 @@ def test_unknown_recipe(capsys):
 
 @pytest.mark.parametrize(
     "recipe",
-    ["tokenizer", "target", "text", "draft", "divergences", "align", "evaluate", "large-pair"],
+    [
+        "tokenizer",
+        "windows",
+        "target",
+        "text",
+        "draft",
+        "divergences",
+        "align",
+        "evaluate",
+        "compare",
+        "large-pair",
+    ],
 )
 def test_missing_corpora(recipe, tmp_path, capsys):
     places = [

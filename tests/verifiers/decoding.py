@@ -1,7 +1,6 @@
 """The exact law of what one step of the real decode loop writes, by looking at every branch.
 
-Drafter, decode loop and verifier run as they are; only the three places where chance enters
-(the drafter's ``pick``, the coin, the draw from p) ask an oracle. Steps before the
+Drafter, loop and verifier run as they are; their chance (``engine.chance``) asks an oracle. Steps before the
 one looked at take their chances from dice, so that it starts from the state a run leaves behind.
 If every step, whatever came before, writes what the target would have written, so does the run.
 """
@@ -9,17 +8,26 @@ If every step, whatever came before, writes what the target would have written, 
 import itertools
 import random
 from collections.abc import Callable
-from unittest.mock import patch
 
-import torch
 from torch import Tensor
 
-from engine.decode import decode
+from engine.chance import Chance
+from engine.constraint import Constraint, masked
 from engine.drafters import Drafter
+from engine.loops import run_loop
 from engine.parts.loading import Models
 from engine.sampling import Sampling, distribution
-from engine.verifiers import Verdict, Verifier
-from tests.verifiers.enumeration import Law, Oracle, Path, as_list, branches
+from engine.text import TextRequest
+from engine.verifiers import Case, Verdict, Verifier
+from tests.verifiers.enumeration import (
+    Law,
+    Oracle,
+    OracleDraftChance,
+    OracleJudgeChance,
+    Path,
+    as_list,
+    branches,
+)
 
 LENGTH = 3  # tokens of the law; what a step writes beyond is not compared
 ROOM = 30
@@ -39,39 +47,26 @@ class Dice:
         return self._random.random()
 
 
-class Chance:
-    """Stands in for every random choice of a run; ``source`` answers."""
+class Watch:
+    """Where the chances of a run come from: dice at first, an oracle for the step looked at."""
 
-    source: Oracle | Dice
-    final_law: Tensor | None = None
-    """What rejection drew its final token from, in the step that is looked at."""
+    def __init__(self, dice: Dice) -> None:
+        self.source: Oracle | Dice = dice
+        self.final_law: Tensor | None = None
+        """The law rejection drew its final token from, in the step that is looked at."""
 
-    def final_draw(self, law: Tensor, noise: Tensor) -> int:
-        """One branch is enough for all final tokens, for nothing comes after them."""
+    def choose(self, probabilities: Tensor) -> int:
+        return self.source.choose(probabilities)
+
+    def toss(self) -> float:
+        return self.source.toss()
+
+    def final_draw(self, law: Tensor) -> int:
+        """One branch is enough for all final tokens, because nothing comes after them."""
         if isinstance(self.source, Dice):
             return self.source.choose(law)
         self.final_law = law
         return int(law.argmax())
-
-    def pick(self, weights, drawn):
-        rows = weights.reshape(-1, weights.shape[-1])
-        assert drawn.numel() == len(rows), "a uniform a draw"
-        picks = torch.tensor([self.source.choose(row) for row in rows])
-        return picks.reshape(drawn.shape)
-
-    def steps(self, run):
-        """The steps of a run, each taken with this chance."""
-        while True:
-            with (
-                patch("engine.drafters.chain.pick", self.pick),
-                patch("engine.drafters.dflash.pick", self.pick),
-                patch("engine.drafters.dyspec.pick", self.pick),
-                patch("engine.verifiers.rejection.toss", lambda coins: self.source.toss()),
-                patch("engine.verifiers.rejection.draw", self.final_draw),
-                patch("engine.verifiers.sampler_match.draw", lambda p, e: self.source.choose(p)),
-            ):
-                step = next(run)
-            yield step
 
 
 def step_error(
@@ -82,26 +77,30 @@ def step_error(
     prompt: Path,
     steps_before: int = 0,
     dice: int = 0,
+    constraint: Callable[[], Constraint] = lambda: None,
 ) -> float:
     """How far the law of the first LENGTH tokens of a step is from the target's."""
-    reader = Reader(models, sampling)
+    reader = Reader(models, sampling, constraint, prompt)
     contexts = set()
 
     def program(oracle: Oracle) -> list[tuple[Path, float]]:
-        chance, judge = Chance(), Watched(rule)
-        chance.source = Dice(dice)
-        steps = chance.steps(decode(models.target, make(), judge, sampling, prompt, ROOM))
+        watch, judge = Watch(Dice(dice)), Remembering(rule)
+        chance = Chance(OracleDraftChance(watch), OracleJudgeChance(watch, rule))
+        request = TextRequest(
+            make(), judge, sampling, prompt, ROOM, chance=chance, constraint=constraint()
+        )
+        steps = run_loop(models.target, request)
         context = prompt
         for step in itertools.islice(steps, steps_before):
             assert step.stop is None, "take other dice: the text has ended before the step"
             context = (*context, *step.output)
         contexts.add(context)
-        chance.source = oracle
+        watch.source = oracle
         step = next(steps)
         oracle.weigh(judge.verdict.judgements)
-        if chance.final_law is None or step.final == "none":
+        if watch.final_law is None or step.final == "none":
             return [(tuple(step.output), 1.0)]
-        final_law = as_list(chance.final_law)
+        final_law = as_list(watch.final_law)
         return [((*step.output[:-1], token), prob) for token, prob in enumerate(final_law)]
 
     law: Law = {}
@@ -116,22 +115,35 @@ def step_error(
     return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
 
 
-class Watched:
+class Remembering:
     """A rule that remembers its last verdict, coins beyond an end of text included."""
 
     def __init__(self, rule: Verifier) -> None:
         self._rule = rule
 
-    def judge(self, *arguments) -> Verdict:
-        self.verdict = self._rule.judge(*arguments)
+    def __getattr__(self, name: str):
+        return getattr(self._rule, name)
+
+    def judge(self, case: Case) -> Verdict:
+        self.verdict = self._rule.judge(case)
         return self.verdict
 
 
 class Reader:
-    """The target's own law of text after a context, read from it directly."""
+    """The target's own law of text after a context, read from it directly.
 
-    def __init__(self, models: Models, sampling: Sampling) -> None:
+    constraint: makes the constraint on what follows the prompt, or None.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        sampling: Sampling,
+        constraint: Callable[[], Constraint] = lambda: None,
+        prompt: Path = (),
+    ) -> None:
         self._target, self._sampling = models.target, sampling
+        self._constraint, self._begin = constraint(), len(prompt)
         self._known: dict[Path, list[float]] = {}
 
     def law(self, context: Path, start: Path) -> Law:
@@ -148,5 +160,7 @@ class Reader:
     def _next(self, text: Path) -> list[float]:
         if text not in self._known:
             logits = self._target.session(len(text)).extend(text)
+            if self._constraint is not None:
+                logits = masked(logits, self._constraint.allowed(text[self._begin :]))
             self._known[text] = as_list(distribution(logits, self._sampling))
         return self._known[text]

@@ -8,15 +8,14 @@ gives its exact output distribution, with the real verifier code doing the work.
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
+from engine.chance import DraftChance, JudgeChance
 from engine.sampling import Sampling
 from engine.tree import ROOT, DraftTree
-from engine.verifiers import Judgement, Verdict, Verifier
+from engine.verifiers import Case, Judgement, Verdict, Verifier
 
 KEPT, REFUSED = 0.0, 1 - 2**-53  # the coins that decide, unless accept is 0 or 1
 
@@ -74,6 +73,40 @@ class Oracle:
             self.others += [(*self.answers, other) for other in possible[1:]]
         self.answers.append(answer)
         return answer
+
+
+class OracleDraftChance(DraftChance):
+    """A drafter's chance that asks an oracle (or anything that chooses as one does)."""
+
+    def __init__(self, oracle) -> None:
+        self.oracle = oracle
+
+    def uniforms(self, count: int) -> Tensor:
+        return torch.zeros(count, dtype=torch.float64)
+
+    def pick(self, weights: Tensor, drawn: Tensor) -> Tensor:
+        rows = weights.reshape(-1, weights.shape[-1])
+        assert drawn.numel() == len(rows), "a uniform a draw"
+        picks = torch.tensor([self.oracle.choose(row) for row in rows])
+        return picks.reshape(drawn.shape)
+
+
+class OracleJudgeChance(JudgeChance):
+    """A verifier's chance that asks an oracle.
+
+    A rule that draws at every place of the walk needs every draw; for the others one branch is
+    enough for all final tokens, because nothing comes after them.
+    """
+
+    def __init__(self, oracle, rule: Verifier) -> None:
+        self.oracle = oracle
+        self._every_draw = rule.same_text
+
+    def toss(self) -> float:
+        return self.oracle.toss()
+
+    def draw(self, p: Tensor, position: int) -> int:
+        return self.oracle.choose(p) if self._every_draw else self.oracle.final_draw(p)
 
 
 def branches(program: Callable[[Oracle], object]) -> Iterator[tuple[object, Oracle]]:
@@ -148,12 +181,9 @@ def output_law(
     """
 
     def step(oracle: Oracle) -> list[tuple[Path, float]]:
-        tree = grow(oracle, world)
-        tree.check()
-        with _scripted(oracle):
-            verdict = rule.judge(
-                tree, target_rows(world, tree), Sampling(temperature=1.0), 0, torch.Generator()
-            )
+        tree, chance = grow(oracle, world), OracleJudgeChance(oracle, rule)
+        p = target_rows(world, tree)
+        verdict = rule.judge(Case(tree, p, p.log(), Sampling(temperature=1.0), 0, chance))
         oracle.weigh(verdict.judgements)
         if oracle.weight > 0:
             each(tree, verdict)
@@ -186,16 +216,6 @@ def error(
     law = output_law(world, grow, rule, length, each)
     assert abs(sum(law.values()) - 1) < 1e-6
     return distance(law, world.target_law(length))
-
-
-@contextmanager
-def _scripted(oracle: Oracle) -> Iterator[None]:
-    with (
-        patch("engine.verifiers.rejection.toss", lambda coins: oracle.toss()),
-        patch("engine.verifiers.rejection.draw", lambda law, noise: oracle.final_draw(law)),
-        patch("engine.verifiers.sampler_match.draw", lambda law, noise: oracle.choose(law)),
-    ):
-        yield
 
 
 def _spread(world: World, tokens: Path, weight: float, length: int, law: Law) -> None:

@@ -40,7 +40,7 @@ def draw_children(
         else:  # more draws than q has tokens: any that is not there yet
             there = {tree.tokens[child] for child in tree.children(parent)}
             token = next(t for t in range(world.vocabulary) if t not in there)
-        tree.child(parent, kind, token, "test", None if kind == "one_hot" else q)
+        tree.draw(parent, token, kind, None if kind == "one_hot" else q, "test")
         if kind != "iid":
             left[token] = -1 if kind == "one_hot" else 0
 
@@ -51,23 +51,21 @@ def drops_unlikely(oracle: Oracle, world: World) -> DraftTree:
     q = world.q(())
     token = oracle.choose(q)
     if q[token] > 0.2:
-        tree.child(ROOT, "iid", token, "test", q)
+        tree.draw(ROOT, token, "iid", q, "test")
     return tree
 
 
 def merges_repeats(oracle: Oracle, world: World) -> DraftTree:
     """Three i.i.d. draws of which equal ones are handed over once."""
     tree = planned(lambda path: ("iid", 3), 1)(oracle, world)
-    proposal = tree.proposals[ROOT]
-    proposal.draws = list(dict.fromkeys(proposal.draws))
+    tree.draws[ROOT] = list(dict.fromkeys(tree.draws[ROOT]))
     return tree
 
 
 def best_first(oracle: Oracle, world: World) -> DraftTree:
     """Two draws without replacement, handed over in the order of their q, not of drawing."""
     tree = planned(lambda path: ("without_replacement", 2), 1)(oracle, world)
-    proposal = tree.proposals[ROOT]
-    proposal.draws.sort(key=lambda node: -float(proposal.q[tree.tokens[node]]))
+    tree.draws[ROOT].sort(key=lambda drawn: -tree.q[drawn.node])
     return tree
 
 
@@ -75,5 +73,5 @@ def sharpened(oracle: Oracle, world: World) -> DraftTree:
     """A draw from q squared that is handed over as a draw from q."""
     tree = DraftTree()
     q = world.q(())
-    tree.child(ROOT, "iid", oracle.choose(torch.square(q)), "test", q)
+    tree.draw(ROOT, oracle.choose(torch.square(q)), "iid", q, "test")
     return tree

@@ -9,14 +9,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.gpu.question import Draft, Looked
 from engine.parts.loading import Models
 from engine.target.language_model import LanguageModel
-from engine.target.session import Session
+from engine.target.seen import Draft, Seen
 
 
 def remembering(models: Models) -> Models:
-    return Models(MemoModel(models.target), MemoModel(models.draft), models.diffusion)
+    parts = {
+        role: MemoModel(part) if isinstance(part, LanguageModel) else part
+        for role, part in models.parts.items()
+    }
+    return Models(MemoModel(models.target), parts)
 
 
 class MemoModel:
@@ -34,7 +37,7 @@ class MemoModel:
         """Logits [V] and features [1, n*H] of the last token of a text."""
         key = (text, features)
         if key not in self._rows:
-            session = Session(self._model, len(text), features)
+            session = self._model.session(len(text), features)
             session.prefill(text[:-1])
             logits, states = session.feed(text[-1:], [-1])
             self._rows[key] = (logits[0], states)
@@ -42,7 +45,7 @@ class MemoModel:
 
 
 class MemoSession:
-    """What engine.target.language_model.Session offers."""
+    """Offers the same as ``engine.target.session.Session``."""
 
     def __init__(self, model: MemoModel, features: tuple[int, ...]) -> None:
         self.model, self.features = model, features
@@ -66,8 +69,8 @@ class MemoSession:
             parts.append(self.model.row(self._text, layers)[1])
         return torch.cat(parts) if layers else None
 
-    def look(self, draft: Draft) -> Looked:
-        return Looked(*self.feed(*draft.rows))
+    def look(self, draft: Draft) -> Seen:
+        return Seen(*self.feed(*draft.rows))
 
     def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         rows = []
@@ -87,3 +90,6 @@ class MemoSession:
         for row in rows:
             self._text += self._scratch[row][-1:]
         self._scratch = []
+
+    def drop(self) -> None:
+        self.commit(())

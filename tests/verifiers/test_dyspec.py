@@ -5,7 +5,7 @@ import pytest
 from engine.drafters.dyspec import DySpecDrafter
 from engine.options import resolve
 from engine.sampling import Sampling
-from engine.tree import DraftTree, Proposal
+from engine.tree import DraftTree, Draw
 from engine.verifiers import verifier
 from tests.verifiers.decoding import step_error
 from tests.verifiers.memo import remembering
@@ -51,15 +51,23 @@ def without(tree: DraftTree, dropped: int) -> DraftTree:
     smaller = DraftTree(
         tokens=[tree.tokens[node] for node in kept],
         parents=[place[tree.parents[node]] for node in kept],
+        depths=[tree.depths[node] for node in kept],
         q=[tree.q[node] for node in kept],
         sources=[tree.sources[node] for node in kept],
+        laws=tree.laws,
     )
-    for parent, proposal in tree.proposals.items():
-        draws = [place[node] for node in proposal.draws if node in place]
+    for parent, siblings in tree.draws.items():
+        draws = [Draw(place[d.node], d.kind, d.law) for d in siblings if d.node in place]
         if parent in place and draws:
-            smaller.proposals[place[parent]] = Proposal(proposal.kind, proposal.q, draws)
-    smaller.check()
+            smaller.draws[place[parent]] = draws
     return smaller
+
+
+def redrawn(tree: DraftTree, kind: str) -> DraftTree:
+    """The tree with every draw declared to be of this kind."""
+    for siblings in tree.draws.values():
+        siblings[:] = [Draw(d.node, kind, None if kind == "one_hot" else d.law) for d in siblings]
+    return tree
 
 
 def least_likely_leaf(tree: DraftTree) -> int:
@@ -83,10 +91,7 @@ class PrunedAndSaysSo(Pruned):
         return frozenset({"one_hot"})
 
     def propose(self, context, max_depth):
-        tree = super().propose(context, max_depth)
-        for proposal in tree.proposals.values():
-            proposal.kind, proposal.q = "one_hot", None
-        return tree
+        return redrawn(super().propose(context, max_depth), "one_hot")
 
 
 class Sorted(DySpecDrafter):
@@ -94,8 +99,8 @@ class Sorted(DySpecDrafter):
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
-        for proposal in tree.proposals.values():
-            proposal.draws.sort(key=lambda node: -tree.q[node])
+        for siblings in tree.draws.values():
+            siblings.sort(key=lambda drawn: -tree.q[drawn.node])
         return tree
 
 
@@ -103,10 +108,7 @@ class StaysInQ(DySpecDrafter):
     """Declares independent draws where each was drawn without the ones before."""
 
     def propose(self, context, max_depth):
-        tree = super().propose(context, max_depth)
-        for proposal in tree.proposals.values():
-            proposal.kind = "iid"
-        return tree
+        return redrawn(super().propose(context, max_depth), "iid")
 
 
 @pytest.mark.parametrize("wrong", [Pruned, Sorted, StaysInQ])

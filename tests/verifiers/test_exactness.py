@@ -5,9 +5,10 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from engine.tree import ROOT, DraftTree
 from engine.verifiers import verifier
 from engine.verifiers.base import statuses
-from engine.verifiers.rejection import Bench, Rejection
+from engine.verifiers.rejection import Rejection, SiblingTrial
 from tests.verifiers import growers
 from tests.verifiers.enumeration import World, error, output_law
 
@@ -115,49 +116,53 @@ def test_sampler_match_needs_no_true_q():
 # ---- Planted biases: the same enumeration must find each of them ------------------------------
 
 
-class WithBench(Rejection):
-    def __init__(self, bench):
-        self.bench = bench
+class WithTrial(Rejection):
+    def __init__(self, trial):
+        super().__init__()
+        self._trial = trial
+
+    def trial_of(self, p, tree, draws):
+        return self._trial(p, tree.laws)
 
 
-class NoResidual(Bench):
+class NoResidual(SiblingTrial):
     """After a refusal the target is asked again as if nothing had happened."""
 
-    def refuse(self, token, rule):
+    def refuse(self, token, rule, drawn):
         before = self.p
-        super().refuse(token, rule)
+        super().refuse(token, rule, drawn)
         self.p = before
 
 
-class RefusedStaysInQ(Bench):
+class RefusedStaysInQ(SiblingTrial):
     """The refused token is not taken out of q."""
 
-    def refuse(self, token, rule):
-        before = self.q.clone()
-        super().refuse(token, rule)
-        self.q = before
+    def refuse(self, token, rule, drawn):
+        before = self.q(drawn.law).clone()
+        super().refuse(token, rule, drawn)
+        self._left[drawn.law] = before
 
 
-class QNotRenormalised(Bench):
-    def refuse(self, token, rule):
-        before = self.q.clone()
-        super().refuse(token, rule)
+class QNotRenormalised(SiblingTrial):
+    def refuse(self, token, rule, drawn):
+        before = self.q(drawn.law).clone()
+        super().refuse(token, rule, drawn)
         before[token] = 0
-        self.q = before
+        self._left[drawn.law] = before
 
 
-class OnlyTheTokenLeaves(Bench):
+class OnlyTheTokenLeaves(SiblingTrial):
     """q-drawn siblings treated as one-hot ones: p without the token instead of p - q."""
 
-    def refuse(self, token, rule):
-        super().refuse(token, "one_hot")
+    def refuse(self, token, rule, drawn):
+        super().refuse(token, "one_hot", drawn)
 
 
-class JudgedByQ(Bench):
+class JudgedByQ(SiblingTrial):
     """A one-hot guess weighed against the softmax that ranked it."""
 
-    def weigh(self, token):
-        return self.kind, float(self.p[token]), 0.6
+    def weigh(self, token, drawn):
+        return drawn.kind, float(self.p[token]), 0.6
 
 
 def worst(rule, grow, length=2):
@@ -168,24 +173,24 @@ def worst(rule, grow, length=2):
 def test_skipping_the_residual_is_caught(kind):
     grow = growers.planned(lambda path: (kind, 1), 1)
     assert worst(verifier("rejection"), grow) < EXACT
-    assert worst(WithBench(NoResidual), grow) > 0.01
+    assert worst(WithTrial(NoResidual), grow) > 0.01
 
 
-@pytest.mark.parametrize("bench", [RefusedStaysInQ, QNotRenormalised, OnlyTheTokenLeaves])
-def test_a_wrong_q_after_a_refusal_is_caught(bench):
+@pytest.mark.parametrize("trial", [RefusedStaysInQ, QNotRenormalised, OnlyTheTokenLeaves])
+def test_a_wrong_q_after_a_refusal_is_caught(trial):
     grow = growers.planned(lambda path: ("without_replacement", 2), 1)
     assert worst(verifier("rejection"), grow) < EXACT
-    assert worst(WithBench(bench), grow) > 0.01
+    assert worst(WithTrial(trial), grow) > 0.01
 
 
 def test_treating_iid_draws_as_one_hot_is_caught():
     grow = growers.planned(lambda path: ("iid", 2), 1)
-    assert worst(WithBench(OnlyTheTokenLeaves), grow) > 0.01
+    assert worst(WithTrial(OnlyTheTokenLeaves), grow) > 0.01
 
 
 def test_weighing_a_greedy_guess_by_its_softmax_is_caught():
     grow = growers.planned(lambda path: ("one_hot", 1), 1)
-    assert worst(WithBench(JudgedByQ), grow) > 0.01
+    assert worst(WithTrial(JudgedByQ), grow) > 0.01
 
 
 @pytest.mark.parametrize(
@@ -194,6 +199,41 @@ def test_weighing_a_greedy_guess_by_its_softmax_is_caught():
 )
 def test_a_drafter_that_breaks_the_law_is_caught(wrong):
     assert worst(verifier("rejection"), wrong) > 0.003
+
+
+@few
+@given(seed=seeds)
+def test_siblings_of_different_kinds_and_laws(seed):
+    """A fixed token, then independent and exclusive draws from two laws, all under one parent."""
+
+    def grow(oracle, world):
+        tree, q, other = DraftTree(), world.q(()), world.row("other", ())
+        tree.draw(ROOT, int(q.argmax()), "one_hot", None, "fixed")
+        tree.draw(ROOT, oracle.choose(other), "iid", other, "first")
+        left = q.clone()
+        for _ in range(2):
+            if float(left.sum()) > 0:
+                token = oracle.choose(left)
+                tree.draw(ROOT, token, "without_replacement", q, "second")
+                left[token] = 0
+        return tree
+
+    assert error(World(seed, 3), grow, verifier("rejection"), 2, consistent) < EXACT
+
+
+@few
+@given(seed=seeds)
+def test_a_tree_grafted_onto_another(seed):
+    """A drawn chain, with a chain of fixed guesses merged into it on common prefixes."""
+
+    def grow(oracle, world):
+        tree = growers.planned(lambda path: ("iid", 1), 2)(oracle, world)
+        guesses = DraftTree()
+        guesses.chain([seed % 3, (seed // 3) % 3, 1], "guess")
+        tree.graft(guesses)
+        return tree
+
+    assert error(World(seed, 3), grow, verifier("rejection"), 3, consistent) < EXACT
 
 
 def test_the_example_of_the_law_of_exactness():

@@ -5,11 +5,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.chance import JudgeChance
 from engine.errors import UserError
 from engine.sampling import Sampling, draw, position_noise, stream
-from engine.tree import ROOT, DraftTree, Proposal
-from engine.verifiers import verifier, verifiers
-from engine.verifiers.rejection import Bench
+from engine.tree import ROOT, DraftTree, Draw
+from engine.verifiers import Case, verifier, verifiers
+from engine.verifiers.rejection import SiblingTrial
 from tests.statistics import p_value, power
 from tests.trees import trees
 from tests.verifiers.test_exactness import consistent
@@ -28,18 +29,19 @@ def rows(seed, size, temperature=1.0):
 
 def judge(key, tree, p, temperature=1.0, seed=0, position=10):
     sampling = Sampling(temperature=temperature, seed=seed)
-    return verifier(key).judge(tree, p, sampling, position, stream(seed, "verify"))
+    return verifier(key).judge(Case(tree, p, None, sampling, position, JudgeChance(seed)))
 
 
 def test_registry():
-    assert list(verifiers()) == ["greedy", "rejection", "sampler_match"]
+    assert {"greedy", "rejection", "sampler_match"} <= verifiers().keys()
     for key, rule in verifiers().items():
-        assert rule.key == key and verifier(key) is rule
-        assert rule.lossless_with({"one_hot"}) and rule.lossless_with(set())
-        assert rule.lossless_with(["iid", "without_replacement"])
+        assert rule.key == key and type(verifier(key)) is rule
+        assert rule.lossless_with(set()) == bool(rule.exact_kinds)
         assert not rule.lossless_with({"one_hot", "top secret"})
+    for key in ("greedy", "rejection", "sampler_match"):
+        assert verifiers()[key].lossless_with(["one_hot", "iid", "without_replacement"])
     with pytest.raises(UserError, match="greedy, rejection, sampler_match"):
-        verifier("typical")
+        verifier("no such rule")
 
 
 def test_greedy_is_for_temperature_zero():
@@ -109,7 +111,7 @@ def test_rejection_tells_what_it_did(tree, seed):
     kept = {j.node for j in verdict.judgements if j.coin < j.accept}
     assert kept == set(verdict.accepted)
     for judgement in verdict.judgements:
-        assert judgement.rule == tree.proposals[tree.parents[judgement.node]].kind
+        assert judgement.rule == tree.draws[tree.parents[judgement.node]][0].kind
         assert (judgement.rule == "one_hot") == (judgement.q == 1.0)
     first = verdict.judgements[:1]
     for judgement in first:
@@ -132,20 +134,21 @@ def test_rejection_tells_what_it_did(tree, seed):
 @given(tree=trees(V), seed=seeds)
 def test_every_rule_is_greedy_at_temperature_zero(tree, seed):
     """One-hot p: rejection and sampler-match write what greedy writes."""
-    for proposal in tree.proposals.values():  # a draft at temperature 0 is one-hot itself
-        proposal.kind, proposal.q = "one_hot", None
-        proposal.draws = list(dict.fromkeys(proposal.draws))
+    for siblings in tree.draws.values():  # a draft at temperature 0 is one-hot itself
+        nodes = dict.fromkeys(drawn.node for drawn in siblings)
+        siblings[:] = [Draw(node, "one_hot", None) for node in nodes]
     p = rows(seed, len(tree) + 1, 0.0)
-    verdicts = [judge(key, tree, p, 0.0, seed) for key in verifiers()]
+    exact = [key for key, rule in verifiers().items() if rule.lossless_with({"one_hot"})]
+    verdicts = [judge(key, tree, p, 0.0, seed) for key in exact]
     assert len({(tuple(v.accepted), v.final_token, v.final) for v in verdicts}) == 1
 
 
 def test_the_walk_touches_only_its_own_rows():
     """Rows off the path may hold anything: nothing is computed from them."""
     tree = DraftTree()
-    first = tree.child(ROOT, "one_hot", 1, "test", None)
-    other = tree.child(ROOT, "one_hot", 2, "test", None)
-    tree.child(other, "one_hot", 3, "test", None)
+    first = tree.draw(ROOT, 1)
+    other = tree.draw(ROOT, 2)
+    tree.draw(other, 3)
     p = rows(0, 4)
     p[0] = torch.nn.functional.one_hot(torch.tensor(1), V).float()
     p[other + 1 :] = torch.nan
@@ -157,9 +160,9 @@ def test_the_walk_touches_only_its_own_rows():
 def test_a_refusal_that_leaves_no_mass_keeps_p():
     """p = q up to rounding and still refused: the replacement comes from p."""
     p = torch.tensor([0.25, 0.75])
-    bench = Bench(p, Proposal("iid", p.clone(), [0]))
-    bench.refuse(0, "iid")
-    assert torch.equal(bench.p, p.double())
+    trial = SiblingTrial(p, [p.clone()])
+    trial.refuse(0, "iid", Draw(0, "iid", 0))
+    assert torch.equal(trial.p, p.double())
 
 
 FALSE_ALARM = 1e-6
@@ -181,7 +184,7 @@ def test_real_coins_and_noise(kind):
             tokens = torch.multinomial(q, 2, kind == "iid", generator=generator).tolist()
         tree = DraftTree()
         for token in tokens:
-            tree.child(ROOT, kind, token, "test", q)
+            tree.draw(ROOT, token, kind, q, "test")
         verdict = judge("rejection", tree, p.repeat(len(tree) + 1, 1), seed=seed)
         samples.append(
             (tree.tokens[verdict.accepted[0]] if verdict.accepted else verdict.final_token,)

@@ -5,9 +5,9 @@ import copy
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
-from engine.target.language_model import LanguageModel
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
@@ -54,7 +54,9 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
         )
     )
     return Models(
-        LanguageModel(target, None, "tiny target"),
-        LanguageModel(draft, None, "tiny draft"),
-        diffusion.eval().requires_grad_(False),
+        language_model(target, None, "tiny target"),
+        {
+            "draft": language_model(draft, None, "tiny draft"),
+            "diffusion": diffusion.eval().requires_grad_(False),
+        },
     )

@@ -16,6 +16,7 @@ from engine.options import resolve
 from engine.parts.loading import Models, load_models
 from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.verifiers import verifier
 
 TOKENS = 128
@@ -136,7 +137,7 @@ def _generate(
     """transformers' own greedy generate. assisted: schedule and number of drafted tokens."""
     target, helpers = models.target.model, {}
     if assisted is not None:
-        helpers["assistant_model"] = draft = models.draft.model
+        helpers["assistant_model"] = draft = models.part("draft").model
         kind, length = assisted
         usual = type(draft.generation_config)()
         draft.generation_config.num_assistant_tokens = length or usual.num_assistant_tokens
@@ -161,10 +162,9 @@ def _engine(models: Models, prompt: list[int], count: int, key: str) -> tuple[li
     options = settle_size(cls, resolve(key, cls.options, {}), models, Sampling())
     wait()
     began = time.perf_counter()
-    steps = decode(
-        models.target, cls.build(options, models), verifier("greedy"), Sampling(), prompt, count,
-        watched=False,
-    )  # fmt: skip
+    drafter = cls.build(options, models)
+    request = TextRequest(drafter, verifier("greedy"), Sampling(), prompt, count)
+    steps = decode(models.target, request, recorded=False)
     written = [token for step in steps for token in step.output]
     wait()
     return written, time.perf_counter() - began

@@ -8,7 +8,6 @@ from itertools import islice
 
 import torch
 
-from engine.batch.joint import Joint
 from engine.decode import decode
 from engine.drafters.base import Drafter
 from engine.gpu.bench import costs
@@ -16,10 +15,13 @@ from engine.gpu.bench.costs import Ceilings, Shape
 from engine.gpu.bench.report import against_floor
 from engine.gpu.bench.timing import here, milliseconds, timed
 from engine.gpu.bench.trees import binary_tree
+from engine.gpu.joint import JointSessions
 from engine.gpu.judge import DeviceJudge
-from engine.gpu.question import Draft, Law, Question
+from engine.gpu.question import JudgingKey, Question, QuestionedDraft
 from engine.kernels.flat_tree import Places
 from engine.sampling import Sampling
+from engine.target.seen import Draft
+from engine.text import TextRequest
 from engine.verifiers import verifier
 
 NODES = (8, 16, 32, 64, 128)
@@ -53,7 +55,7 @@ def _steps(shape: Shape, found: Ceilings, nodes, model, session, prompt) -> Iter
     def compared(row: dict) -> dict:
         return row | {"times_one_token": row["ms"] / one["ms"]}
 
-    captures = model.slots is not None and model.slots.captures and model.slots.usable
+    captures = model.slots.captures and model.slots.usable
     share = one["ms"] / weights_milliseconds(shape, found)
     yield compared(one | {"times_weights": share, "captured": captures})
     for size in nodes:
@@ -72,7 +74,7 @@ def random_model(shape: Shape):
     """A module of these sizes behind the engine's own session, on static buffers."""
     from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
 
-    from engine.target.language_model import LanguageModel
+    from engine.gpu.model import StaticModel
 
     config = (Qwen3Config if shape.name.startswith("Qwen3") else LlamaConfig)(
         vocab_size=shape.vocabulary,
@@ -89,7 +91,7 @@ def random_model(shape: Shape):
     )
     with here():
         module = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    return LanguageModel(module, None, shape.name, static=True)
+    return StaticModel(module, None, shape.name)
 
 
 def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
@@ -117,8 +119,9 @@ def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
 def _judged(shape: Shape, session, nodes: int) -> dict:
     """The same step with verdict and commit within the pass; what was kept is dropped again."""
     tree = binary_tree(nodes)
-    law = Law("greedy", Sampling(), frozenset({"one_hot"}))
-    draft = Draft(1, tree, session.length + 1, Question(law, Places.of(tree), [], None))
+    key = JudgingKey("greedy", Sampling(), frozenset({"one_hot"}))
+    question = Question(key, Places.of(tree), [], None)
+    draft = QuestionedDraft(1, tree, session.length + 1, question=question)
 
     def step():
         session.look(draft)
@@ -130,12 +133,12 @@ def _judged(shape: Shape, session, nodes: int) -> dict:
 def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
     """TEXTS copies of the session, a root and a tree each, in one pass; as ``_step`` otherwise."""
     tree = binary_tree(nodes)
-    joint = Joint(session.model, session.length + 2 * nodes, [()] * TEXTS)
+    joint = JointSessions(session.model, session.length + 2 * nodes, [()] * TEXTS)
     for one in joint.sessions:
         one.take_over(session, session.length)
 
     def step():
-        joint.look_at(dict.fromkeys(range(TEXTS), Draft(1, tree, session.length + 1, None)))
+        joint.look_at(dict.fromkeys(range(TEXTS), Draft(1, tree, session.length + 1)))
         for one in joint.sessions:
             one.commit([])
 
@@ -164,9 +167,8 @@ def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
     host neither launches a graph nor waits for the verdict. Medians a step."""
     # a bonus or recovered token a step at least: this length is not reached
     wanted = (WARM_UP + STEPS + 1) * (nodes + 1)
-    steps = decode(
-        model, FixedTree(nodes), verifier("greedy"), Sampling(), prompt, wanted, watched=False
-    )
+    request = TextRequest(FixedTree(nodes), verifier("greedy"), Sampling(), prompt, wanted)
+    steps = decode(model, request, recorded=False)
     for _ in islice(steps, WARM_UP):
         pass
     whole, host = [], []

@@ -10,5 +10,6 @@ def binary_tree(nodes: int, q: Tensor | None = None) -> DraftTree:
     tree = DraftTree()
     kind = "one_hot" if q is None else "without_replacement"
     for node in range(nodes):
-        tree.child(ROOT if node < 2 else node // 2 - 1, kind, 10 + node, "bench", q)
+        parent = ROOT if node < 2 else node // 2 - 1
+        tree.draw(parent, 10 + node, kind, q, "bench")
     return tree

@@ -10,11 +10,12 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from . import arithmetic, code, edits, operations, records
+from . import arithmetic, chat, code, edits, operations, records
 from .held_out import is_held_out
 from .words import Vocabulary
 
-__all__ = ["MAKERS", "Example", "examples", "is_held_out"]
+__all__ = ["ALL_MAKERS", "MAKERS", "Example", "examples", "is_held_out"]
+# The workloads, each with a file of shipped prompts.
 MAKERS = {
     "arithmetic": arithmetic.make,
     "code": code.make,
@@ -22,6 +23,7 @@ MAKERS = {
     "operations": operations.make,
     "edit": edits.make,
 }
+ALL_MAKERS = MAKERS | {"chat": chat.make}
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,6 @@ def examples(
     """An endless stream of examples of one workload; the same seed gives the same stream."""
     rng = random.Random(f"{workload}/{seed}")
     while True:
-        prompt, answer = MAKERS[workload](rng, vocabulary)
+        prompt, answer = ALL_MAKERS[workload](rng, vocabulary)
         if is_held_out(prompt) == held_out:
             yield Example(workload, prompt, answer)

@@ -1,9 +1,10 @@
-"""Worked arithmetic: bare sums, sums step by step, and short word problems."""
+"""Worked arithmetic: easy sums in bare form, harder ones column by column, and short word problems."""
 
 from __future__ import annotations
 
 import random
 
+from .columns import OPERATIONS, in_lines, value, worked
 from .words import FOODS, NAMES, THINGS, Vocabulary
 
 
@@ -13,29 +14,44 @@ def _plural(word: str) -> str:
     return word + ("es" if word.endswith(("s", "x", "sh", "ch")) else "s")
 
 
+def easy_sum(rng: random.Random) -> tuple[int, str, int]:
+    """One that is known by heart."""
+    operator = rng.choice("++--*")
+    if operator == "*":
+        return rng.randint(0, 10), "*", rng.randint(0, 10)
+    if rng.random() < 0.2:
+        a, b = sorted((10 * rng.randint(1, 9), 10 * rng.randint(1, 9)), reverse=True)
+        return (a, "-", b) if operator == "-" else (rng.choice([(a, "+", b), (b, "+", a)]))
+    total = rng.randint(0, 20)
+    part = rng.randint(0, total)
+    return (total, "-", part) if operator == "-" else (part, "+", total - part)
+
+
+def large_sum(rng: random.Random, operator: str | None = None) -> tuple[int, str, int]:
+    """One for the columns: one to four digits, times a single one."""
+    operator = operator or rng.choice("+++--*")
+    a, b = (rng.randint(0, 10 ** rng.choice([1, 2, 2, 3, 3, 4]) - 1) for _ in range(2))
+    if operator == "*":
+        return max(a % 1000, 11), "*", rng.randint(2, 9)
+    if operator == "-":
+        a, b = max(a, b), min(a, b)
+    return max(a, 10), operator, b
+
+
 def bare(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     lines = []
     for _ in range(rng.randint(3, 10)):
-        a, b, operator = rng.randint(0, 99), rng.randint(0, 99), rng.choice("+-*")
-        if operator == "*":
-            a, b = a % 13, b % 13
-        if operator == "-":
-            a, b = max(a, b), min(a, b)
-        lines.append((f"{a} {operator} {b} =", str({"+": a + b, "-": a - b, "*": a * b}[operator])))
+        a, operator, b = easy_sum(rng)
+        lines.append((f"{a} {operator} {b} =", str(value(a, operator, b))))
     first = lines[0]
     return f"Compute.\n{first[0]}", f" {first[1]}" + "".join(f"\n{q} {v}" for q, v in lines[1:])
 
 
-def add_in_steps(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    a, b = rng.randint(10, 999), rng.randint(10, 999)
-    width, carry, steps = max(len(str(a)), len(str(b))), 0, []
-    for place in range(width):
-        x, y = a // 10**place % 10, b // 10**place % 10
-        total = x + y + carry
-        shown = f"{x} + {y}" + (f" + {carry}" if carry else "")
-        steps.append(f"{shown} = {total}, write {total % 10}, carry {total // 10}.")
-        carry = total // 10
-    return f"Add step by step: {a} + {b}\n", "\n".join(steps) + f"\nAnswer: {a + b}"
+def in_steps(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    a, operator, b = large_sum(rng)
+    verb = OPERATIONS[operator][0]
+    answer = f"{in_lines(a, operator, b)}\nAnswer: {value(a, operator, b)}"
+    return f"{verb} step by step: {a} {operator} {b}\n", answer
 
 
 def count_up(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
@@ -47,31 +63,63 @@ def count_up(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 
 def table(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    a, rows = rng.randint(2, 15), rng.randint(5, 12)
+    a, rows = rng.randint(2, 12), rng.randint(5, 12)
     return f"Table of {a}, {rows} rows:\n", "\n".join(
         f"{a} x {i} = {a * i}" for i in range(1, rows + 1)
     )
 
 
+def _more(rng: random.Random, name: str, other: str, things: str) -> tuple[str, str, int]:
+    a, b = rng.randint(2, 60), rng.randint(2, 40)
+    told = rng.choice(
+        [
+            f"{name} has {a} {things}. {other} gives {name} {b} more {things}.",
+            f"{name} has {a} {things}. Then {name} finds {b} more {things}.",
+            f"There are {a} {things} in the box. {name} puts {b} more {things} into the box.",
+        ]
+    )
+    who, ask = ("The box", "does the box have") if "box" in told else (name, f"does {name} have")
+    answer = f"{who} starts with {a} {things}. {worked(a, '+', b)}. {who} has {a + b} {things} now."
+    return f"{told} How many {things} {ask} now?", answer, a + b
+
+
+def _fewer(rng: random.Random, name: str, other: str, things: str) -> tuple[str, str, int]:
+    b, left = rng.randint(2, 40), rng.randint(2, 50)
+    a = b + left
+    told = rng.choice(
+        [f"gives {b} {things} to {other}", f"loses {b} {things}", f"sells {b} {things}"]
+    )
+    question = f"{name} has {a} {things}. {name} {told}. How many {things} does {name} have left?"
+    answer = (
+        f"{name} starts with {a} {things}. {worked(a, '-', b)}. {name} has {left} {things} left."
+    )
+    return question, answer, left
+
+
+def _boxes(rng: random.Random, name: str, other: str, things: str) -> tuple[str, str, int]:
+    holder = rng.choice(["box", "bag", "basket", "jar"])
+    holders = _plural(holder)
+    a, b = rng.choice([rng.randint(2, 10), rng.randint(11, 30)]), rng.randint(2, 9)
+    question = (
+        f"{name} has {a} {holders}. Each {holder} holds {b} {things}. "
+        f"How many {things} does {name} have in all?"
+    )
+    answer = (
+        f"There are {a} {holders} with {b} {things} each. {worked(a, '*', b)}. "
+        f"{name} has {a * b} {things} in all."
+    )
+    return question, answer, a * b
+
+
 def story(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     name, other = rng.sample(NAMES, 2)
     things = _plural(rng.choice(THINGS + FOODS))
-    a, b, c = rng.randint(2, 40), rng.randint(2, 40), rng.randint(1, 9)
-    if rng.random() < 0.4:
-        question = f"{name} has {a} {things}. {other} gives {name} {b} more {things}. How many {things} does {name} have now?"
-        answer = f"{name} starts with {a} {things}. {a} + {b} = {a + b}. {name} has {a + b} {things} now. The answer is {a + b}."
-    elif rng.random() < 0.5:
-        a += b
-        question = f"{name} has {a} {things}. {name} gives {b} {things} to {other}. How many {things} does {name} have left?"
-        answer = f"{name} starts with {a} {things}. {a} - {b} = {a - b}. {name} has {a - b} {things} left. The answer is {a - b}."
-    else:
-        a = a % 10 + 2
-        question = f"{name} has {a} boxes. Each box holds {c} {things}. How many {things} does {name} have in all?"
-        answer = f"There are {a} boxes with {c} {things} each. {a} * {c} = {a * c}. {name} has {a * c} {things} in all. The answer is {a * c}."
-    return f"Question: {question}\nAnswer:", f" {answer}"
+    kind = rng.choices([_more, _fewer, _boxes], [4, 3, 3])[0]
+    question, answer, result = kind(rng, name, other, things)
+    return f"Question: {question}\nAnswer:", f" {answer} The answer is {result}."
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    return rng.choices([bare, add_in_steps, count_up, table, story], [2, 2, 1, 1.5, 4])[0](
+    return rng.choices([bare, in_steps, count_up, table, story], [2, 4, 1, 1, 4])[0](
         rng, vocabulary
     )

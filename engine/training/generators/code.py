@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from . import conditions, containers
 from .held_out import is_held_out
 from .words import Vocabulary
 
@@ -155,12 +156,13 @@ def text(rng: random.Random) -> tuple[str, str, str]:
     )
 
 
-FRAMES = [pair, keep, each, fold, shape, recursive, text]
+FRAMES = [pair, keep, each, fold, shape, recursive, text, *conditions.FRAMES, *containers.FRAMES]
+WEIGHTS = [2, 5, 5, 3, 1, 1, 1, 2, 1, 1, 0.5, 2, 1, 1.5]
 
 
 def _function(rng: random.Random) -> tuple[str, str]:
     """(comment and signature, the rest)"""
-    comment, signature, body = rng.choices(FRAMES, [2, 5, 5, 3, 1, 1, 1])[0](rng)
+    comment, signature, body = rng.choices(FRAMES, WEIGHTS)[0](rng)
     return f"# {comment}\ndef {signature}:", f"\n{body}"
 
 

@@ -98,7 +98,7 @@ def repeat(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 
 KINDS = [copy, reverse, sort, shuffle, replace, remove, number, join, repeat]
-WEIGHTS = [6, 3, 4, 1.5, 4, 3, 1, 1, 2]
+WEIGHTS = [4, 2.5, 7, 3, 4.5, 4, 1, 1, 1.5]
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:

@@ -10,12 +10,17 @@ from .words import (
     ANIMALS,
     CITIES,
     COLOURS,
+    DAYS,
+    DRINKS,
     FOODS,
+    JOBS,
+    MONTHS,
     NAMES,
     PLACES,
     THINGS,
     VERBS,
     Vocabulary,
+    with_article,
 )
 
 FIELDS = {
@@ -30,8 +35,13 @@ FIELDS = {
     "count": range(1, 50),
     "active": [True, False],
     "thing": THINGS,
+    "job": JOBS,
+    "drink": DRINKS,
+    "day": DAYS,
+    "month": MONTHS,
+    "size": ["small", "medium", "large"],
+    "weight": range(1, 200),
 }
-DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
 def _keys(rng: random.Random, low: int = 2, high: int = 5) -> list[str]:
@@ -74,7 +84,7 @@ def diary(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     name, kind = rng.choice(NAMES), rng.choice([FOODS, THINGS, ANIMALS])
     verb, place = rng.choice(VERBS), rng.choice(PLACES)
     lines = [
-        f"{day}: {name} {verb} a {rng.choice(ADJECTIVES)} {rng.choice(kind)} in the {place}."
+        f"{day}: {name} {verb} {with_article(rng.choice(ADJECTIVES))} {rng.choice(kind)} in the {place}."
         for day in DAYS
     ]
     return f"Diary of {name}, one line a day.\n{lines[0]}\n", "\n".join(
@@ -86,7 +96,7 @@ def letter(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     name, other = rng.sample(NAMES, 2)
     thing, colour, place, day = (rng.choice(x) for x in (THINGS, COLOURS, PLACES, DAYS))
     return (
-        f"Letter from {name} to {other} about a {colour} {thing}.\n",
+        f"Letter from {name} to {other} about {with_article(colour)} {thing}.\n",
         (
             f"Dear {other},\n\nthank you for the {colour} {thing}. I like the {colour} {thing} very much. "
             f"Please come to the {place} on {day}, and bring your {thing} too.\n\nYour friend,\n{name}"
@@ -103,8 +113,47 @@ def steps(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     )
 
 
-KINDS = [json_lines, json_indented, form, table, diary, letter, steps]
+def prices(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    """Items and prices of the prompt, one a line, with their sum."""
+    items = rng.sample(FOODS, rng.randint(2, 6))
+    costs = [rng.randint(1, 9) for _ in items]
+    given = ", ".join(f"{item} {cost}" for item, cost in zip(items, costs, strict=True))
+    lines = [f"1 {item}: {cost} coins" for item, cost in zip(items, costs, strict=True)]
+    return f"Bill for {given}.\n", "\n".join([*lines, f"Items: {len(items)}"])
+
+
+def csv_lines(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    keys, rows = _keys(rng, 2, 4), rng.randint(3, 7)
+    lines = [",".join(str(v) for v in _record(rng, keys).values()) for _ in range(rows)]
+    return f"CSV with {rows} rows: {', '.join(keys)}\n", "\n".join([",".join(keys), *lines])
+
+
+def invitation(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
+    name, other = rng.sample(NAMES, 2)
+    day, place, food, hour = (rng.choice(x) for x in (DAYS, PLACES, FOODS, range(1, 12)))
+    return (
+        f"Invitation from {name} to {other}: {day}, {hour}, {place}.\n",
+        (
+            f"Dear {other},\n\nplease come to my party on {day} at {hour}. It is in the {place}. "
+            f"There will be {food} and games.\n\nSee you on {day},\n{name}"
+        ),
+    )
+
+
+KINDS = [
+    json_lines,
+    json_indented,
+    form,
+    table,
+    diary,
+    letter,
+    steps,
+    prices,
+    csv_lines,
+    invitation,
+]
+WEIGHTS = [4, 2, 2, 2, 2, 1, 1.5, 1, 1, 1]
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    return rng.choices(KINDS, [4, 2, 2, 2, 2, 1, 1.5])[0](rng, vocabulary)
+    return rng.choices(KINDS, WEIGHTS)[0](rng, vocabulary)

@@ -57,6 +57,14 @@ WHEN = [
     "Yesterday",
     "In winter",
 ]
+JOBS = _words("""
+    baker farmer teacher doctor painter driver cook sailor nurse builder singer gardener
+""")
+DRINKS = _words("water milk tea juice lemonade cocoa")
+MONTHS = _words("""
+    January February March April May June July August September October November December
+""")
+DAYS = _words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 WORDS = sorted({*ANIMALS, *THINGS, *FOODS, *COLOURS, *ADJECTIVES, *VERBS, *PLACES})
 
 
@@ -66,6 +74,12 @@ class Vocabulary:
 
     words: list[str] = field(default_factory=lambda: WORDS)
     sentences: list[str] = field(default_factory=list)
+    stories: list[str] = field(default_factory=list)  # short ones, for the chat examples
+
+
+def with_article(word: str) -> str:
+    """old -> an old"""
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def sentence(rng: random.Random, vocabulary: Vocabulary) -> str:
@@ -77,13 +91,13 @@ def sentence(rng: random.Random, vocabulary: Vocabulary) -> str:
     animal, colour, when = rng.choice(ANIMALS), rng.choice(COLOURS), rng.choice(WHEN)
     return rng.choice(
         [
-            f"{when}, {name} {verb} a {adjective} {thing} in the {place}.",
+            f"{when}, {name} {verb} {with_article(adjective)} {thing} in the {place}.",
             f"The {colour} {animal} sat on the {thing} near the {place}.",
             f"{name} and {other} {verb} the {adjective} {animal}.",
             f"{name} {verb} the {colour} {thing}, and {other} {verb} the {adjective} {rng.choice(THINGS)}.",
             f"The {adjective} {animal} ran from the {place} to the {rng.choice(PLACES)}.",
             f'"Where is my {colour} {thing}?" said {name}.',
-            f"There was a {adjective} {animal} who lived in the {place}.",
+            f"There was {with_article(adjective)} {animal} who lived in the {place}.",
             f"{name} put the {thing} in the {rng.choice(THINGS)} and went to the {place}.",
             f"{when}, the {animal} and the {rng.choice(ANIMALS)} went to the {place} with {name}.",
         ]

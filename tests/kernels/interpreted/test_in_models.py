@@ -9,9 +9,10 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.gpu import kernel_calls
 from engine.kernels import kv_commit, tree_attention, verify_tree
+from engine.opening import language_model
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
-from engine.text import Wanted
+from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
@@ -41,7 +42,7 @@ def on_gpu(monkeypatch):
 
 def model_of(architecture: str, static: bool, **changes) -> LanguageModel:
     module = tiny_hf_model(architecture, **changes)
-    return LanguageModel(module, None, architecture, lean=static, static=static)
+    return language_model(module, None, architecture, lean=static, static=static)
 
 
 def logits_of(architecture: str, static: bool) -> torch.Tensor:
@@ -87,7 +88,7 @@ def outputs(static: bool, rule: str, temperature: float, drafter) -> list[list[i
     """Of steps that no one watches, so that on static buffers the kernel judges."""
     model = model_of("llama", static, num_hidden_layers=1)
     given = verifier(rule), Sampling(temperature, seed=2), [3, 14, 15, 9], 6
-    return [step.output for step in decode(model, drafter(model), *given, watched=False)]
+    return [step.output for step in decode(model, drafter(model), *given, recorded=False)]
 
 
 @pytest.mark.parametrize(("rule", "temperature", "drafter"), LOOPS)
@@ -108,7 +109,7 @@ def test_several_texts_in_one_pass(request, monkeypatch):
 
     def wanted(model):
         for drafter, prompt in ((tree(model), [3, 14, 15, 9, 2]), (chain(model), [5])):
-            yield Wanted(drafter, verifier("greedy"), Sampling(), prompt, 5)
+            yield TextRequest(drafter, verifier("greedy"), Sampling(), prompt, 5)
 
     plain = model_of("llama", False, num_hidden_layers=1)
     expected = [
@@ -118,7 +119,7 @@ def test_several_texts_in_one_pass(request, monkeypatch):
     calls = request.getfixturevalue("on_gpu")
     model = model_of("llama", True, num_hidden_layers=1)
     found = [[], []]
-    for index, step in decode_together(model, list(wanted(plain)), watched=False):
+    for index, step in decode_together(model, list(wanted(plain)), recorded=False):
         found[index].append(step.output)
     assert found == expected
     assert calls["attention"] > 0

@@ -56,7 +56,7 @@ def test_rows_and_noise_that_are_parts_of_longer_ones(rule):
 def siblings(kind: str, q, tokens=(3, 1, 2)) -> DraftTree:
     tree = DraftTree()
     for token in tokens:
-        tree.child(-1, kind, token, "test", q)
+        tree.draw(-1, token, kind, q, "test")
     return tree
 
 
@@ -125,7 +125,7 @@ def test_nan_ends_the_walk_with_a_token_of_the_vocabulary(rule, fill):
     torch.manual_seed(4)
     tree = DraftTree()
     for kind, parent, token in (("iid", -1, 3), ("iid", 0, 5), ("one_hot", 1, 0)):
-        tree.child(parent, kind, token, "test", None if kind == "one_hot" else peaked(VOCABULARY))
+        tree.draw(parent, token, kind, None if kind == "one_hot" else peaked(VOCABULARY))
     flat, coins = FlatTree.of(tree, VOCABULARY), torch.zeros(4, dtype=torch.float64)
     for place in range(len(tree) + 1):
         rows, noise = broken_rows(tree, place, fill), noise_of(0, 3, VOCABULARY)

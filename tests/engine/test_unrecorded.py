@@ -1,27 +1,34 @@
-"""Runs that nobody watches: judged within the target's pass, drafted on the device, the same text."""
+"""Runs that nobody records: judged within the target's pass, drafted on the device, the same text."""
 
 import pytest
 
 from engine.batch.together import decode_together
 from engine.drafters import drafters
 from engine.drafters.none import NoDrafter
+from engine.gpu.device_tree import DeviceTree
+from engine.opening import language_model
 from engine.parts.loading import Models
 from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import Wanted
+from engine.text import TextRequest
 from engine.tree import DraftTree
 from engine.verifiers import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
-from tests.engine.unwatched import OPTIONS, PROMPT, RULES, assert_same, built, steps_of
+from tests.engine.unrecorded import JUDGED, PROMPT, RULES, assert_same, built, steps_of, texts
 
 
-def test_every_drafter_is_here():
-    assert OPTIONS.keys() == drafters().keys()
-
-
-@pytest.mark.parametrize("key", OPTIONS)
+@pytest.mark.parametrize("key", [key for key in drafters() if key not in JUDGED])
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
-def test_the_text_is_that_of_a_watched_run(
+def test_what_the_device_cannot_judge_is_judged_as_ever(
+    key, rule, sampling, static_models, static_blocks, judged
+):
+    expected = steps_of(static_models, built(key, static_models), rule, sampling, True)
+    found = steps_of(static_models, built(key, static_models), rule, sampling, False)
+    assert texts(found) == texts(expected) and not judged
+
+
+@pytest.mark.parametrize("key", JUDGED)
+@pytest.mark.parametrize(("rule", "sampling"), RULES)
+def test_the_text_is_that_of_a_recorded_run(
     key, rule, sampling, static_models, static_blocks, judged
 ):
     expected = steps_of(static_models, built(key, static_models), rule, sampling, True)
@@ -47,7 +54,8 @@ def test_where_no_block_is_captured_the_module_drafts_the_same(sampling, static_
 def test_chains_do_not_leave_the_device(key, static_models, static_blocks):
     for rule, sampling in RULES[:2]:
         for step in steps_of(static_models, built(key, static_models), rule, sampling, False):
-            assert (step.tree.ids is None) == (not len(step.tree))
+            on_device = isinstance(step.tree, DeviceTree) and step.tree.ids is not None
+            assert on_device == bool(len(step.tree))
             for node, token in enumerate(step.tree.tokens):
                 assert (token >= 0) == (node in step.verdict.accepted)
 
@@ -62,8 +70,8 @@ class Wide(NoDrafter):
     def propose(self, context, max_depth):
         tree = DraftTree()
         for token in reversed(range(VOCABULARY)):
-            child = tree.child(-1, "one_hot", token, "wide", None)
-            tree.child(child, "one_hot", (7 * token + len(context)) % VOCABULARY, "wide", None)
+            child = tree.draw(-1, token, source="wide")
+            tree.draw(child, (7 * token + len(context)) % VOCABULARY, source="wide")
         return tree
 
 
@@ -71,14 +79,14 @@ class Wide(NoDrafter):
 def test_rows_are_moved_within_the_pass(architecture, judged):
     """Trees under windows, caps and sinks, against passes that only read."""
     plain, static = (
-        LanguageModel(tiny_hf_model(architecture), None, "t", lean=False, static=static)
+        language_model(tiny_hf_model(architecture), None, "t", lean=False, static=static)
         for static in (False, True)
     )
     prompt = list(range(2, 20))
     for rule, sampling in RULES:
         ours, theirs = (
-            steps_of(Models(one), Wide({}), rule, sampling, watched, prompt)
-            for one, watched in ((static, False), (plain, True))
+            steps_of(Models(one), Wide({}), rule, sampling, recorded, prompt)
+            for one, recorded in ((static, False), (plain, True))
         )
         assert_same(ours, theirs)
         assert any(step.verdict.accepted[:1] > [0] for step in ours)
@@ -88,19 +96,19 @@ def test_rows_are_moved_within_the_pass(architecture, judged):
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_several_texts(rule, sampling, static_models, static_blocks, judged):
     """Of different lengths, so that some have ended while others go on."""
-    prompts = [[*PROMPT, index] for index in range(len(OPTIONS))]
+    prompts = [[*PROMPT, index] for index in range(len(JUDGED))]
     expected = [
         steps_of(
             static_models, built(key, static_models), rule, sampling, True, prompt, 8 + 3 * index
         )
-        for index, (key, prompt) in enumerate(zip(OPTIONS, prompts, strict=True))
+        for index, (key, prompt) in enumerate(zip(JUDGED, prompts, strict=True))
     ]
     several = [
-        Wanted(built(key, static_models), verifier(rule), sampling, prompt, 8 + 3 * index)
-        for index, (key, prompt) in enumerate(zip(OPTIONS, prompts, strict=True))
+        TextRequest(built(key, static_models), verifier(rule), sampling, prompt, 8 + 3 * index)
+        for index, (key, prompt) in enumerate(zip(JUDGED, prompts, strict=True))
     ]
     found = [[] for _ in several]
-    for index, step in decode_together(static_models.target, several, watched=False):
+    for index, step in decode_together(static_models.target, several, recorded=False):
         found[index].append(step)
     for ours, theirs in zip(found, expected, strict=True):
         assert_same(ours, theirs)

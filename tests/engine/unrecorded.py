@@ -1,38 +1,32 @@
-"""Runs of every drafter on tiny models, and what makes an unwatched one the same as a watched one."""
+"""Runs of every drafter on tiny models, and what makes an unrecorded one the same as a recorded one."""
 
-from engine.decode import decode
 from engine.drafters import drafters
 from engine.drafters.base import Drafter
-from engine.options import resolve
+from engine.loops import run_loop
 from engine.parts.loading import Models
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.verifiers import verifier
+from tests.parts import on_trial
 
 PROMPT = [3, 5, 7, 3, 5]
-OPTIONS = {
-    "none": {},
-    "chain": {"length": 3},
-    "dyspec": {"budget": 7, "depth": 3, "width": 2},
-    "prompt_lookup": {"length": 4, "max_ngram": 2},
-    "dflash": {"length": 3},
-    "ddtree": {"length": 3, "budget": 9},
-}
 RULES = [
     ("greedy", Sampling()),
     ("rejection", Sampling(0.9, seed=3)),
     ("rejection", Sampling(1.1, top_k=9, top_p=0.8, seed=4)),
     ("sampler_match", Sampling(0.9, seed=5)),
 ]
+JUDGED = [key for key, cls in drafters().items() if not cls.mixed_siblings]
+"""Drafters whose trees the device can judge."""
 
 
-def built(key: str, models: Models) -> Drafter:
-    cls = drafters()[key]
-    return cls.build(resolve(key, cls.options, OPTIONS[key]), models)
+def built(key: str, models: Models, **options) -> Drafter:
+    return on_trial(drafters()[key], models, **options)
 
 
-def steps_of(models, drafter, rule, sampling, watched, prompt=PROMPT, count=30) -> list:
-    given = verifier(rule), sampling, prompt, count
-    return list(decode(models.target, drafter, *given, watched))
+def steps_of(models, drafter, rule, sampling, recorded, prompt=PROMPT, count=30) -> list:
+    request = TextRequest(drafter, verifier(rule), sampling, prompt, count)
+    return list(run_loop(models.target, request, recorded))
 
 
 def texts(steps) -> list[list[int]]:
@@ -40,7 +34,7 @@ def texts(steps) -> list[list[int]]:
 
 
 def assert_same(found: list, expected: list) -> None:
-    """Texts and trees, as far as an unwatched step knows its tokens."""
+    """Texts and trees, as far as an unrecorded step knows its tokens."""
     assert texts(found) == texts(expected)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.tree.parents == theirs.tree.parents

@@ -1,0 +1,68 @@
+"""A constraint on the text: which tokens may come next, and which one must.
+
+One function, ``masked``, applies it to the logits of target and draft alike, so that p and q are
+laws of the constrained text.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.tree import ROOT, DraftTree
+
+
+class Constraint(ABC):
+    """The rule for one text. It is asked about continuations of the tokens committed so far.
+
+    committed: how many tokens were committed after the prompt.
+    """
+
+    committed: int = 0
+
+    @abstractmethod
+    def allowed(self, continuation: Sequence[int]) -> Tensor | None:
+        """bool [V]: the tokens that may follow the committed text and ``continuation``.
+
+        None where every token may. At least one token is always allowed.
+        """
+
+    @abstractmethod
+    def forced(self, continuation: Sequence[int], most: int) -> list[int]:
+        """Up to ``most`` tokens that must follow one another there, each the only one allowed."""
+
+    @abstractmethod
+    def commit(self, tokens: Sequence[int]) -> None:
+        """These tokens belong to the text now."""
+
+
+def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
+    """logits [V] with every token that is not allowed at minus infinity."""
+    if allowed is None:
+        return logits
+    allowed = allowed.to(logits.device)
+    if allowed.shape[-1] < logits.shape[-1]:
+        padding = (0, logits.shape[-1] - allowed.shape[-1])
+        allowed = torch.nn.functional.pad(allowed, padding, value=False)
+    return logits.masked_fill(~allowed[: logits.shape[-1]], float("-inf"))
+
+
+def masked_tree(logits: Tensor, tree: DraftTree, constraint: Constraint | None) -> Tensor:
+    """logits [N+1, V] after the root and each node of the tree, with the constraint applied.
+
+    A node that the constraint does not allow keeps its row: the row above gives it no probability.
+    """
+    if constraint is None:
+        return logits
+    rows, possible = [], {ROOT: True}
+    for node in range(ROOT, len(tree)):
+        path = [tree.tokens[place] for place in tree.path(node)]
+        if node != ROOT:
+            above = rows[tree.parents[node] + 1][tree.tokens[node]]
+            possible[node] = possible[tree.parents[node]] and bool(above > float("-inf"))
+        allowed = constraint.allowed(path) if possible[node] else None
+        rows.append(masked(logits[node + 1], allowed))
+    return torch.stack(rows)

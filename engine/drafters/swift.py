@@ -1,0 +1,220 @@
+"""The target drafts for itself, leaving out some of its middle sublayers.
+
+SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024):
+no draft model and no training. The skip set is optimised on the tokens written so far, drafting stops
+where the draft is not confident, and its confident alternatives are checked along with it. The draft
+reads the target's own keys and values.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.drafters.base import Drafter
+from engine.exhibits import Gauge, Layer
+from engine.exhibits import Layers as LayersExhibit
+from engine.options import Option
+from engine.policies.skipping import SkipSearch, candidates
+from engine.sampling import display_distribution
+from engine.target.layers import ATTENTION, MLP, Layers, cost_share
+from engine.tree import ROOT, DraftTree
+
+ENOUGH = 0.95  # a matchness beyond which nothing better is looked for
+LEARNING = 0.1  # weight of a new token in the running acceptance
+ROW_COST = 0.05  # of a pass: the price of one more row to check
+PASS_COST = 0.1  # of a pass: the price of a draft pass beside the weights that it reads
+
+
+class SwiftDrafter(Drafter):
+    key = "swift"
+    title = "Skipped layers, SWIFT"
+    family = "self"
+    summary = "The target drafts for itself without some of its middle layers, chosen on the fly."
+    uses_target = True
+    learns = True
+    options = (
+        Option("length", "int", 6, "Most tokens drafted in a step.", 1, 32, label="Length"),
+        Option(
+            "skip",
+            "float",
+            0.5,
+            "Share of the middle sublayers (attention, MLP) left out when drafting.",
+            0.05,
+            0.95,
+            label="Share skipped",
+        ),
+        Option(
+            "confidence",
+            "float",
+            0.7,
+            "Draft no further once the likeliest token has less probability than this.",
+            0.0,
+            1.0,
+            label="Confidence",
+        ),
+        Option(
+            "width",
+            "int",
+            2,
+            "Greedy only: most alternatives checked at the place where confidence ends.",
+            1,
+            8,
+            advanced=True,
+            only="greedy",
+        ),
+        Option(
+            "window",
+            "int",
+            16,
+            "Recent tokens on which a skip set is scored.",
+            4,
+            256,
+            advanced=True,
+        ),
+        Option(
+            "interval",
+            "int",
+            32,
+            "Tokens written between two trials of a skip set; a trial costs more than a pass.",
+            1,
+            1024,
+            advanced=True,
+        ),
+        Option("trials", "int", 64, "Most skip sets tried.", 1, 256, advanced=True),
+        Option(
+            "when",
+            "choice",
+            "pays",
+            "Draft only where it is expected to pay, or always.",
+            choices=("pays", "always"),
+            label="Draft",
+            advanced=True,
+        ),
+    )
+    trial = {
+        "length": 2,
+        "window": 4,
+        "interval": 1,
+        "confidence": 0.0,
+        "when": "always",
+        "skip": 0.95,
+    }
+
+    def __init__(self, settings, target) -> None:
+        super().__init__(settings)
+        self.target = target
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        super().begin(start)
+        sublayers = candidates(self.target.layers)
+        size = max(1, round(self.settings["skip"] * len(sublayers))) if sublayers else 0
+        key = (self.key, self.target.name, self.target.parameters, size)
+        self._search = start.memory.store(key, lambda: SkipSearch(sublayers, size))
+        self._next_trial = len(start.prompt) + self.settings["interval"] // 4
+        self._kept_share = self._search.best[1]  # running share of drafted tokens that were kept
+
+    def propose(self, context, max_depth):
+        if self._search.sublayers:
+            self._improve(context)
+        skipped, matchness = self._search.best
+        tree = DraftTree()
+        length = min(self.settings["length"], max_depth)
+        if skipped and self._pays(skipped, length):
+            self._draft(tree, context[-1], Layers(skipped=skipped), length)
+        tree.exhibits += [self._shown_layers(skipped), self._shown_matchness(matchness)]
+        return tree
+
+    def observe(self, kept):
+        walked = [child for place in (ROOT, *kept.path) for child in kept.tree.children(place)[:1]]
+        for node in walked:
+            hit = float(node in kept.path)
+            self._kept_share += LEARNING * (hit - self._kept_share)
+
+    def _pays(self, skipped: frozenset, length: int) -> bool:
+        """Whether drafts of some length are worth more than they cost, in passes of the target."""
+        if self.settings["when"] == "always":
+            return True
+        share, cost = self._kept_share, cost_share(self.target.model, Layers(skipped=skipped))
+        written, kept = 1.0, 1.0
+        for count in range(1, length + 1):
+            kept *= share
+            written += kept
+            if written / (1 + count * (cost + PASS_COST + ROW_COST)) > 1:
+                return True
+        return False
+
+    def _draft(self, tree: DraftTree, root: int, layers: Layers, length: int) -> None:
+        """A chain from the skipping target, fed to the target's own session and dropped again."""
+        session, parent, token, row = self.start.target, ROOT, root, -1
+        for _ in range(length):
+            q = self._q(session.states([token], [row], layers))[0]
+            confidence = float(q.max())
+            row += 1
+            if self.sampling.greedy:
+                ranked = q.topk(min(self.settings["width"], len(q))).indices.tolist()
+                wide = confidence < self.settings["confidence"]
+                drawn = [
+                    tree.draw(parent, t, "one_hot", q, "own layers")
+                    for t in ranked[: None if wide else 1]
+                ]
+                parent, token = drawn[0], ranked[0]
+            else:
+                token = self.chance.draw(q)
+                parent = tree.draw(parent, token, "iid", q, "own layers")
+            if confidence < self.settings["confidence"]:
+                break  # the token that is there stays: a drawn token must never be dropped
+        session.drop()
+
+    def _improve(self, context) -> None:
+        """Try one more skip set on the last tokens, now and then."""
+        window = min(self.settings["window"], len(context) - 2)
+        tried, best = len(self._search.scores), self._search.best[1]
+        done = tried >= self.settings["trials"] or best >= ENOUGH
+        if done or window < 2 or len(context) < self._next_trial:
+            return
+        self._next_trial = len(context) + self.settings["interval"]
+        proposal = self._search.proposal(self.chance.uniforms)
+        score = self._matchness(context, window, Layers(skipped=self._search.named(proposal)))
+        self._search.learn(proposal, score)
+        if score > best:
+            self._kept_share = score
+
+    @torch.no_grad()
+    def _matchness(self, context, window: int, layers: Layers) -> float:
+        """The share of the last ``window`` tokens that the target with these layers would have written."""
+        first = len(context) - 1 - window
+        session = self.target.session(len(context) + 1)
+        session.take_over(self.start.target, first)
+        rows = context[first : first + window]
+        states = session.states(rows, range(-1, window - 1), layers)
+        guesses = self.target.head(states).argmax(-1).tolist()
+        written = context[first + 1 : first + 1 + window]
+        return sum(a == b for a, b in zip(guesses, written, strict=True)) / window
+
+    @torch.no_grad()
+    def _q(self, states: Tensor) -> Tensor:
+        """[R, V] on the host"""
+        logits = self.target.head(states)
+        return display_distribution(logits, self.sampling).cpu()
+
+    def _shown_layers(self, skipped: frozenset) -> LayersExhibit:
+        shown = []
+        for layer in range(self.target.layers):
+            missing = [part for part in (ATTENTION, MLP) if (layer, part) in skipped]
+            state = "skipped" if len(missing) == 2 else "run"
+            label = f"without {missing[0]}" if len(missing) == 1 else ""
+            shown.append(Layer(state, label=label))
+        return LayersExhibit(title="Layers that draft", layers=shown)
+
+    def _shown_matchness(self, matchness: float) -> Gauge:
+        note = f"{len(self._search.scores)} skip sets tried."
+        return Gauge(title="Matchness of the best skip set", value=matchness, note=note)

@@ -1,0 +1,149 @@
+"""What a drafter or a rule wants to show of a step, as typed data.
+
+Token ids become text in the recorder only, so a cell that is a token says so with ``Token``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token id that the recorder writes as {"token", "piece"}."""
+
+    id: int
+
+
+Cell = str | int | float | bool | None | Token
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exhibit:
+    """title: a few words. note: one sentence, or empty. meter: measured by the recorder."""
+
+    kind: ClassVar[str]
+    title: str
+    note: str = ""
+    meter: bool = False
+
+    def to_dict(self, piece: Callable[[int], str]) -> dict:
+        """As it stands in the trace. piece: the text of a token id."""
+        found: dict = {"kind": self.kind, "title": self.title}
+        for entry in fields(self):
+            if entry.name not in ("title", "note", "meter"):
+                found[entry.name] = plain(getattr(self, entry.name), piece)
+        return (
+            found
+            | ({"note": self.note} if self.note else {})
+            | ({"meter": True} if self.meter else {})
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words(Exhibit):
+    """Lines of plain words; a line is a text or a sequence of texts and tokens."""
+
+    kind = "words"
+    lines: Sequence[str | Sequence[Cell]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Exhibit):
+    kind = "table"
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix(Exhibit):
+    """values: one row a row label, one number or None a column label."""
+
+    kind = "matrix"
+    rows: Sequence[Cell]
+    columns: Sequence[Cell]
+    values: Sequence[Sequence[float | None]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One token of a lattice column and its probability."""
+
+    token: int
+    p: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lattice(Exhibit):
+    """columns: the choices of each position. path: the index chosen in each column."""
+
+    kind = "lattice"
+    columns: Sequence[Sequence[Choice]]
+    path: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """state: run | skipped | exit | adapter."""
+
+    state: str
+    value: float | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layers(Exhibit):
+    """The target's layers, lowest first."""
+
+    kind = "layers"
+    layers: Sequence[Layer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gauge(Exhibit):
+    """One number on a scale. mark: another number on the scale to compare it with."""
+
+    kind = "gauge"
+    value: float | None
+    minimum: float = 0.0
+    maximum: float = 1.0
+    mark: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    name: str
+    y: Sequence[float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve(Exhibit):
+    """Lines over one axis. mark: a place on the axis."""
+
+    kind = "curve"
+    x: Sequence[float]
+    series: Sequence[Series]
+    x_label: str = ""
+    y_label: str = ""
+    mark: float | None = None
+
+
+def plain(value: object, piece: Callable[[int], str]) -> object:
+    """Nested cells as JSON values; numbers with seven significant digits, none of them NaN."""
+    match value:
+        case Token(id=token):
+            return {"token": token, "piece": piece(token)}
+        case Choice(token=token, p=p):
+            return {"token": token, "piece": piece(token), "p": plain(p, piece)}
+        case Layer() | Series():
+            pairs = ((entry.name, getattr(value, entry.name)) for entry in fields(value))
+            return {name: plain(entry, piece) for name, entry in pairs if entry != ""}
+        case bool() | int() | str() | None:
+            return value
+        case float():
+            return float(f"{value:.7g}") if abs(value) < float("inf") else None
+        case _:
+            return [plain(entry, piece) for entry in value]

@@ -1,0 +1,73 @@
+"""Sessions of one model whose buffers lie side by side, so that one pass reads rows of all of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+
+from engine.batch.joint import SeparateSessions, sessions_of
+from engine.gpu.inputs import DeviceRows, Size
+from engine.gpu.model import JoinedModel
+from engine.gpu.question import JudgedSeen, QuestionedDraft
+from engine.gpu.session import BufferedSession
+from engine.target.forward import of_layers
+from engine.target.seen import Draft, Seen
+
+_IDLE = DeviceRows([0], 0, [0], [1])
+"""The row that a sequence which has ended gives to a pass: it sees itself, over its first column."""
+
+
+class JointSessions(SeparateSessions):
+    """B sessions. Buffers [B, Hkv, C, D] a layer, C enough for the longest of the texts and a tree."""
+
+    def __init__(
+        self, model: JoinedModel, capacity: int, features: Sequence[tuple[int, ...]]
+    ) -> None:
+        self._layers = tuple(sorted({layer for layers in features for layer in layers}))
+        self._idle = [_IDLE] * len(features)
+        self._slot = model.joint_slots().take(self, capacity, len(features))
+        super().__init__(
+            [
+                BufferedSession(model, self._slot.cache.row(index), tuple(layers))
+                for index, layers in enumerate(features)
+            ]
+        )
+
+    @torch.no_grad()
+    def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
+        """One pass over root and tree of each of these sequences. Before all buffers exist, and with
+        a tree larger than the largest pass, it is one pass each."""
+        if not self._in_one_pass(drafts):
+            return super().look_at(drafts)
+        for index, draft in drafts.items():
+            if self._idle[index].question is None and isinstance(draft, QuestionedDraft):
+                self._idle[index] = replace(_IDLE, question=draft.question.of_nothing())
+        rows = [
+            self.sessions[index].lay_out(drafts[index]) if index in drafts else idle
+            for index, idle in enumerate(self._idle)
+        ]
+        found = self._seen(rows)
+        seen = {}
+        for index in drafts:
+            session, its = self.sessions[index], found[index]
+            session.written()
+            features = of_layers(its.features, self._layers, session.features)
+            seen[index] = replace(its, features=features)
+        return seen
+
+    def _seen(self, rows: list[DeviceRows]) -> list[Seen]:
+        if all(one.question is not None for one in rows):
+            found: list[JudgedSeen] | None = self._slot.judge(rows, self._layers)
+            if found is not None:
+                return list(found)
+        return [Seen(*found) for found in self._slot.feed(rows, self._layers)]
+
+    def _in_one_pass(self, drafts: Mapping[int, Draft]) -> bool:
+        if not all(session.ready for session in self.sessions):
+            return False
+        return Size.of(1 + max(len(draft.tree) for draft in drafts.values()), 0) is not None
+
+
+@sessions_of.register
+def _(model: JoinedModel, capacity: int, features) -> SeparateSessions:
+    return JointSessions(model, capacity, features)

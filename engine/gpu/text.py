@@ -1,0 +1,42 @@
+"""A text whose trees are judged on the device. Nobody records it."""
+
+from dataclasses import replace
+
+from engine.gpu.judge import DeviceJudge, knows
+from engine.gpu.model import StaticModel
+from engine.gpu.question import JudgingKey, QuestionedDraft
+from engine.gpu.twins import device_twin
+from engine.target.seen import Draft, Seen
+from engine.text import PendingVerdict, Text, TextRequest, text_of
+
+
+class DeviceText(Text):
+    """See ``Text``."""
+
+    recorded = False
+
+    def __init__(self, target: StaticModel, request: TextRequest) -> None:
+        super().__init__(target, request)
+        self.drafter = device_twin(request.drafter)
+        kinds = self.drafter.kinds(self.sampling)
+        key = JudgingKey(request.verifier.key, replace(self.sampling, seed=0), kinds)
+        self._judge = DeviceJudge(key, self.sampling.seed, self.chance.judging, target)
+
+    def draft(self) -> QuestionedDraft:
+        draft = super().draft()
+        question = self._judge.ask(draft.tree, draft.position)
+        return QuestionedDraft(draft.root, draft.tree, draft.position, question=question)
+
+    def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
+        return self._judge(draft, seen)
+
+
+@text_of.register
+def _(target: StaticModel, request: TextRequest, recorded: bool) -> Text:
+    judged_there = (
+        not recorded
+        and knows(request.verifier.key)
+        and not request.drafter.mixed_siblings
+        and request.constraint is None
+    )
+    return DeviceText(target, request) if judged_there else Text(target, request)

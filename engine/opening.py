@@ -1,0 +1,74 @@
+"""The one place that picks how a model's passes are made.
+
+Whoever writes a drafter need not know which ways there are: plain passes through the module, lean
+ones for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). All of them read the same
+weights and give the same numbers.
+"""
+
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from engine.cpu.block_context import lean_contexts
+from engine.cpu.lean import fits
+from engine.cpu.model import LeanLanguageModel
+from engine.errors import UserError
+from engine.parts.dflash_model import DFlashModel
+from engine.target.language_model import LanguageModel
+
+
+def language_model(
+    module: PreTrainedModel,
+    tokenizer,
+    name: str,
+    lean: bool = True,
+    static: bool | None = None,
+) -> LanguageModel:
+    """The module as a language model of the engine.
+
+    lean: run Llama-class models through a forward of our own; False keeps the module's own forward,
+    which every other model takes.
+    static: make passes on static buffers; None is on CUDA, where they become CUDA graphs.
+    """
+    on_cpu = module.device.type == "cpu"
+    static = module.device.type == "cuda" if static is None else static
+    if lean and not static and on_cpu and fits(module):
+        return LeanLanguageModel(module, tokenizer, name)
+    from engine import gpu  # brings Triton, which a model of the lean class on a CPU does without
+
+    return gpu.language_model(module, tokenizer, name, lean, static)
+
+
+def load_language_model(
+    path: str, dtype: torch.dtype | None = None, device: str = "cpu"
+) -> LanguageModel:
+    """Open a directory or hub name. Raises UserError where there is no usable model."""
+    try:
+        AutoConfig.from_pretrained(path)
+        progress = transformers_logging.is_progress_bar_enabled()
+        transformers_logging.disable_progress_bar()
+        try:
+            module = AutoModelForCausalLM.from_pretrained(path, dtype=dtype or "auto")
+            tokenizer = AutoTokenizer.from_pretrained(path)
+        finally:
+            if progress:
+                transformers_logging.enable_progress_bar()
+    except Exception as error:  # transformers raises many kinds for one cause
+        raise UserError(f"There is no causal language model to open at {path}.") from error
+    return language_model(module.to(device), tokenizer, Path(path).name)
+
+
+def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
+    """Open a block-diffusion drafter and pick its contexts: lean on the CPU, on static buffers on
+    CUDA, through the module elsewhere. Raises what reading its files raises."""
+    drafter = DFlashModel.from_pretrained(path, dtype, device)
+    kind = drafter.norm.weight.device.type
+    if kind == "cpu":
+        drafter.make_context = lean_contexts(drafter)
+    elif kind == "cuda":
+        from engine import gpu
+
+        drafter.make_context = gpu.static_contexts(drafter)
+    return drafter

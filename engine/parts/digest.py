@@ -1,0 +1,45 @@
+"""Which target a part belongs to: a digest of the target's weights stands in the part's config."""
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+
+from engine.errors import UserError
+
+FIELD = "draftscope_target"
+"""The entry of a part's config.json that holds the digest."""
+
+
+@lru_cache(maxsize=16)
+def _of_files(files: tuple[tuple[str, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for name, _, _ in files:
+        with open(name, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()[:16]
+
+
+def digest_of(folder: str | Path) -> str | None:
+    """Sixteen hexadecimal digits of the weight files in a folder; None where there are none."""
+    files = sorted(Path(folder).glob("*.safetensors"))
+    if not files:
+        return None
+    stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return _of_files(tuple(stats))
+
+
+def check_belongs(part: str | Path, target: str | Path, noun: str) -> None:
+    """Raises UserError where the part's config names another target. A part without a digest, or a
+    target that is no folder, is not checked here."""
+    try:
+        config = json.loads((Path(part) / "config.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return
+    named = config.get(FIELD) if isinstance(config, dict) else None
+    found = digest_of(target) if named is not None and Path(target).is_dir() else None
+    if named is not None and found is not None and named != found:
+        raise UserError(
+            f"The {noun} in {Path(part).name} was trained for another target than {Path(target).name}."
+        )

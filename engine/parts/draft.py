@@ -1,0 +1,35 @@
+"""Draft models: causal language models that share the target's tokenizer."""
+
+from functools import lru_cache
+
+from engine.errors import UserError
+from engine.opening import load_language_model
+from engine.parts.kinds import PartKind
+from engine.target.language_model import LanguageModel
+
+
+@lru_cache(maxsize=8)
+def open_model(path: str, dtype, device: str) -> LanguageModel:
+    """A causal language model, opened once a process."""
+    return load_language_model(path, dtype, device)
+
+
+def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
+    """Token ids must mean the same to both. Logits padded to different sizes do not matter.
+
+    Raises UserError.
+    """
+    if target.tokenizer.get_vocab() != draft.tokenizer.get_vocab():
+        raise UserError(
+            f"The draft {draft.name} has another vocabulary than the target {target.name}; "
+            "this drafter needs one tokenizer for both."
+        )
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:
+    draft = open_model(path, dtype, device)
+    check_same_vocabulary(target, draft)
+    return draft
+
+
+KIND = PartKind("draft model", _load)

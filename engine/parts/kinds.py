@@ -1,0 +1,35 @@
+"""The kinds of part that a target can have. A new kind is its own file and one line of ``MODULES``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.errors import UserError
+
+if TYPE_CHECKING:
+    from engine.target.language_model import LanguageModel
+
+MODULES = {
+    "draft": "engine.parts.draft",
+    "denoiser": "engine.parts.denoiser",
+}
+"""Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
+
+
+@dataclass(frozen=True)
+class PartKind:
+    """noun: for sentences. load(path, target, dtype, device): opens a part and checks that it belongs
+    to the target; raises UserError, one sentence. dtype: a torch dtype, or None for the checkpoint's."""
+
+    noun: str
+    load: Callable[[str, LanguageModel, object, str], object]
+
+
+def kind_of(key: str) -> PartKind:
+    """Raises UserError for an unknown kind."""
+    if key not in MODULES:
+        raise UserError(f"There is no kind of part {key!r}; known are: {', '.join(MODULES)}.")
+    return importlib.import_module(MODULES[key]).KIND

@@ -1,0 +1,195 @@
+"""Passes through some of a model's layers, for drafters that are the target's own layers.
+
+A pass may begin at any layer, end before the last one, and leave out the attention or the MLP of
+some layers. Rows that were read up to a layer can go on from there later.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import UserError
+
+ATTENTION, MLP = "attention", "mlp"
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The part of a model that a pass runs.
+
+    first: the layer whose input the rows are; 0: the rows are tokens or embeddings. stop: the first
+    layer that is not run; None: all are run, and the final norm too. skipped: pairs of a layer and
+    ATTENTION or MLP; what is skipped adds nothing to the hidden states.
+    """
+
+    first: int = 0
+    stop: int | None = None
+    skipped: frozenset[tuple[int, str]] = frozenset()
+
+    def runs(self, layer: int, sublayer: str) -> bool:
+        last = self.stop is None or layer < self.stop
+        return self.first <= layer and last and (layer, sublayer) not in self.skipped
+
+
+EVERY = Layers()
+
+_STACKS = ("layers", "h")
+_NORMS = ("norm", "ln_f", "final_layernorm", "final_layer_norm")
+_SUBLAYERS = {ATTENTION: ("self_attn", "attn"), MLP: ("mlp",)}
+
+
+def decoder_of(module: nn.Module) -> nn.Module:
+    """The stack of layers below the head."""
+    return module.base_model
+
+
+def final_norm(module: nn.Module) -> nn.Module:
+    """Raises UserError where the model's norm is not found."""
+    return getattr(decoder_of(module), _named(decoder_of(module), _NORMS))
+
+
+_VIEWS: WeakKeyDictionary[nn.Module, dict[Layers, nn.Module]] = WeakKeyDictionary()
+_MOST_VIEWS = 64  # of a model; the oldest goes first
+
+
+def view_of(module: nn.Module, layers: Layers) -> nn.Module:
+    """The decoder with the same weights that runs only these layers.
+
+    Raises UserError for a model whose layers have other names.
+    """
+    views = _VIEWS.setdefault(module, {})
+    if layers not in views:
+        if len(views) >= _MOST_VIEWS:
+            del views[next(iter(views))]
+        views[layers] = _made(module, layers)
+    return views[layers]
+
+
+def _made(module: nn.Module, layers: Layers) -> nn.Module:
+    decoder = _shallow(decoder_of(module))
+    name = _named(decoder, _STACKS)
+    stack = getattr(decoder, name)
+    parts = [_layer_of(layer, index, layers) for index, layer in enumerate(stack)]
+    decoder._modules[name] = nn.ModuleList(parts)
+    if layers.stop is not None:
+        decoder._modules[_named(decoder, _NORMS)] = nn.Identity()
+    return decoder
+
+
+def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
+    kept = {sublayer: layers.runs(index, sublayer) for sublayer in _SUBLAYERS}
+    if all(kept.values()):
+        return layer
+    if not any(kept.values()):
+        return _PassedBy(layer, injects=index < layers.first)
+    shallow = _shallow(layer)
+    for sublayer, runs in kept.items():
+        if not runs:
+            name = _named(layer, _SUBLAYERS[sublayer])
+            experts = hasattr(getattr(layer, name), "router")
+            silent = _NoAttention() if sublayer == ATTENTION else _NoMlp(experts)
+            shallow._modules[name] = silent
+    return shallow
+
+
+class _PassedBy(nn.Module):
+    """Stands in the place of a layer that is not run. Below the first layer of the pass it hands on
+    the rows that the caller gives."""
+
+    def __init__(self, layer: nn.Module, injects: bool) -> None:
+        super().__init__()
+        self._injects = injects
+        self.attention_type = getattr(layer, "attention_type", None)
+
+    def forward(self, hidden_states: Tensor, *_, injected: Tensor | None = None, **__) -> Tensor:
+        return injected if self._injects and injected is not None else hidden_states
+
+
+class _NoAttention(nn.Module):
+    def forward(self, hidden_states: Tensor, *_, **__) -> tuple[Tensor, None]:
+        return torch.zeros_like(hidden_states), None
+
+
+class _NoMlp(nn.Module):
+    """gives_scores: whether the MLP is one of a mixture of experts, which gives scores, too."""
+
+    def __init__(self, gives_scores: bool) -> None:
+        super().__init__()
+        self._gives_scores = gives_scores
+
+    def forward(self, hidden_states: Tensor, *_, **__) -> Tensor | tuple[Tensor, None]:
+        silent = torch.zeros_like(hidden_states)
+        return (silent, None) if self._gives_scores else silent
+
+
+def _shallow(module: nn.Module) -> nn.Module:
+    """A copy that shares parameters and submodules, and whose submodules can be replaced."""
+    view = copy.copy(module)
+    view._modules = dict(module._modules)
+    return view
+
+
+def _named(module: nn.Module, names: tuple[str, ...]) -> str:
+    for name in names:
+        if name in module._modules:
+            return name
+    raise UserError(
+        f"{type(module).__name__} has no part named {' or '.join(names)}; "
+        "drafting with the target's own layers does not know this architecture."
+    )
+
+
+def states(
+    module: nn.Module,
+    given: Tensor,
+    tokens: Tensor,
+    positions: Tensor,
+    mask,
+    cache,
+    layers: Layers,
+) -> Tensor:
+    """Rows through some layers: hidden states [1, R, H] behind the last of them, after the final norm
+    where every layer up to the end is run.
+
+    given: token ids [R], or vectors [R, H] that enter at ``layers.first``. tokens: ids [R]; any where
+    vectors are given.
+    """
+    inputs = {"input_ids": tokens[None]}
+    if given.is_floating_point():
+        if layers.first:
+            inputs["injected"] = given[None]
+        else:
+            inputs = {"inputs_embeds": given[None]}
+    output = view_of(module, layers)(
+        **inputs,
+        position_ids=positions[None],
+        # transformers hands a 4-D mask through as it is; the real one travels beside it
+        attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device),
+        past_key_values=cache,
+        use_cache=True,
+        row_mask=mask,
+    )
+    return output.last_hidden_state
+
+
+def cost_share(module: nn.Module, layers: Layers) -> float:
+    """The weights that such a pass reads, as a share of all that a whole pass reads.
+
+    By the sizes in the config, as of a gated MLP; experts count as one.
+    """
+    config = module.config.get_text_config()
+    width, heads = config.hidden_size, config.num_attention_heads
+    head = getattr(config, "head_dim", None) or width // heads
+    kv_heads = getattr(config, "num_key_value_heads", None) or heads
+    inner = getattr(config, "intermediate_size", None) or 4 * width
+    sizes = {ATTENTION: 2 * width * head * (heads + kv_heads), MLP: 3 * width * inner}
+    output = width * config.vocab_size
+    every = [(layer, part) for layer in range(config.num_hidden_layers) for part in sizes]
+    whole = output + sum(sizes[part] for _, part in every)
+    run = output + sum(sizes[part] for layer, part in every if layers.runs(layer, part))
+    return run / whole

@@ -1,0 +1,62 @@
+"""One pass of the target over a draft: the question and the answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from engine.tree import DraftTree
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Rows that ride in the target's pass, see the tree, and are neither judged nor committed.
+
+    vectors: [M, H] in the place of token embeddings. parents: of each probe, ROOT, a node of the tree,
+    or the number of nodes + i for the i-th probe, which stands before it.
+    """
+
+    vectors: Tensor
+    parents: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    @property
+    def rows(self) -> list[int]:
+        """The row of each one's parent: the root in row 0, node i in row i + 1, probes behind them."""
+        return [parent + 1 for parent in self.parents]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A tree below the root of a text.
+
+    position: tokens committed before the step; the first drafted token would stand there.
+    """
+
+    root: int
+    tree: DraftTree
+    position: int
+    probes: Probes | None = None
+
+    @property
+    def rows(self) -> tuple[list[int], list[int]]:
+        """Tokens, and the row of each one's parent or -1: the root in row 0, node i in row i + 1."""
+        return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The answer of a pass over root (row 0) and tree (node i in row i + 1).
+
+    logits: [N + 1, V]; features: [N + 1, n*H] or None. probes: logits [M, V] of probe rows, or None.
+    """
+
+    logits: Tensor
+    features: Tensor | None
+    probes: Tensor | None = None
+
+    def places_of(self, rows: list[int]) -> list[int]:
+        """Where the features and cache rows of these rows, the root and the kept path, stand."""
+        return rows

@@ -1,0 +1,50 @@
+"""Greedy answers to many prompts, in batches, and whether they are right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .selftext import continue_batch
+
+ROWS = 32
+Pair = tuple[str, str]  # prompt, answer
+
+
+def answers(model, tokenizer, pairs: list[Pair], spare: int = 4) -> list[str]:
+    """What the model says after each prompt, end of text removed; as long as the right answer and a little more."""
+    budgets = [len(tokenizer(answer).input_ids) + spare for _, answer in pairs]
+    order = sorted(range(len(pairs)), key=budgets.__getitem__)
+    said = [""] * len(pairs)
+    for i in range(0, len(order), ROWS):
+        some = order[i : i + ROWS]
+        prompts = [tokenizer(pairs[j][0]).input_ids for j in some]
+        longest = max(budgets[j] for j in some)
+        texts = continue_batch(model, prompts, longest, 0.0, tokenizer.eos_token_id)
+        for j, tokens in zip(some, texts, strict=True):
+            said[j] = tokenizer.decode(tokens, skip_special_tokens=True)
+    return said
+
+
+def is_right(prompt: str, answer: str, said: str) -> bool:
+    """The same text; to shuffle, any order of the words will do."""
+    if prompt.startswith("Shuffle:"):
+        return sorted(said.split()) == sorted(answer.split())
+    return said == answer
+
+
+def same_result(prompt: str, answer: str, said: str) -> bool:
+    """The last number is that of the answer, on whatever way it was found."""
+    numbers = [re.findall(r"\d+", text) for text in (answer, said)]
+    return bool(numbers[1]) and numbers[0][-1] == numbers[1][-1]
+
+
+def share_right(
+    model,
+    tokenizer,
+    pairs: list[Pair],
+    judge: Callable[[str, str, str], bool] = is_right,
+    spare: int = 4,
+) -> float:
+    said = answers(model, tokenizer, pairs, spare)
+    return sum(judge(*pair, text) for pair, text in zip(pairs, said, strict=True)) / len(pairs)

@@ -1,0 +1,62 @@
+"""What all recipes need: a folder's tokenizer, its models, and mistakes said in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transformers import AutoModelForCausalLM
+
+from engine.parts.dflash_model import DFlashModel
+
+from .tokenizer import load_tokenizer
+
+
+class UserError(Exception):
+    """Said in one line; exit code 2."""
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def folder_tokenizer(args):
+    path = args.checkpoints / "tokenizer"
+    if not path.exists():
+        raise UserError(f"no tokenizer in {path}: run the recipe `tokenizer` first")
+    return load_tokenizer(path)
+
+
+def need_data(args) -> None:
+    if not (args.data / "tinystories_train.txt").exists():
+        raise UserError(
+            f"no corpora in {args.data}: see engine/training/sources.py for their public origins (--data)"
+        )
+
+
+def need_file(path: Path, recipe: str) -> Path:
+    if not path.exists():
+        raise UserError(f"no {path}: run the recipe `{recipe}` first")
+    return path
+
+
+# Where each model of the family lies under the folder of the models.
+PLACES = {
+    "target": "target",
+    "draft": "draft",
+    "larger-draft": "parts/draft-3m",
+    "diffusion": "diffusion",
+    "diffusion-16": "parts/diffusion-16",
+}
+
+
+def place(args, name: str) -> Path:
+    return args.models / PLACES[name]
+
+
+def open_model(args, name: str):
+    path = place(args, name)
+    if not (path / "model.safetensors").exists():
+        raise UserError(f"no model in {path}: run the recipe that makes it first")
+    if name.startswith("diffusion"):
+        return DFlashModel.from_pretrained(path)
+    return AutoModelForCausalLM.from_pretrained(path).eval().requires_grad_(False)

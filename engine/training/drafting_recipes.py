@@ -1,0 +1,125 @@
+"""Recipes that learn from the target: its own text, and drafts and diffusion drafters taught by its distributions."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+from torch import nn
+
+from engine.parts.dflash_model import DFlashModel
+
+from . import alignment, figures, selftext
+from .budget import Budget
+from .checkpoint import export_model
+from .common import UserError, folder_tokenizer, need_data, need_file, open_model, place, say
+from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
+from .distill import DIVERGENCES, MixedWindows, draft_loss, read
+from .loop import fit
+
+ALIGN_WINDOWS = 10_000
+BLOCK_SIZES = {"diffusion": 8, "diffusion-16": 16}
+BLOCKS = 24  # of a window in a step
+
+
+def text(args) -> None:
+    need_data(args)
+    selftext.write(
+        args.checkpoints / "selftext.npz",
+        open_model(args, "target"),
+        folder_tokenizer(args),
+        args.data,
+        tokens=args.tokens or 400_000,
+        seed=args.seed,
+        minutes=args.minutes or 1e9,
+        say=say,
+    )
+
+
+def _windows(args, tok, seed: int) -> MixedWindows:
+    """Training windows for the drafters: the target's own text and the corpora, in turn."""
+    path = need_file(args.checkpoints / "selftext.npz", "text")
+    return MixedWindows(
+        path, tok, args.data, length=256, count=ALIGN_WINDOWS, seed=args.seed + seed
+    )
+
+
+def divergences(args) -> None:
+    """The draft's start, aligned with each divergence on the same tokens; the models themselves stay as they are."""
+    need_data(args)
+    tok, teacher = folder_tokenizer(args), open_model(args, "target")
+    pairs = _windows(args, tok, seed=2)
+    prompts = [p for ps in figures.probe_prompts(tok, args.data, 10).values() for p in ps]
+    greedy, sampled = (alignment.own_texts(teacher, prompts, 96, t, args.seed) for t in (0.0, 1.0))
+
+    def judge(draft) -> dict[str, float]:
+        return alignment.measure(draft.eval(), teacher, greedy, sampled)
+
+    start = open_model(args, "draft").requires_grad_(True)
+    found = {"before": judge(start)}
+    tokens = args.tokens or 600_000
+    for name, _, measured in alignment.compare(
+        start, teacher, lambda i: pairs.batch(i, 8), judge, tokens, args.checkpoints, say
+    ):
+        found[name] = measured
+    (args.checkpoints / "divergences.json").write_text(
+        json.dumps({"tokens": tokens, "found": found}, indent=1)
+    )
+
+
+def _diffusion_start(args, name: str, tok, teacher) -> DFlashModel:
+    """The drafter in the folder --start, or a new one made of the target's last layers."""
+    if args.start:
+        if not (args.start / "model.safetensors").exists():
+            raise UserError(f"no diffusion drafter in {args.start} (--start)")
+        return DFlashModel.from_pretrained(args.start).requires_grad_(True)
+    config = diffusion_config(teacher.config, tok.mask_token_id, block_size=BLOCK_SIZES[name])
+    block = DFlashModel(config)
+    start_from(block, teacher)
+    return block
+
+
+def _student(args, name: str, tok, teacher) -> nn.Module:
+    if name in BLOCK_SIZES:
+        return _diffusion_start(args, name, tok, teacher)
+    return open_model(args, name).requires_grad_(True)
+
+
+def align(args) -> None:
+    """The students learn the target's distributions side by side: its forward, the dearest part of a step, is shared."""
+    need_data(args)
+    tok, teacher = folder_tokenizer(args), open_model(args, "target")
+    names = args.students.split(",")
+    unknown = set(names) - {"draft", "larger-draft", *BLOCK_SIZES}
+    if unknown:
+        raise UserError(f"no student named {', '.join(sorted(unknown))} (--students)")
+    pairs = _windows(args, tok, seed=3)
+    torch.manual_seed(args.seed)
+    students = nn.ModuleDict({name: _student(args, name, tok, teacher) for name in names})
+
+    def loss_of(name: str, taught, tokens, counted, index: int) -> torch.Tensor:
+        student = students[name]
+        if name not in BLOCK_SIZES:
+            return draft_loss(student, taught, tokens, counted, DIVERGENCES[args.divergence])
+        size = student.config.block_size
+        anchors = random_anchors(*tokens.shape, BLOCKS * 8 // size, size, seed=index)
+        embedding = teacher.get_input_embeddings()
+        return diffusion_loss(student, embedding, taught, tokens, counted, anchors, gamma=size / 2)
+
+    def batch(index: int) -> tuple[torch.Tensor, int]:
+        tokens, counted = pairs.batch(index, rows=6)
+        taught = read(teacher, tokens)
+        losses = {name: loss_of(name, taught, tokens, counted, index) for name in names}
+        if index % 25 == 0:
+            said = ", ".join(f"{name} {loss.item():.3f}" for name, loss in losses.items())
+            say(f"batch {index}: {said}")
+        return sum(losses.values()), tokens.numel()
+
+    budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
+    path = args.checkpoints / f"align-{'-'.join(names)}.pt"
+    fit(students, batch, budget, path, muon_rate=0.01, adam_rate=2e-3, say=say)
+    for name in names:
+        if name in BLOCK_SIZES:
+            students[name].save_pretrained(place(args, name))
+        else:
+            export_model(students[name], place(args, name), tok)

@@ -1,0 +1,221 @@
+"""What can be asked for in a chat: each task gives turns, (role, content), that end with the assistant's."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from . import code, edits, records
+from .arithmetic import easy_sum, large_sum
+from .arithmetic import story as word_problem
+from .columns import worked
+from .held_out import is_held_out
+from .words import (
+    ADJECTIVES,
+    ANIMALS,
+    CITIES,
+    COLOURS,
+    FOODS,
+    NAMES,
+    PLACES,
+    THINGS,
+    Vocabulary,
+    paragraph,
+    with_article,
+    word_list,
+)
+
+Turns = list[tuple[str, str]]
+KNOWN = {word for words in (ANIMALS, THINGS, FOODS, PLACES, NAMES) for word in words}
+SUBJECTS = {word for words in (ANIMALS, THINGS, FOODS, PLACES) for word in words}
+
+
+def _asked(question: str, answer: str) -> Turns:
+    return [("user", question), ("assistant", answer)]
+
+
+def _named(word: str) -> str:
+    """dog -> a dog, Tom -> Tom"""
+    return word if word[0].isupper() else with_article(word)
+
+
+def _subjects(text: str) -> list[str]:
+    """Known words of the beginning, in the order in which they come."""
+    return list(dict.fromkeys(w for w in re.findall(r"\w+", text[:250]) if w in KNOWN))
+
+
+def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    """A story of the corpus, asked for by words that stand in its beginning."""
+    while True:
+        told = (
+            rng.choice(vocabulary.stories)
+            if vocabulary.stories
+            else paragraph(rng, vocabulary, 3, 5)
+        )
+        found = _subjects(told)
+        if found:
+            break
+    about = [_named(word) for word in rng.sample(found, min(len(found), rng.choice([1, 1, 2])))]
+    asked = rng.choice(
+        [
+            "Tell a story about {}.",
+            "Tell me a story about {}.",
+            "Write a story about {}.",
+            "Write a short story about {}.",
+            "Can you tell a story about {}?",
+            "Please tell me a story about {}.",
+            "I want to hear a story about {}.",
+        ]
+    )
+    return _asked(asked.format(" and ".join(about)), told)
+
+
+def one_sentence(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    """A sentence with the word that was asked for; for the system turn that wants no more."""
+    if rng.random() < 0.3:
+        return _asked(*_sum_question(rng, easy_sum(rng)))
+    while True:
+        told = rng.choice(vocabulary.sentences)
+        found = [w for w in re.findall(r"\w+", told) if w in SUBJECTS]
+        if found:
+            return _asked(f"Tell me about {_named(rng.choice(found))}.", told)
+
+
+def _sum_question(rng: random.Random, given: tuple[int, str, int]) -> tuple[str, str]:
+    a, operator, b = given
+    asked = rng.choice(["What is {}?", "How much is {}?", "Please compute {}.", "{} = ?"])
+    return asked.format(f"{a} {operator} {b}"), f"{worked(a, operator, b)}."
+
+
+def sums(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    turns: Turns = []
+    for _ in range(rng.choices([1, 2, 3], [4, 1, 1])[0]):
+        given = easy_sum(rng) if rng.random() < 0.4 else large_sum(rng)
+        turns += _asked(*_sum_question(rng, given))
+    return turns
+
+
+def problem(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    question, answer = word_problem(rng, vocabulary)
+    asked = question.removeprefix("Question: ").removesuffix("\nAnswer:")
+    return _asked(asked, answer.strip())
+
+
+def lists(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    """Sort, reverse, shuffle, remove from or replace in a list; sometimes the answer is worked on again."""
+    numbers = rng.random() < 0.3
+    count = rng.randint(2, 9)
+    items = (
+        list(dict.fromkeys(str(rng.randint(0, 99)) for _ in range(count)))
+        if numbers
+        else word_list(rng, vocabulary, count)
+    )
+    kind = rng.choices(
+        ["Sort", "Reverse", "Shuffle", "Remove", "Replace", "Copy"], [4, 2, 1, 2, 2, 1]
+    )[0]
+    turns = _asked(*_on_list(rng, vocabulary, kind, items))
+    if rng.random() < 0.2:
+        items = turns[-1][1].split(", ")
+        again = rng.choice(["Sort", "Reverse"])
+        words = {
+            "Sort": ["Now sort them.", "Sort it."],
+            "Reverse": ["Now reverse it.", "And in reverse?"],
+        }
+        turns += _asked(rng.choice(words[again]), ", ".join(_changed(again, items)))
+    return turns
+
+
+def _changed(kind: str, items: list[str]) -> list[str]:
+    if kind == "Sort":
+        return sorted(items, key=int if all(i.isdigit() for i in items) else str.lower)
+    return items[::-1] if kind == "Reverse" else items
+
+
+def _on_list(
+    rng: random.Random, vocabulary: Vocabulary, kind: str, items: list[str]
+) -> tuple[str, str]:
+    given, old, new = ", ".join(items), rng.choice(items), rng.choice(vocabulary.words)
+    what = rng.choice(["", " this list", " these"]) if kind != "Copy" else rng.choice(["", " this"])
+    if kind == "Remove":
+        left = [item for item in items if item != old] or items
+        return f"Remove {old} from {given}.", ", ".join(left)
+    if kind == "Replace":
+        return (
+            f"Replace {old} with {new} in {given}.",
+            ", ".join(new if item == old else item for item in items),
+        )
+    changed = rng.sample(items, len(items)) if kind == "Shuffle" else _changed(kind, items)
+    return f"{kind}{what}: {given}.", ", ".join(changed)
+
+
+def edit(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    prompt, answer = edits.change(rng, vocabulary)
+    order, text = prompt.removeprefix("Edit: ").removesuffix("\nOutput:").split("\nText: ")
+    asked = rng.choice(["{o} {t}", "{o}\n{t}"])
+    return _asked(asked.format(o=f"{order[0].upper()}{order[1:-1]}:", t=text), answer.strip())
+
+
+def copy(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    text = paragraph(rng, vocabulary, 1, 3)
+    return _asked(
+        rng.choice(["Copy this: {}", "Say this again: {}", "Repeat: {}"]).format(text), text
+    )
+
+
+def record(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    """Records and forms, asked for in the words of the templates or nearly so."""
+    prompt, answer = rng.choice(
+        [records.json_lines, records.json_lines, records.table, records.form, records.letter]
+    )(rng, vocabulary)
+    asked = re.sub(r"^Write (\d+) JSON records with id, ", r"Write \1 records with id, ", prompt)
+    return _asked(asked.strip().removesuffix(".") + ".", answer)
+
+
+def function(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    while True:
+        prompt, body = code.make(rng, vocabulary)
+        head = prompt.rsplit("\n\n\n", 1)[-1]
+        if not is_held_out(head):
+            break
+    comment, signature = head.removeprefix("# ").split("\n", 1)
+    asked = rng.choice(["Write a Python function. {}", "Write a function. {}", "Python: {}"])
+    return _asked(asked.format(comment), f"{signature}{body}")
+
+
+def name_some(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    kinds = {
+        "animals": ANIMALS,
+        "things": THINGS,
+        "foods": FOODS,
+        "colours": COLOURS,
+        "names": NAMES,
+    }
+    kind = rng.choice([*kinds, "cities", "places"])
+    words = {**kinds, "cities": CITIES, "places": PLACES}[kind]
+    number = rng.randint(2, 6)
+    said = ["two", "three", "four", "five", "six"][number - 2]
+    shown = rng.choice([said, str(number)])
+    return _asked(f"Name {shown} {kind}.", ", ".join(rng.sample(words, number)))
+
+
+def small_talk(rng: random.Random, vocabulary: Vocabulary) -> Turns:
+    able = "I can tell stories, work out sums, change texts, sort lists and write small functions."
+    greeting = rng.choice(["Hello! What shall we do?", "Hello! How can I help?"])
+    pairs = {
+        "Hello!": greeting,
+        "Hi!": greeting,
+        "Good morning.": "Good morning! How can I help?",
+        "Who are you?": f"I am a small language model. {able}",
+        "What can you do?": able,
+        "How are you?": f"I am well, thank you. {rng.choice(['And you?', 'What shall we do?'])}",
+        f"My name is {(name := rng.choice(NAMES))}.": f"Hello, {name}! How can I help?",
+        f"I have a {(adjective := rng.choice(ADJECTIVES))} {(animal := rng.choice(ANIMALS))}.": (
+            f"That is nice. Shall I tell a story about {_named(adjective)} {animal}?"
+        ),
+    }
+    asked = rng.choice(sorted(pairs))
+    return _asked(asked, pairs[asked])
+
+
+TASKS = [story, sums, problem, lists, edit, copy, record, function, name_some, small_talk]
+WEIGHTS = [5, 6, 2, 7, 4, 2, 2, 2, 1, 1]

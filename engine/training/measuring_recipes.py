@@ -1,0 +1,49 @@
+"""Recipes that measure, and the one that writes the prompts."""
+
+from __future__ import annotations
+
+import json
+
+from engine.parts.loading import ModelPaths
+
+from . import card, compare, figures, prompts
+from .common import UserError, folder_tokenizer, need_data, open_model, place, say
+
+
+def evaluate_all(args) -> None:
+    need_data(args)
+    models = {name: open_model(args, name) for name in ("target", "draft", "diffusion")}
+    roles = {name: str(place(args, name)) for name in ("draft", "diffusion")}
+    paths = ModelPaths(str(place(args, "target")), roles)
+    parts = {"draft": place(args, "larger-draft"), "diffusion": place(args, "diffusion-16")}
+    parts = {need: path for need, path in parts.items() if (path / "model.safetensors").exists()}
+    found = figures.measure(models, paths, parts, folder_tokenizer(args), args.data)
+    for name in ("divergences", "sources", "target.curve"):
+        path = args.checkpoints / f"{name}.json"
+        if path.exists():
+            found[name] = json.loads(path.read_text())
+    args.checkpoints.mkdir(parents=True, exist_ok=True)
+    (args.checkpoints / "figures.json").write_text(json.dumps(found, indent=1))
+    say(json.dumps(found, indent=1))
+    if (args.models / "README.md").exists():
+        card.update(args.models / "README.md", found)
+
+
+def compare_targets(args) -> None:
+    need_data(args)
+    folders = {name: getattr(args, name) for name in ("old", "new")}
+    given = {name: folder for name, folder in folders.items() if folder}
+    if not given:
+        raise UserError("the recipe `compare` needs the folder of a target (--old, --new)")
+    for folder in given.values():
+        if not (folder / "model.safetensors").exists():
+            raise UserError(f"no model in {folder}")
+    found = {n: compare.figures(folder, args.data, args.count) for n, folder in given.items()}
+    args.checkpoints.mkdir(parents=True, exist_ok=True)
+    (args.checkpoints / "compare.json").write_text(json.dumps(found, indent=1))
+    say(compare.table(found))
+
+
+def write_prompts(args) -> None:
+    used = prompts.training_text(args.checkpoints, folder_tokenizer(args))
+    prompts.write(used, args.workloads.split(",") if args.workloads else None)

@@ -1,0 +1,84 @@
+"""What a training does at each step: depth, windows, learning rate. All of it follows from the step alone, so that a
+resumed training goes on as if it had never stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WindowFile:
+    """A file of training text (`window_files`): its number, and how many tokens its windows have."""
+
+    number: int
+    length: int
+
+
+def numbered(lengths: tuple[int, ...]) -> tuple[WindowFile, ...]:
+    return tuple(WindowFile(i, length) for i, length in enumerate(lengths))
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """`files` are read one after the other, the first `shallow` of them with `shallow_layers` layers, the others with
+    `layers`. From `unlikely_from` on, repetition is unlearned too (`unlikelihood`)."""
+
+    files: tuple[WindowFile, ...]
+    layers: int
+    shallow: int = 0
+    shallow_layers: int = 0
+    steps_per_file: int = 512
+    step_tokens: int = 12_288
+    micro_tokens: int = 2048  # of one forward and backward pass of one process
+    muon_rate: float = 0.02
+    adam_rate: float = 3e-3
+    warmup: float = 0.01
+    decay_from: float = 0.78
+    averaged_steps: int = 10  # the mean of the weights takes them up so often,
+    averaging: float = 0.98  # and keeps this share of what it was
+    unlikely_from: float = 1.0  # share of the steps
+    unlikely_every: int = 32  # steps between two texts of the model's own
+    unlikely_rows: int = 8  # of one process in a step
+    unlikely_weight: float = 0.5  # beside the usual loss
+
+    @property
+    def steps(self) -> int:
+        return len(self.files) * self.steps_per_file
+
+    def _index(self, step: int) -> int:
+        return min(step, self.steps - 1) // self.steps_per_file
+
+    def file(self, step: int) -> WindowFile:
+        return self.files[self._index(step)]
+
+    def rows(self, step: int) -> range:
+        """Which windows of its file a step reads."""
+        count = self.step_tokens // self.file(step).length
+        first = step % self.steps_per_file * count
+        return range(first, first + count)
+
+    def depth(self, step: int) -> int:
+        return self.shallow_layers if self._index(step) < self.shallow else self.layers
+
+    def rate(self, step: int) -> float:
+        """What both learning rates are multiplied by: up, flat, down to nothing in a line."""
+        done = step / self.steps
+        if done < self.warmup:
+            return max(0.02, done / self.warmup)
+        return 1.0 if done < self.decay_from else (1 - done) / (1 - self.decay_from)
+
+    def unlearns(self, step: int) -> bool:
+        return step >= self.unlikely_from * self.steps
+
+
+TARGET_PLAN = TrainingPlan(
+    numbered((256,) * 5 + (512,) * 6 + (1024,) * 3),
+    layers=8,
+    shallow=6,
+    shallow_layers=4,
+    unlikely_from=0.94,
+)
+# The drafts' start: three of the same files.
+_DRAFT_FILES = (WindowFile(0, 256), WindowFile(1, 256), WindowFile(6, 512))
+DRAFT_PLAN = TrainingPlan(_DRAFT_FILES, layers=2)
+LARGER_DRAFT_PLAN = TrainingPlan(_DRAFT_FILES, layers=3)

@@ -1,0 +1,103 @@
+"""Recipes that learn from text: tokenizer, windows, target and the drafts' start."""
+
+from __future__ import annotations
+
+import os
+
+from .checkpoint import export_model, export_tokenizer, load_checkpoint
+from .common import folder_tokenizer, need_data, need_file, place, say
+from .corpus import available_mix, documents, make_vocabulary, read_corpora
+from .data_parallel import train
+from .models import draft_config, larger_draft_config, target_config
+from .plan import DRAFT_PLAN, LARGER_DRAFT_PLAN, TARGET_PLAN
+from .shared_state import as_model
+from .tokenizer import load_tokenizer, train_tokenizer, with_chat
+from .window_files import path_of, write_files
+
+# Large blocks of memory are kept and used again, in pages of 2 MB where the system gives them; read when a process starts.
+MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": "100000000000",
+    "MALLOC_TOP_PAD_": "67108864",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "OMP_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+CONFIGS = {"target": target_config, "draft": draft_config, "larger-draft": larger_draft_config}
+PLANS = {"target": TARGET_PLAN, "draft": DRAFT_PLAN, "larger-draft": LARGER_DRAFT_PLAN}
+
+
+def tokenizer(args) -> None:
+    """The shipped target's entries stay as they are; without one, new ones are trained."""
+    shipped = args.start or place(args, "target")
+    if (shipped / "tokenizer.json").exists():
+        made = load_tokenizer(shipped)
+        made = made if made.chat_template else with_chat(made)
+    else:
+        need_data(args)
+        made = with_chat(train_tokenizer(_tokenizer_sample(args)))
+    export_tokenizer(made, args.checkpoints / "tokenizer")
+
+
+def _tokenizer_sample(args) -> list[str]:
+    texts = read_corpora(args.data)
+    vocabulary, sample = make_vocabulary(texts), []
+    for workload, share in available_mix(texts).items():
+        characters = 0
+        for document in documents(workload, texts, vocabulary, args.seed):
+            sample.append(document.text)
+            characters += len(document.text)
+            if characters > share * 9e6:
+                break
+    return sample
+
+
+def windows(args) -> None:
+    need_data(args)
+    write_files(args.checkpoints, folder_tokenizer(args), args.data, TARGET_PLAN, args.seed, say)
+
+
+def _train(args, name: str) -> None:
+    need_data(args)
+    tok = folder_tokenizer(args)
+    plan = PLANS[name]
+    need_file(path_of(args.checkpoints, plan.files[0].number), "windows")
+    os.environ.update(MEMORY)
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(args.checkpoints / "compiled"))
+    state = train(
+        CONFIGS[name](len(tok), tok.eos_token_id),
+        plan,
+        args.checkpoints,
+        args.checkpoints / f"{name}.pt",
+        args.processes,
+        args.until,
+        args.seed,
+        say=say,
+    )
+    if int(state.step) == plan.steps:
+        _export(args, name, tok, mean=False)
+
+
+def _export(args, name: str, tok, mean: bool) -> None:
+    saved = load_checkpoint(need_file(args.checkpoints / f"{name}.pt", name))
+    config = CONFIGS[name](len(tok), tok.eos_token_id)
+    model = as_model(config, saved["depth"], saved["mean" if mean else "weights"])
+    export_model(model, place(args, name), tok)
+    steps = PLANS[name].steps
+    say(
+        f"{place(args, name)}: {'mean of the ' if mean else ''}weights after step {saved['step']} of {steps}"
+    )
+
+
+def target(args) -> None:
+    _train(args, "target")
+
+
+def draft(args) -> None:
+    """The drafts' start: plain text, as the target."""
+    _train(args, "larger-draft" if args.larger else "draft")
+
+
+def export(args) -> None:
+    """A look at a target that is still being trained: the mean of its last weights, which stands for a decayed one."""
+    _export(args, "target", folder_tokenizer(args), mean=True)

@@ -1,0 +1,115 @@
+"""The files of the corpora: how each is read, and what of it is for training.
+
+`ORIGINS` says where they come from, so that anyone can train again: put them into one folder and pass it as `--data`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from .tokenizer import EOS
+
+HELD_OUT_EVERY = 50  # this document of each file without a validation file of its own
+SHARED_WORDS = 20  # a training text with so many words in a row of a held-out text is left out
+
+
+def separated(path: Path) -> list[str]:
+    return [t for t in (part.strip() for part in path.read_text("utf-8").split(EOS)) if len(t) > 40]
+
+
+def _json_lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
+def _gsm8k(path: Path) -> list[str]:
+    texts = []
+    for row in _json_lines(path):
+        answer = re.sub(r"<<[^>]*>>", "", row["answer"])
+        texts.append(
+            f"Question: {row['question']}\nAnswer: "
+            + answer.replace("#### ", "The answer is ")
+            + "."
+        )
+    return texts
+
+
+def _mbpp(path: Path) -> list[str]:
+    return [
+        f"# {row['text']}\n" + row["code"].replace("\r\n", "\n").replace("\t", "    ").rstrip()
+        for row in _json_lines(path)
+    ]
+
+
+READERS = {
+    "picture book": ("storybooks_ccby.txt", separated),
+    "fable": ("aesop_for_children.txt", separated),
+    "simple tale": ("gutenberg_simple_pd.txt", separated),
+    "tale": ("gutenberg_tales_pd.txt", separated),
+    "fairytale": ("fairytales.txt", separated),
+    "gsm8k": ("gsm8k_train.jsonl", _gsm8k),
+    "mbpp": ("mbpp.jsonl", _mbpp),
+}
+# Workload -> where the text comes from, its licence.
+ORIGINS = {
+    "story": (
+        "TinyStories (Eldan & Li), Hugging Face `roneneldan/TinyStories`",
+        "CDLA-Sharing-1.0",
+    ),
+    "picture book": ("African Storybook; Pratham Books (StoryWeaver)", "CC BY 4.0, CC BY 3.0"),
+    "fable": ("The Aesop for Children, 1919, Project Gutenberg", "public domain"),
+    "simple tale": ("animal tales and readers, Project Gutenberg", "public domain"),
+    "tale": ("Lang, Grimm, Andersen, Baum, Project Gutenberg", "public domain"),
+    "fairytale": (
+        "Project Gutenberg, as cleaned for FairytaleQA",
+        "Apache-2.0, public-domain texts",
+    ),
+    "gsm8k": ("GSM8K, training part (OpenAI), Hugging Face `openai/gsm8k`", "MIT"),
+    "mbpp": ("MBPP (Google Research), Hugging Face `google-research-datasets/mbpp`", "CC BY 4.0"),
+}
+STORY_FILES = {
+    "train": ["tinystories_train.txt", "tinystories_extra.txt"],
+    "valid": ["tinystories_valid.txt"],
+}
+
+
+def read_split(data: Path, split: str) -> dict[str, list[str]]:
+    """Workload -> texts of `train` or `valid`, as they stand in the files that are there."""
+    texts = {
+        name: [
+            t
+            for i, t in enumerate(read(data / file))
+            if (i % HELD_OUT_EVERY == HELD_OUT_EVERY - 1) == (split == "valid")
+        ]
+        for name, (file, read) in READERS.items()
+        if (data / file).exists()
+    }
+    files = [data / name for name in STORY_FILES[split]]
+    stories = [t for file in files if file.exists() for t in separated(file)]
+    texts["story"] = [t for t in stories if ends_cleanly(t)] if split == "train" else stories
+    return texts
+
+
+def ends_cleanly(text: str) -> bool:
+    """Not in the middle of a sentence: what is shown as an end must be one."""
+    return text[-1] in ".!?\"'" or text.lower().endswith("the end")
+
+
+def runs_of_words(text: str) -> set[str]:
+    """Every run of SHARED_WORDS words; a shorter text is one run."""
+    words = re.findall(r"\w+", text.lower())
+    last = max(1, len(words) - SHARED_WORDS + 1)
+    return {" ".join(words[i : i + SHARED_WORDS]) for i in range(last)}
+
+
+def without_overlap(
+    train: dict[str, list[str]], held: dict[str, list[str]]
+) -> dict[str, list[str]]:
+    """The training texts that share no run of words with a held-out text of prose."""
+    prose = [w for w in held if w not in ("gsm8k", "mbpp")]
+    known = {run for workload in prose for text in held[workload] for run in runs_of_words(text)}
+    return {
+        workload: [t for t in texts if workload not in prose or known.isdisjoint(runs_of_words(t))]
+        for workload, texts in train.items()
+    }

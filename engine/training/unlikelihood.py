@@ -1,0 +1,109 @@
+"""Unlearning of repetition in stories (Welleck et al., 2020), on rows that are added to the usual windows.
+
+Half of the rows are what the model itself writes, greedily, after beginnings of training stories: a token that
+completes a run of four tokens for the second time is made less likely (their loss on sequences). The other half are
+the stories themselves: beside the usual loss, what followed the same three tokens before is made less likely where
+the story goes on otherwise (their loss on tokens). Other documents are left alone: there, repetition is right.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .selftext import continue_batch
+
+RUN = 4  # tokens that make a repetition
+LENGTH = 256  # of a row
+NEW_TOKENS = 200
+ON_TOKENS = 0.5  # weight of the loss on tokens beside that on sequences
+
+
+def repeats(tokens: list[int], start: int = 0) -> list[int]:
+    """The places at or after `start` whose token completes a run that stood before."""
+    seen, found = set(), []
+    for end in range(RUN - 1, len(tokens)):
+        run = tuple(tokens[end - RUN + 1 : end + 1])
+        if run in seen and end >= start:
+            found.append(end)
+        seen.add(run)
+    return found
+
+
+def tempting(tokens: list[int]) -> dict[int, int]:
+    """Place -> the token that last followed the three before it, where another token stands."""
+    followed: dict[tuple, int] = {}
+    found = {}
+    for place in range(RUN - 1, len(tokens)):
+        before = tuple(tokens[place - RUN + 1 : place])
+        if followed.get(before, tokens[place]) != tokens[place]:
+            found[place] = followed[before]
+        followed[before] = tokens[place]
+    return found
+
+
+@dataclass
+class Rows:
+    """tokens, wanted, unwanted int64 [n, LENGTH]; weights, unlikely float [n, LENGTH]: what `likely_and_unlikely`
+    takes, the weights one or zero."""
+
+    tokens: Tensor
+    wanted: Tensor
+    weights: Tensor
+    unwanted: Tensor
+    unlikely: Tensor
+
+    def part(self, rows: slice) -> Rows:
+        return Rows(*(x[rows] for x in vars(self).values()))
+
+
+def _row(tokens: list[int], counted: bool, unwanted: dict[int, int], eos: int) -> list[Tensor]:
+    """Everything that concerns the token at a place stands one place before, where it is predicted."""
+    tokens = tokens[:LENGTH]
+    length = len(tokens)
+    ids = torch.full((LENGTH,), eos)
+    ids[:length] = torch.tensor(tokens)
+    weights, unlikely, other = torch.zeros(LENGTH), torch.zeros(LENGTH), ids.roll(-1).clone()
+    if counted:
+        weights[: length - 1] = 1
+    for place, token in unwanted.items():
+        if 0 < place < length:
+            other[place - 1], unlikely[place - 1] = token, 1
+    return [ids, ids.roll(-1), weights, other, unlikely]
+
+
+def _stacked(rows: list[list[Tensor]]) -> Rows:
+    return Rows(*map(torch.stack, zip(*rows, strict=True)))
+
+
+def rows_of_its_own(model, beginnings: list[list[int]], eos: int) -> Rows:
+    """The model's greedy texts after these beginnings, their repetitions unwanted."""
+    rows = []
+    for begun, added in zip(
+        beginnings, continue_batch(model, beginnings, NEW_TOKENS, 0.0, eos), strict=True
+    ):
+        text = begun + added
+        again = {place: text[place] for place in repeats(text, len(begun))}
+        rows.append(_row(text, False, again, eos))
+    return _stacked(rows)
+
+
+def rows_of_stories(stories: list[list[int]], eos: int) -> Rows:
+    return _stacked([_row([*story, eos], True, tempting(story), eos) for story in stories])
+
+
+def make_rows(model, stories: list[list[int]], count: int, eos: int, seed: str) -> Rows:
+    """`count` rows, both kinds in turn. stories: token ids of training stories."""
+    rng = random.Random(seed)
+    chosen = rng.sample(stories, count)
+    begun = [story[: rng.choice([4, 8, 12, 20, 40])] for story in chosen[: count // 2]]
+    own, given = rows_of_its_own(model, begun, eos), rows_of_stories(chosen[count // 2 :], eos)
+    given.unlikely *= ON_TOKENS
+    both = [
+        torch.stack((a, b), 1).flatten(0, 1)
+        for a, b in zip(vars(own).values(), vars(given).values(), strict=True)
+    ]
+    return Rows(*both)

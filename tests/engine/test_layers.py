@@ -1,0 +1,124 @@
+"""Passes through some layers, rows that are vectors, and probe rows."""
+
+import pytest
+import torch
+
+from engine.errors import UserError
+from engine.opening import language_model
+from engine.target.layers import ATTENTION, MLP, Layers
+from engine.target.seen import Draft, Probes
+from engine.tree import ROOT, DraftTree
+from tests.engine.tiny import CONFIGS, tiny_hf_model
+
+PROMPT = [5, 9, 2, 40, 7, 7, 12]
+TREE = [-1, 0, 0, 1]  # parents of the rows
+ROWS = [3, 8, 11, 30]
+CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+def sessions(architecture, features=()):
+    """The same model, read through its module and, where there is one, the lean forward."""
+    for lean in (False, True):
+        model = language_model(tiny_hf_model(architecture), None, "tiny", lean=lean)
+        session = model.session(64, features)
+        session.prefill(PROMPT)
+        yield model, session
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_all_layers_are_an_ordinary_pass(architecture):
+    for model, session in sessions(architecture):
+        expected, _ = session.feed(ROWS, TREE)
+        session.drop()
+        found = model.head(session.states(ROWS, TREE))
+        torch.testing.assert_close(soft_capped(model, found), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+@pytest.mark.parametrize("split", [1, 2])
+def test_rows_go_on_from_a_layer(architecture, split):
+    """First two rows, then two more, up to a layer; then all four through the rest."""
+    for model, session in sessions(architecture):
+        expected, _ = session.feed(ROWS, TREE)
+        session.commit([0, 2])
+        after, _ = session.feed([1, 1], [-1, 0])
+        _, session = next(pair for pair in sessions(architecture) if type(pair[0]) is type(model))
+        below = Layers(stop=split)
+        lower = torch.cat(
+            [session.states(ROWS[:2], TREE[:2], below), session.states(ROWS[2:], TREE[2:], below)]
+        )
+        found = session.proceed(lower, Layers(first=split))
+        torch.testing.assert_close(soft_capped(model, model.head(found)), expected, **CLOSE)
+        session.commit([0, 2])  # and the rows can be kept
+        again, _ = session.feed([1, 1], [-1, 0])
+        torch.testing.assert_close(again, after, **CLOSE)
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_skipped_layers_add_nothing(architecture):
+    whole = frozenset((layer, part) for layer in range(3) for part in (ATTENTION, MLP))
+    for model, session in sessions(architecture):
+        found = session.states(ROWS, TREE, Layers(skipped=whole))
+        embedded = model.embed(torch.tensor(ROWS))
+        if architecture in ("llama", "qwen3", "mistral", "qwen2"):
+            torch.testing.assert_close(found, model.norm(embedded), **CLOSE)
+        session.drop()
+        one = frozenset({(1, ATTENTION), (2, MLP)})
+        partly = session.states(ROWS, TREE, Layers(skipped=one))
+        session.drop()
+        assert not torch.allclose(partly, session.states(ROWS, TREE))
+        session.drop()
+        expected, _ = session.feed(ROWS, TREE)  # a dropped draft leaves no mark
+        session.drop()
+        again, _ = session.feed(ROWS, TREE)
+        torch.testing.assert_close(again, expected)
+
+
+@pytest.mark.parametrize("skipped", [{(0, MLP)}, {(1, ATTENTION), (1, MLP)}, {(2, ATTENTION)}])
+def test_lean_and_module_skip_alike(skipped):
+    layers = Layers(skipped=frozenset(skipped))
+    module, lean = (session.states(ROWS, TREE, layers) for _, session in sessions("qwen3"))
+    torch.testing.assert_close(lean, module, **CLOSE)
+
+
+def test_vectors_in_the_place_of_tokens():
+    for model, session in sessions("llama"):
+        expected, _ = session.feed(ROWS, TREE)
+        session.drop()
+        vectors = model.embed(torch.tensor(ROWS))
+        found = model.head(session.states(vectors, TREE))
+        torch.testing.assert_close(found, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen3", "gpt2"])
+def test_probes_see_the_tree_and_leave_no_mark(architecture):
+    """A probe that holds a token's embedding says what that token would have said there."""
+    for model, session in sessions(architecture, (1,)):
+        tree = DraftTree()
+        first = tree.draw(ROOT, 3)
+        tree.draw(first, 8)
+        last = tree.draw(ROOT, 11)
+        plain = session.look(Draft(2, tree, len(PROMPT)))
+        session.drop()
+        vectors = model.embed(torch.tensor([30, 31, 32]))
+        probes = Probes(vectors, [last, first, len(tree) + 1])
+        seen = session.look(Draft(2, tree, len(PROMPT), probes))
+        torch.testing.assert_close(seen.logits, plain.logits, **CLOSE)
+        torch.testing.assert_close(seen.features, plain.features, **CLOSE)
+        session.drop()
+        tokens, parents = [2, 3, 8, 11, 30, 31, 32], [-1, 0, 1, 0, 3, 1, 5]
+        as_tokens, _ = session.feed(tokens, parents)
+        torch.testing.assert_close(seen.probes, as_tokens[4:], **CLOSE)
+
+
+def test_an_unknown_architecture_is_one_sentence():
+    model = language_model(tiny_hf_model("llama"), None, "tiny", lean=False)
+    model.model.model._modules["blocks"] = model.model.model._modules.pop("layers")
+    session = model.session(16)
+    with pytest.raises(UserError, match="does not know this architecture"):
+        session.states([1], [-1])
+
+
+def soft_capped(model, logits):
+    cap = getattr(model.model.config, "final_logit_softcapping", None)
+    return logits if cap is None else torch.tanh(logits / cap) * cap

@@ -1,0 +1,78 @@
+"""SWIFT: what it searches for, that it drafts, and that it leaves no mark on the target's session."""
+
+import pytest
+import torch
+
+from engine.drafters.swift import SwiftDrafter
+from engine.loops import run_loop
+from engine.memory import Memory
+from engine.opening import language_model
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.policies.skipping import SkipSearch, candidates
+from engine.sampling import Sampling
+from engine.target.layers import ATTENTION, MLP, Layers, cost_share
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.engine.tiny import tiny_hf_model
+
+PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
+
+
+def test_only_middle_layers_may_be_skipped():
+    assert candidates(2) == []
+    assert candidates(4) == [(1, ATTENTION), (1, MLP), (2, ATTENTION), (2, MLP)]
+
+
+def test_the_search_finds_a_planted_skip_set():
+    """Matchness falls with every sublayer that differs from a hidden set: better than by chance alone."""
+    generator = torch.Generator().manual_seed(3)
+
+    def uniforms(count):
+        return torch.rand(count, generator=generator, dtype=torch.float64)
+
+    sublayers = candidates(8)
+    hidden = torch.zeros(len(sublayers), dtype=torch.float64)
+    hidden[[0, 3, 4, 7, 8, 11]] = 1
+    search, chance = SkipSearch(sublayers, 6), SkipSearch(sublayers, 6)
+    for _ in range(30):
+        for one in (search, chance):
+            skipped = one.proposal(uniforms) if one is search else one._random(uniforms)
+            one.learn(skipped, 1 - float((skipped - hidden).abs().sum()) / 12)
+    assert search.best[1] > chance.best[1] or search.best[1] == 1
+    assert sum(search.scores[-10:]) > sum(chance.scores[-10:])
+    assert search.nbytes == 8 * 13 * 30
+
+
+def test_cost_share_counts_weights():
+    model = tiny_hf_model("llama")
+    assert cost_share(model, Layers()) == 1
+    nothing = Layers(skipped=frozenset((n, part) for n in range(3) for part in (ATTENTION, MLP)))
+    weights = sum(p.numel() for p in model.model.layers.parameters() if p.dim() == 2)
+    head = model.lm_head.weight.numel()
+    assert cost_share(model, nothing) == pytest.approx(head / (head + weights))
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "gpt2"])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_text_of_plain_decoding(architecture, temperature):
+    target = language_model(tiny_hf_model(architecture, num_hidden_layers=3), None, "tiny")
+    sampling, rule = Sampling(temperature, seed=4), verifier("sampler_match")
+    memory = Memory()
+
+    def text(drafter):
+        request = TextRequest(drafter, rule, sampling, PROMPT, 24, memory=memory)
+        steps = list(run_loop(target, request))
+        return [token for step in steps for token in step.output], steps
+
+    settings = resolve("swift", SwiftDrafter.options, dict(SwiftDrafter.trial))
+    found, steps = text(SwiftDrafter.build(settings, Models(target)))
+    plain, _ = text(Never(settings, target))
+    assert found == plain
+    assert sum(len(step.tree) for step in steps) > 10 and max(len(step.tree) for step in steps) >= 2
+    assert memory.nbytes > 0
+
+
+class Never(SwiftDrafter):
+    def propose(self, context, max_depth):
+        return super().propose(context, max_depth).truncated(0)

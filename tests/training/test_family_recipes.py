@@ -1,0 +1,104 @@
+"""The recipes after the target, on models that are small: its own text, alignment in several sizes, a comparison."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from engine.dflash_model import DFlashModel
+from transformers import LlamaForCausalLM
+
+from engine.training import answers, compare, drafting_recipes, evaluate
+from engine.training.__main__ import main
+from engine.training.checkpoint import export_model, export_tokenizer
+from engine.training.diffusion import spread_layers
+from engine.training.models import target_config
+from engine.training.tokenizer import with_chat
+
+SMALL = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+}
+STORY = "Tom had a red ball {}. He lost it in the park, and then he found it under a tree.\n"
+
+
+@pytest.fixture
+def folders(tokenizer, tmp_path):
+    """Corpora of a few sentences; a target and a draft that know nothing."""
+    torch.manual_seed(0)
+    chatting = with_chat(tokenizer)
+    for name, layers in (("target", 5), ("draft", 1)):
+        config = target_config(len(chatting), chatting.eos_token_id, layers, **SMALL)
+        export_model(LlamaForCausalLM(config), tmp_path / "models" / name, chatting)
+    export_tokenizer(chatting, tmp_path / "run" / "tokenizer")
+    (tmp_path / "data").mkdir()
+    for split in ("train", "valid"):
+        stories = "<|endoftext|>".join(STORY.format(f"{split} {i}") for i in range(12))
+        (tmp_path / "data" / f"tinystories_{split}.txt").write_text(stories)
+    places = {"data": "data", "checkpoints": "run", "models": "models"}
+    return tmp_path, [x for n, p in places.items() for x in (f"--{n}", str(tmp_path / p))]
+
+
+def test_drafters_of_all_kinds_learn_from_its_own_text(folders, monkeypatch):
+    path, places = folders
+    monkeypatch.setattr(drafting_recipes, "ALIGN_WINDOWS", 12)
+    monkeypatch.setattr("engine.training.selftext.NEW_TOKENS", dict.fromkeys(
+        ["story", "operations", "edit", "template", "arithmetic", "code", "chat"], 4
+    ))  # fmt: skip
+    assert main(["text", "--tokens", "60", *places]) == 0
+    students = "draft,diffusion,diffusion-16"
+    assert main(["align", "--tokens", "2000", "--students", students, *places]) == 0
+    for name, block in (("diffusion", 8), ("parts/diffusion-16", 16)):
+        made = DFlashModel.from_pretrained(path / "models" / name)
+        assert made.config.block_size == block
+        assert tuple(made.config.target_layer_ids) == spread_layers(5) == (1, 2, 3)
+    assert main(["align", "--students", "soufflé", *places]) == 2
+
+
+def test_comparison_has_a_column_for_each_target(folders, monkeypatch, capsys):
+    path, places = folders
+    monkeypatch.setattr(compare, "STORY_TOKENS", 8)
+    monkeypatch.setattr(compare, "SEEDS", 1)
+    monkeypatch.setattr(compare, "share_right", lambda *_, **__: 0.5)
+    monkeypatch.setattr(compare, "story_prompts", lambda: ["One day, a fox"])
+    target = str(path / "models" / "target")
+    assert main(["compare", "--old", target, "--new", target, "--count", "1", *places]) == 0
+    table = capsys.readouterr().out
+    assert "| what | old | new |" in table and "repeated 4-grams, greedy stories" in table
+    found = json.loads((path / "run" / "compare.json").read_text())
+    assert found["old"] == found["new"] and found["new"]["sort"] == 0.5
+
+
+def test_chats_are_evaluated_where_there_is_a_template(folders, monkeypatch):
+    path, _ = folders
+    monkeypatch.setattr(evaluate, "share_right", lambda model, tokenizer, pairs: len(pairs))
+    for tokenizer, there in ((with_template(path), True), (None, False)):
+        found = evaluate.operations_report(None, tokenizer or Plain, path / "data", 1)
+        assert ("chat: sums" in found) == there and found["sort"] == 1
+
+
+class Plain:
+    chat_template = None
+
+
+def with_template(path):
+    from engine.training.tokenizer import load_tokenizer
+
+    return load_tokenizer(path / "run" / "tokenizer")
+
+
+def test_answers_in_batches_are_those_one_by_one(folders):
+    path, _ = folders
+    tokenizer = with_template(path)
+    model = LlamaForCausalLM.from_pretrained(path / "models" / "target").eval()
+    pairs = [("Sort: b a\nOutput:", " a b"), ("Copy: a dog and a cat\nOutput:", " a dog")]
+    together = answers.answers(model, tokenizer, pairs)
+    assert together == [answers.answers(model, tokenizer, [pair])[0] for pair in pairs]
+    assert answers.is_right("Shuffle: a b\n", " a b", " b a")
+    assert answers.same_result("", "so 12.", "1 + 11 = 12") and not answers.same_result(
+        "", "12", ""
+    )

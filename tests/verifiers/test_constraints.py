@@ -1,0 +1,177 @@
+"""A constraint keeps the constrained target's law, and its forced tokens cost no draft."""
+
+import json
+
+import pytest
+import torch
+from jsonschema import validate
+
+from engine.constraint import Constraint
+from engine.drafters import drafters
+from engine.errors import UserError
+from engine.json_schema import JsonSchema
+from engine.opening import load_language_model
+from engine.options import resolve
+from engine.run import RunRequest, open_run
+from engine.sampling import Sampling
+from engine.trace import read_trace
+from engine.verifiers import verifier
+from presets import family
+from tests.verifiers.decoding import step_error
+from tests.verifiers.memo import remembering
+from tests.verifiers.tiny import tiny_models
+
+PROMPT = (1, 2, 0, 1, 2)
+EXACT = 1e-5
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer", "minimum": 1, "maximum": 9},
+            "name": {"enum": ["Tom", "Mia", "Ben"]},
+            "colour": {"enum": ["red", "green", "blue"]},
+        },
+        "required": ["id", "name", "colour"],
+        "additionalProperties": False,
+    }
+)
+RECORD = "Write 3 JSON records with id, name, colour.\n"
+
+
+class Grammar(Constraint):
+    """After a 0 comes a 3, then a 1; a 2 never follows a 1."""
+
+    def __init__(self):
+        self.text, self.committed = (), 0
+
+    def allowed(self, continuation):
+        text = (*self.text, *continuation)
+        mask = torch.ones(4, dtype=torch.bool)
+        if text[-1:] == (0,):
+            mask = torch.tensor([False, False, False, True])
+        elif text[-2:] == (0, 3):
+            mask = torch.tensor([False, True, False, False])
+        elif text[-1:] == (1,):
+            mask[2] = False
+        return mask
+
+    def forced(self, continuation, most):
+        found = []
+        while len(found) < most and int((mask := self.allowed((*continuation, *found))).sum()) == 1:
+            found.append(int(mask.nonzero()))
+        return found
+
+    def commit(self, tokens):
+        self.text += tuple(tokens)
+        self.committed += len(tokens)
+
+
+class Free(Grammar):
+    """The same grammar, of which the drafter is told nothing and nothing is forced."""
+
+    def forced(self, continuation, most):
+        return []
+
+
+@pytest.fixture(scope="module")
+def models():
+    return remembering(tiny_models(4))
+
+
+@pytest.mark.parametrize("key", ["none", "chain", "dyspec", "prompt_lookup"])
+@pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
+@pytest.mark.parametrize("grammar", [Grammar, Free])
+def test_the_law_of_the_constrained_target(models, key, rule, grammar):
+    cls = drafters()[key]
+    settings = resolve(key, cls.options, dict(cls.trial))
+    found = step_error(
+        models,
+        lambda: cls.build(settings, models),
+        verifier(rule),
+        Sampling(1.0),
+        PROMPT,
+        steps_before=1,
+        constraint=grammar,
+    )
+    assert found < EXACT
+
+
+def test_a_constraint_that_one_side_ignores_is_caught(models):
+    """The truth without the constraint is another law."""
+    cls = drafters()["chain"]
+    settings = resolve("chain", cls.options, dict(cls.trial))
+    found = step_error(
+        models, lambda: cls.build(settings, models), verifier("rejection"), Sampling(1.0), PROMPT
+    )
+    assert found < EXACT
+    wrong = step_error(
+        models,
+        lambda: cls.build(settings, models),
+        verifier("rejection"),
+        Sampling(1.0),
+        PROMPT,
+        constraint=Switch(),
+    )
+    assert wrong > 100 * EXACT
+
+
+class Switch:
+    """None for the reader, who asks first; the grammar for every run."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self):
+        self.asked += 1
+        return None if self.asked == 1 else Grammar()
+
+
+# ---- JSON schemas, on the embedded models -----------------------------------------------------
+
+
+def run(drafter, **changes):
+    request = RunRequest(
+        RECORD, family(), drafter=drafter, json_schema=SCHEMA, max_new_tokens=60, **changes
+    )
+    found = open_run(request)
+    lines = [found.header(), *found.steps(), found.summary()]
+    return read_trace("".join(lines))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.2])
+def test_documents_of_a_schema(temperature):
+    rule = "sampler_match" if temperature else "greedy"
+    plain = run("none", temperature=temperature, verifier=rule)
+    document = json.loads(plain.summary["text"].removesuffix("<|endoftext|>"))
+    validate(document, json.loads(SCHEMA))
+    drafted = run("chain", temperature=temperature, verifier=rule)
+    assert drafted.summary["text"] == plain.summary["text"]
+    forced = [
+        (status, p)
+        for step in plain.steps
+        for status, p in zip(step["nodes"]["status"], step["nodes"]["p"], strict=True)
+    ]
+    assert len(forced) > 5 and all(pair == ("accepted", 1.0) for pair in forced)
+    assert plain.summary["mean_accepted"] >= 1.5  # plain decoding without a schema writes 1 a step
+    assert plain.run["constraint"]["key"] == "json_schema"
+
+
+@pytest.mark.parametrize(
+    "schema, words",
+    [
+        ("{", "not valid JSON"),
+        ("[1]", "an object in braces"),
+        ('{"type": "nonsense"}', "cannot be used"),
+        ("{" + " " * 30_000 + "}", "at most"),
+        ("[" * 9_000, "not valid JSON"),
+    ],
+)
+def test_schemas_that_are_none(schema, words):
+    with pytest.raises(UserError, match=words):
+        open_run(RunRequest(RECORD, family(), drafter="none", json_schema=schema))
+
+
+def test_a_target_without_an_end_is_refused():
+    target = load_language_model(family().target)
+    with pytest.raises(UserError, match="end-of-text"):
+        JsonSchema(SCHEMA, target.tokenizer, target.vocab_size, frozenset())
