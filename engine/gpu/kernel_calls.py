@@ -56,10 +56,9 @@ def attend(
     kind = (*kind, softcap is None, sinks is None)
     if not _launched.get(kind, True):
         return None
+    given = (query, key, value, mask.bits, scaling, window, softcap, sinks)
     try:
-        out = tree_attention.tree_attention(
-            query, key, value, mask.bits, scaling, window, softcap, sinks
-        )
+        out = tree_attention.tree_attention(*given)
     except Exception as error:  # of the compiler, the driver, or for want of shared memory
         if kind in _launched:
             raise

@@ -158,11 +158,14 @@ def test_features_cost_no_copies(monkeypatch):
     assert copies[0, 2, 3] == copies[()]
 
 
-def test_float32_on_cuda_needs_exact_products(monkeypatch):
-    cuda = torch.device("cuda", 0)
+def test_float32_on_cuda_needs_exact_products():
+    cuda, matmul = torch.device("cuda", 0), torch.backends.cuda.matmul
     refuse_tf32(torch.float32, cuda)
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
-    refuse_tf32(torch.bfloat16, cuda)
-    refuse_tf32(torch.float32, torch.device("cpu"))
-    with pytest.raises(UserError, match="allow_tf32"):
-        refuse_tf32(torch.float32, cuda)
+    before, matmul.allow_tf32 = matmul.allow_tf32, True
+    try:
+        refuse_tf32(torch.bfloat16, cuda)
+        refuse_tf32(torch.float32, torch.device("cpu"))
+        with pytest.raises(UserError, match="allow_tf32"):
+            refuse_tf32(torch.float32, cuda)
+    finally:
+        matmul.allow_tf32 = before

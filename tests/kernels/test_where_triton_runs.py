@@ -37,8 +37,7 @@ def test_gpus_before_ampere_are_refused(monkeypatch, caplog):
     assert "compute capability 8.0" in caplog.text
 
 
-@pytest.mark.parametrize("static", [False, True])
-def test_attention_that_cannot_be_launched_ends_no_run(static, monkeypatch, caplog):
+def test_attention_that_cannot_be_launched_ends_no_run(monkeypatch, caplog):
     """Some sizes need more shared memory than there is: these go another way, the others do not."""
     tried = []
 
@@ -48,9 +47,8 @@ def test_attention_that_cannot_be_launched_ends_no_run(static, monkeypatch, capl
             raise OutOfResources(98304, 65536, "shared memory")
         return tree_attention.tree_attention_reference(query, *arguments)
 
-    plain, other = pair("mistral")
+    plain, model = pair("mistral")
     expected = [texts(steps_of(plain, drafter)) for drafter in drafters(plain)]
-    model = other if static else plain
     monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     monkeypatch.setattr(kernel_calls, "_launched", {})
     monkeypatch.setattr(tree_attention, "tree_attention", attention)
@@ -65,7 +63,7 @@ def test_attention_that_cannot_be_launched_ends_no_run(static, monkeypatch, capl
 
 
 def test_a_failure_after_a_launch_that_succeeded_is_an_error(monkeypatch):
-    session = pair("llama")[0].session(30)
+    session = pair("llama")[1].session(30)
     monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     monkeypatch.setattr(kernel_calls, "_launched", {})
     session.extend([1, 2])
