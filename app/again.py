@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from app import live
 from app.controls import RANGES, request, text
+from app.menu import plain_pair
 from app.seats import Job, Seat
 from app.settings import LIMITS
 from engine.errors import UserError
@@ -16,7 +17,7 @@ from engine.run import Run, RunRequest, open_run
 from engine.trace import Trace, read_run_line, read_trace
 
 WHAT_IF, PLAIN = live.HANGING["watch"]
-CHANGES = ("drafter", "options", "verifier", "temperature")
+CHANGES = ("pair", "temperature")
 BUSY = "Plain decoding was not measured beside it: others are running things here."
 
 Measured = tuple[str, str, tuple[Trace, Trace] | None]
@@ -28,12 +29,17 @@ def again(run: Mapping, new_tokens: object, **changes: object) -> RunRequest:
 
     changes: control values, named as in the page's FIELDS. Raises UserError.
     """
-    drafter = run["drafter"]
+    drafter, rule = run["drafter"], run["verifier"]
+    chosen = {
+        "drafter": drafter["key"],
+        "options": drafter["options"],
+        "verifier": rule["key"],
+        "rule_options": rule["options"],
+    }
     values = {
         "prompt": run["prompt"]["text"],
-        "drafter": drafter["key"],
-        "options": json.dumps({"drafter": drafter["key"], "values": drafter["options"]}),
-        "verifier": run["verifier"]["key"],
+        "pair": json.dumps(chosen),
+        "json_schema": run.get("constraint", {}).get("text"),
         **run["sampling"],
         "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
     }
@@ -75,9 +81,8 @@ def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
         return
     first = read_trace(seat.text)
     try:
-        request_ = again(
-            first.run, first.summary["new_tokens"], drafter="none", options="", verifier=""
-        )
+        plainly = json.dumps(plain_pair("none"))
+        request_ = again(first.run, first.summary["new_tokens"], pair=plainly)
         plain = live.seats.put(session, PLAIN, Seat(open_run(request_)))
     except UserError as error:
         yield "done", str(error), None

@@ -1,7 +1,8 @@
 """Scripts and styles, put into the page once: the drawing code first, then the page's own."""
 
+import json
 import re
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
 
 from viz.bundle import bundle_css, bundle_js
@@ -12,7 +13,9 @@ SCRIPTS = (
     "saying.js",
     "masthead.js",
     "terms.js",
+    "picker.js",
     "options.js",
+    "pair.js",
     "lanes.js",
     "tools.js",
     "whose.js",
@@ -24,14 +27,19 @@ SCRIPTS = (
     "cards.js",
     "figures.js",
     "whatif.js",
+    "method-card.js",
+    "methods.js",
 )
-STYLES = ("page.css", "tour.css", "watch.css", "one-column.css")
+STYLES = ("page.css", "controls.css", "tour.css", "watch.css", "methods.css", "one-column.css")
 
 
-@cache
-def head() -> str:
-    """What goes into the page's head. No request is made for any of it."""
-    script = "\n".join([bundle_js(), *map(_read, SCRIPTS)])
+def head(offer: Mapping) -> str:
+    """What goes into the page's head. No request is made for any of it.
+
+    offer: what the page's controls can choose from, as of ``menu.offer``.
+    """
+    offered = json.dumps(offer).replace("<", "\\u003c")
+    script = "\n".join([bundle_js(), *map(_read, SCRIPTS), f"DraftscopePage.offer = {offered};"])
     styles = scoped("\n".join([bundle_css(), *map(_read, STYLES)]))
     if "</script" in script.lower() or "</style" in styles.lower():
         raise ValueError("a script or style would close its own element")

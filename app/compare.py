@@ -6,7 +6,7 @@ import gradio as gr
 
 from app import figures, link, live, traces, words
 from app.controls import RANGES
-from app.menu import drafter_menu, opening_race, race_menu, rule_menu
+from app.menu import offer, opening_race, race_menu
 from app.parts import (
     QUICK,
     SLOW,
@@ -21,6 +21,7 @@ from app.parts import (
     prompt_box,
     sampling_controls,
     shown,
+    tell_temperature,
 )
 from app.settings import LIMITS
 from viz.race import read_race
@@ -33,7 +34,7 @@ class Compare:
     """The tab's components; ``wire`` gives them their events."""
 
     def __init__(self) -> None:
-        self.races, self.drafters, self.rules = race_menu(), drafter_menu(), rule_menu()
+        self.races, self.offer = race_menu(), offer()
         first = next(iter(self.races.values()))
         lead(words.COMPARE_LEAD)
         self.said, self.view = canvas(TAB, words.COMPARE_HINT)
@@ -49,8 +50,6 @@ class Compare:
                     "DraftscopePage.lanes({element: element.querySelector('.pg-mount'), props, "
                     "trigger, watch}); /* events: 'edited' */",
                     value=first["lanes"],
-                    menu=self.drafters,
-                    rules=self.rules,
                     most=LIMITS.lanes,
                     elem_id="race-lanes",
                 )
@@ -73,10 +72,9 @@ class Compare:
             self.pause = gr.Button("Pause", elem_id="race-pause", min_width=60)
             self.stop = gr.Button("Stop", elem_id="race-stop", min_width=60)
 
-    def wire(self, page: gr.Blocks, rooms: gr.Tabs) -> None:
-        """rooms: the page's tabs; an address may ask for this one."""
+    def wire(self, page: gr.Blocks) -> None:
         fields, canvas_out = [self.prompt, self.lanes, *self.numbers], [self.view, self.said]
-        example = [self.preset, self.look_for]
+        example = [self.look_for, self.preset]
         controls = [*example, *fields]
         advance = engine_event()
         runs = [
@@ -86,22 +84,25 @@ class Compare:
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
+        opened = self.tools.opened(self._open, None, [*canvas_out, *controls], **SLOW)
         ends = [
             *runs,
             self.said.ask_stop(_stop, None, canvas_out, **QUICK),
             self.tools.seen(_show_earlier, None, canvas_out, **SLOW),
-            self.tools.opened(self._open, None, [*canvas_out, *controls], **SLOW),
+            opened,
         ]
         for end in ends:
             self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
-        self.preset.input(self._choose_preset, self.preset, controls, **QUICK)
+        chosen = self.preset.input(self._choose_preset, self.preset, controls, **QUICK)
         self.tools.link(
-            None, [self.preset, *fields], None, js="(...v) => DraftscopePage.raceLink(v)"
+            None, [self.look_for, *fields], None, js="(...v) => DraftscopePage.raceLink(v)"
         )
-        loaded = page.load(self._read_address, None, [rooms, *controls], **QUICK)
+        loaded = page.load(self._read_address, None, controls, **QUICK)
         changes = [self.look_for.edited, self.lanes.edited, loaded.then]
-        name_whose(TAB, changes, [self.preset, self.prompt, self.lanes], example)
+        name_whose(TAB, changes, [self.look_for, self.prompt, self.lanes], example)
+        settled = [event.then for event in (loaded, chosen, opened)]
+        tell_temperature(TAB, self.numbers[0], settled)
 
     def _choose_preset(self, name: str) -> list:
         """The settings of this example; "": those there are."""
@@ -115,8 +116,7 @@ class Compare:
         query = request.query_params
         name, first = next(iter(self.races.items()))
         values = {"preset": name, **first, **self._wished(query)}
-        rooms = gr.Tabs(selected=TAB) if link.names_compare(query) else gr.skip()
-        return [rooms, values["preset"], values["preset"], *self._set(values)]
+        return [values["preset"], values["preset"], *self._set(values)]
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
         """The race that a visitor brings, and its settings, as far as this page has them."""
@@ -124,11 +124,11 @@ class Compare:
         if update[0] is None:
             return [*shown(update), *[gr.skip()] * (2 + len(FIELDS))]
         lanes = read_race(update[0], LIMITS.lanes)
-        wish = self._wished(link.wish_of_race(lanes.values(), self.drafters))
+        wish = self._wished(link.wish_of_race(lanes.values(), self.offer))
         return [*shown(update), "", "", *self._set(wish)]
 
     def _wished(self, query: Mapping[str, str]) -> dict:
-        return link.read_race(query, self.races, self.drafters, self.rules)
+        return link.read_race(query, self.races, self.offer)
 
     def _set(self, values: dict) -> list:
         """Values for the controls, in the order of FIELDS; lanes that are left out stay."""

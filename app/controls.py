@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.settings import LIMITS, Limits, model_paths
+from engine.drafters import drafter as drafter_class
 from engine.errors import UserError
-from engine.run import RunRequest
+from engine.run import RunRequest, pick_verifier
+from engine.sampling import Sampling
 
 
 @dataclass(frozen=True)
@@ -53,21 +55,52 @@ RANGES = {
     "max_new_tokens": Range("New tokens", 1, LIMITS.new_tokens, min(96, LIMITS.new_tokens)),
 }
 
-FIELDS = ("prompt", "drafter", "options", "verifier", *RANGES)
-"""The order in which the page hands its controls to an event."""
+FIELDS = ("prompt", "pair", "json_schema", *RANGES)
+"""The order in which the page hands Watch's controls to an event."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A drafter with its options, and a rule with its own; verifier None: the drafter's own rule.
+
+    What drafters, rules and options there are, the engine knows.
+    """
+
+    drafter: str
+    options: dict
+    verifier: str | None
+    rule_options: dict
 
 
 def request(values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest:
     """The run that these control values ask for. Raises UserError, one sentence."""
-    drafter = text(values.get("drafter"), "The drafter")
+    return request_for(pair(values.get("pair")), values, limits)
+
+
+def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest:
+    """The same for a pair that has been read already."""
+    numbers = {name: wanted.read(values.get(name)) for name, wanted in RANGES.items()}
     return RunRequest(
         prompt=prompt(values.get("prompt"), limits),
-        drafter=drafter,
-        options=options(values.get("options"), drafter),
-        verifier=text(values.get("verifier") or "", "The verifier") or None,
+        drafter=chosen.drafter,
+        options=chosen.options,
+        verifier=chosen.verifier,
+        rule_options=_of_rule(chosen, float(numbers["temperature"])),
         models=model_paths(),
-        **{name: wanted.read(values.get(name)) for name, wanted in RANGES.items()},
+        json_schema=json_schema(values.get("json_schema"), limits),
+        **numbers,
     )
+
+
+def _of_rule(chosen: Pair, temperature: float) -> dict:
+    """The rule options that belong to the rule which will judge; the automatic rule changes with
+    the temperature, and then those of the other rule are left behind."""
+    if not chosen.rule_options:
+        return {}
+    sampling = Sampling(temperature=temperature)
+    rule = pick_verifier(chosen.verifier, drafter_class(chosen.drafter), sampling, {})
+    declared = {option.name for option in rule.options}
+    return {name: value for name, value in chosen.rule_options.items() if name in declared}
 
 
 def prompt(given: object, limits: Limits = LIMITS) -> str:
@@ -83,48 +116,46 @@ def prompt(given: object, limits: Limits = LIMITS) -> str:
     return words
 
 
-def options(given: object, drafter: str) -> dict:
-    """The options set for this drafter; those of another drafter are left behind.
+def json_schema(given: object, limits: Limits = LIMITS) -> str | None:
+    """The JSON schema that the text must follow, if there is one and it is short enough."""
+    schema = text(given or "", "The JSON schema").strip()
+    if len(schema) > limits.schema_characters:
+        raise UserError(
+            f"The JSON schema has {len(schema):,} characters; "
+            f"this page takes at most {limits.schema_characters:,}."
+        )
+    return schema or None
 
-    given: {"drafter": key, "values": {name: value}} as JSON, from the option controls.
-    """
-    if not given:
-        return {}
+
+def pair(given: object) -> Pair:
+    """The pair that a control holds: JSON of {"drafter", "options", "verifier", "rule_options"}."""
     try:
-        parsed = json.loads(text(given, "The options"))
-        values = parsed["values"] if parsed["drafter"] == drafter else {}
-        if not isinstance(values, dict):
-            raise TypeError
-    except (ValueError, TypeError, KeyError):
-        raise UserError("The options could not be read; pick the drafter again.") from None
-    return {str(name): value for name, value in values.items()}
+        return _pair(json.loads(text(given, "The drafter")))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise UserError("The drafter and its rule could not be read; pick them again.") from None
 
 
-def lanes(given: object, limits: Limits = LIMITS) -> list[dict]:
-    """The lanes of a comparison, each {"drafter", "values": {name: value}, "verifier"}.
-
-    given: a JSON list of such lanes; a verifier left out or "" is the automatic one.
-    What drafters, options and verifiers there are, the engine knows.
-    """
+def lanes(given: object, limits: Limits = LIMITS) -> list[Pair]:
+    """The lanes of a comparison. given: a JSON list of what ``pair`` reads."""
     try:
-        chosen = [
-            (lane["drafter"], lane["values"], lane.get("verifier", ""))
-            for lane in json.loads(text(given, "The lanes"))
-        ]
-        if not all(isinstance(values, dict) for _, values, _ in chosen):
-            raise TypeError
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        chosen = [_pair(lane) for lane in json.loads(text(given, "The lanes"))]
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise UserError("The lanes could not be read; pick the example again.") from None
     if not 2 <= len(chosen) <= limits.lanes:
         raise UserError(f"A comparison has two to {limits.lanes} lanes, not {len(chosen)}.")
-    return [
-        {
-            "drafter": text(key, "The drafter"),
-            "values": values,
-            "verifier": text(rule, "The verifier"),
-        }
-        for key, values, rule in chosen
-    ]
+    return chosen
+
+
+def _pair(given: dict) -> Pair:
+    """Raises TypeError or KeyError for anything else than a pair."""
+    if not isinstance(given, dict):
+        raise TypeError
+    tables = [given.get(name) or {} for name in ("options", "rule_options")]
+    if not all(isinstance(table, dict) for table in tables):
+        raise TypeError
+    options, rule_options = tables
+    rule = text(given.get("verifier") or "", "The verifier")
+    return Pair(text(given["drafter"], "The drafter"), options, rule or None, rule_options)
 
 
 def text(given: object, name: str) -> str:

@@ -7,49 +7,62 @@ what makes no sense is left out.
 import json
 import math
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from app.controls import RANGES
+from app.menu import plain_pair
 from app.settings import LIMITS
 from engine.trace import Trace
 
 SHORT = {"t": "temperature", "k": "top_k", "p": "top_p", "seed": "seed", "n": "max_new_tokens"}
 """Names of the numbers in an address."""
-OPTION = "o."
-"""What stands before an option's name in an address."""
+TABS = ("watch", "compare", "methods")
 
 
-def no_options(drafter: str) -> str:
-    """The option controls of a drafter, all at their defaults."""
-    return json.dumps({"drafter": drafter, "values": {}})
+class Names(NamedTuple):
+    """What the fields of a pair are called in an address; of options, what stands before theirs."""
+
+    drafter: str
+    options: str
+    verifier: str
+    rule_options: str
+
+
+WATCH = Names("drafter", "o.", "verifier", "r.")
+
+
+def lane(number: int) -> Names:
+    """The same for a lane of Compare, counted from 1."""
+    return Names(f"lane{number}", f"lane{number}.", f"rule{number}", f"rule{number}.")
+
+
+def tab_of(query: Mapping[str, str]) -> str:
+    """The tab that the address leads to."""
+    return query["tab"] if query.get("tab") in TABS else TABS[0]
 
 
 def read(
-    query: Mapping[str, str],
-    presets: Mapping[str, Mapping],
-    menu: Mapping[str, Mapping],
-    verifiers: Mapping[str, Mapping],
+    query: Mapping[str, str], presets: Mapping[str, Mapping], offer: Mapping[str, Mapping]
 ) -> dict[str, object]:
     """Watch's control values from an address; {} if it holds none.
 
-    presets, menu, verifiers: what the page offers, by name. menu[drafter]["options"] are that
-    drafter's option declarations.
+    presets: the examples by name. offer: what ``menu.offer`` gives.
     """
-    if names_compare(query):
+    if tab_of(query) != "watch":
         return {}
     values = _example(query, presets)
-    if query.get("drafter") in menu:
-        values["drafter"] = query["drafter"]
-        values["options"] = no_options(query["drafter"])
-    if query.get("verifier") in verifiers:
-        values["verifier"] = query["verifier"]
-    if "drafter" in values:
-        chosen = _options(query, OPTION, menu[str(values["drafter"])]["options"])
-        if chosen:
-            values["options"] = json.dumps({"drafter": values["drafter"], "values": chosen})
+    pair = values.get("pair")
+    if query.get(WATCH.drafter) in offer["drafters"]:
+        pair = json.dumps(plain_pair(query[WATCH.drafter]))
+    elif pair is None and WATCH.drafter not in query and WATCH.verifier in query:
+        pair = next(iter(presets.values()))["pair"]
+    if pair is not None:
+        wished = _wished_pair(json.loads(pair), query, WATCH, _temperature(values), offer)
+        values["pair"] = json.dumps(wished)
     return values
 
 
-def wish_of(trace: Trace, menu: Mapping[str, Mapping]) -> dict[str, str]:
+def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
     """The address that wishes for this run again, as far as its trace tells.
 
     Its trace may be a stranger's: read it like any address.
@@ -58,67 +71,81 @@ def wish_of(trace: Trace, menu: Mapping[str, Mapping]) -> dict[str, str]:
     usual = RANGES["max_new_tokens"].default
     numbers = {**trace.run["sampling"]}
     numbers["max_new_tokens"] = written if stop == "length" else max(written, usual)
-    key, chosen, rule = _drafting(trace.run, menu)
     return {
         "prompt": trace.run["prompt"]["text"],
-        "drafter": key,
-        **{OPTION + name: value for name, value in chosen.items()},
-        "verifier": rule,
+        **_wish_of_pair(trace.run, WATCH, offer),
+        "schema": trace.run.get("constraint", {}).get("text", ""),
         **{short: str(numbers[name]) for short, name in SHORT.items()},
     }
 
 
-def wish_of_race(traces: Iterable[Trace], menu: Mapping[str, Mapping]) -> dict[str, str]:
+def wish_of_race(traces: Iterable[Trace], offer: Mapping[str, Mapping]) -> dict[str, str]:
     """The same for a race: the lanes' traces, in their order."""
     traces = list(traces)
     longest = max(traces, key=lambda trace: trace.summary["new_tokens"])
-    wish = {"tab": "compare", **wish_of(longest, menu)}
+    wish = {"tab": "compare", **wish_of(longest, offer)}
     for number, trace in enumerate(traces, start=1):
-        key, chosen, rule = _drafting(trace.run, menu)
-        wish |= {f"lane{number}": key, f"rule{number}": rule}
-        wish |= {f"lane{number}.{name}": value for name, value in chosen.items()}
+        wish |= _wish_of_pair(trace.run, lane(number), offer)
     return wish
 
 
-def _drafting(run: Mapping, menu: Mapping[str, Mapping]) -> tuple[str, dict[str, str], str]:
-    """A run's drafter, its options, and its rule, "" where that is the automatic one."""
+def _wish_of_pair(run: Mapping, names: Names, offer: Mapping) -> dict[str, str]:
+    """A run's drafter, options, rule ("" where it is the automatic one) and rule options."""
     key, rule = run["drafter"]["key"], run["verifier"]["key"]
-    warm = menu[key]["verifier"] if key in menu else ""
-    automatic = "greedy" if run["sampling"]["temperature"] == 0 else warm
-    chosen = {name: str(value) for name, value in run["drafter"]["options"].items()}
-    return key, chosen, "" if rule == automatic else rule
-
-
-def names_compare(query: Mapping[str, str]) -> bool:
-    """Whether the address leads to Compare."""
-    return query.get("tab") == "compare"
+    known = offer["drafters"].get(key)
+    heat = "warm" if run["sampling"]["temperature"] > 0 else "cold"
+    automatic = known is not None and rule == known["automatic"][heat]
+    options, rule_options = run["drafter"]["options"], run["verifier"]["options"]
+    return {
+        names.drafter: key,
+        **{names.options + name: str(value) for name, value in options.items()},
+        names.verifier: "" if automatic else rule,
+        **{names.rule_options + name: str(value) for name, value in rule_options.items()},
+    }
 
 
 def read_race(
-    query: Mapping[str, str],
-    races: Mapping[str, Mapping],
-    menu: Mapping[str, Mapping],
-    rules: Mapping[str, Mapping],
+    query: Mapping[str, str], races: Mapping[str, Mapping], offer: Mapping[str, Mapping]
 ) -> dict[str, object]:
     """Compare's control values from an address; {} if it holds none.
 
-    A lane is lane1=chain with its options as lane1.length=4 and its rule as rule1=sampler_match,
-    and so on up to the limit. rules[drafter]: the rules that may judge this drafter, by key.
+    A lane is lane1=chain with its options as lane1.length=4, its rule as rule1=sampler_match and
+    that rule's options as rule1.NAME=VALUE, and so on up to the limit.
     """
-    if not names_compare(query):
+    if tab_of(query) != "compare":
         return {}
     values = _example(query, races)
-    lanes = []
-    for number in range(1, LIMITS.lanes + 1):
-        key = query.get(f"lane{number}")
-        if key in menu:
-            chosen = _options(query, f"lane{number}.", menu[key]["options"])
-            rule = query.get(f"rule{number}", "")
-            rule = rule if rule in rules[key] else ""
-            lanes.append({"drafter": key, "values": chosen, "verifier": rule})
+    every = [lane(number) for number in range(1, LIMITS.lanes + 1)]
+    lanes = [
+        _wished_pair(plain_pair(query[names.drafter]), query, names, _temperature(values), offer)
+        for names in every
+        if query.get(names.drafter) in offer["drafters"]
+    ]
     if len(lanes) >= 2:
         values["lanes"] = json.dumps(lanes)
     return values
+
+
+def _temperature(values: Mapping[str, object]) -> float:
+    return float(values.get("temperature", RANGES["temperature"].default))  # type: ignore[arg-type]
+
+
+def _wished_pair(
+    pair: Mapping, query: Mapping[str, str], names: Names, temperature: float, offer: Mapping
+) -> dict:
+    """The pair with what the address changes of it, as far as that makes sense."""
+    drafter = offer["drafters"][pair["drafter"]]
+    asked = query.get(names.verifier, pair["verifier"])
+    rule = asked if asked in drafter["rules"] else ""
+    judge = rule or drafter["automatic"]["warm" if temperature > 0 else "cold"]
+    chosen = _options(query, names.options, drafter["options"])
+    of_rule = _options(query, names.rule_options, offer["rules"][judge]["options"])
+    return {
+        "drafter": pair["drafter"],
+        "options": chosen or pair["options"],
+        "verifier": rule,
+        "rule_options": of_rule or pair["rule_options"],
+    }
 
 
 def _example(query: Mapping[str, str], presets: Mapping[str, Mapping]) -> dict[str, object]:
@@ -128,6 +155,8 @@ def _example(query: Mapping[str, str], presets: Mapping[str, Mapping]) -> dict[s
         values = {**presets[query["preset"]], "preset": query["preset"]}
     if query.get("prompt"):
         values["prompt"] = query["prompt"][: LIMITS.prompt_characters]
+    if query.get("schema"):
+        values["json_schema"] = query["schema"][: LIMITS.schema_characters]
     for short, name in SHORT.items():
         if short in query:
             values[name] = RANGES[name].clamp(query[short])

@@ -1,11 +1,12 @@
 """The events of both tabs, without a word of gradio: values in, (trace, state, message) out."""
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from app import warm
-from app.controls import lanes, request
+from app.controls import lanes, request, request_for
+from app.memories import Memories
 from app.race import Race, lane_names
 from app.seats import FAILED, Job, Seat, Seats
 from engine.errors import UserError
@@ -22,18 +23,18 @@ HANGING = {"watch": ("whatif", "plain")}
 """What hangs on the run of a tab, and goes with it: seats of their own, so that it stays as it is."""
 
 seats = Seats()
+memories = Memories()
 
 
-def watch_job(values: Mapping[str, object]) -> Job:
-    return open_run(request(values))
+def watch_job(session: str) -> Callable[[Mapping[str, object]], Job]:
+    """What makes a run of this visitor's: drafters may learn from it for the next one. The runs
+    that are compared with others begin with an empty memory."""
+    return lambda values: open_run(replace(request(values), memory=memories.of(session)))
 
 
 def compare_job(values: Mapping[str, object]) -> Job:
     """The chosen drafters, each with its options and rule, on one seed and one prompt, read once."""
-    wanted = [
-        request({**values, **lane, "options": json.dumps(lane)})
-        for lane in lanes(values.get("lanes"))
-    ]
+    wanted = [request_for(lane, values) for lane in lanes(values.get("lanes"))]
     names = lane_names([one.drafter for one in wanted])
     return Race(dict(zip(names, open_runs(wanted), strict=True)))
 

@@ -1,13 +1,16 @@
-"""What the page offers: drafters, verifiers and examples, as plain data."""
+"""What the page offers: drafters, rules and examples, as plain data."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 
-from app.settings import LIMITS
+from app.settings import LIMITS, model_paths
 from engine.drafters import drafters
+from engine.parts.kinds import kind_of
+from engine.run import pick_verifier
 from engine.sampling import Sampling
-from engine.verifiers import verifiers
-from presets import opening_trace, presets, race_files, races, trace_files
+from engine.verifiers import Verifier, verifiers
+from presets import examples, opening_trace, presets, race_files, races, trace_files
 from viz.race import joined
 
 FAMILIES = {
@@ -19,81 +22,104 @@ FAMILIES = {
     "heads": "extra heads",
     "self": "self-speculation",
 }
+"""The families of drafters in words, in the order in which they are listed."""
+
+COLD, WARM = Sampling(), Sampling(temperature=1.0)
+
+
+def offer() -> dict:
+    """All of it that the browser needs to draw the controls of a drafter and its rule, once."""
+    return {"families": FAMILIES, "drafters": drafter_menu(), "rules": rule_menu()}
 
 
 def drafter_menu() -> dict[str, dict]:
-    """By key: label, summary, its own rule above temperature 0, and the options as declared.
+    """By key: what it is, whether it can run here, its options, and the rules that may judge it.
 
-    An option is marked "auto" where its 0 means what pays on this machine.
+    An option is marked "auto" where its 0 means what pays on this machine. missing: why it cannot
+    run here, "" if it can. rules: by key, in words, whether the pair is exact. automatic: the rule
+    it has unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether
+    it remembers something from one of a visitor's runs to the next.
     """
     return {
         key: {
             "label": f"{cls.title} ({key})",
+            "title": cls.title,
+            "family": cls.family,
             "summary": cls.summary,
-            "verifier": cls.default_verifier,
+            "exact": all(_automatic(cls, s).lossless_with(cls.kinds(s)) for s in (COLD, WARM)),
+            "missing": _missing(cls.needs),
+            "learns": cls.learns,
             "options": [
                 {**option.to_dict(), "auto": option.name == cls.size_option}
                 for option in cls.options
             ],
+            "rules": {name: _exactness(rule, cls) for name, rule in verifiers().items()},
+            "automatic": {"cold": _automatic(cls, COLD).key, "warm": _automatic(cls, WARM).key},
         }
         for key, cls in drafters().items()
     }
 
 
-def verifier_menu(drafter: str) -> dict[str, dict]:
-    """By key, "" for greedy at temperature 0, else the drafter's own: label, whether the pair is exact."""
-    cls = drafters()[drafter]
-    menu = {}
-    for key, rule in verifiers().items():
-        cold = rule.lossless_with(cls.kinds(Sampling()))
-        warm = not rule.only_greedy and rule.lossless_with(cls.kinds(Sampling(temperature=1.0)))
-        if rule.only_greedy:
-            word = "exact, at temperature 0 only"
-        elif cold and warm:
-            word = "exact"
-        elif cold:
-            word = "exact at temperature 0, lossy above"
-        else:
-            word = "lossy: may change the text"
-        menu[key] = {"label": f"{key} · {word}", "exact": cold, "summary": rule.summary}
-    return {"": {"label": "automatic", "exact": menu[cls.default_verifier]["exact"]}, **menu}
-
-
-def rule_menu() -> dict[str, dict[str, str]]:
-    """For every drafter the rules that may judge it, by key, each with its label."""
+def rule_menu() -> dict[str, dict]:
+    """By key: title, summary, and the options as declared."""
     return {
-        drafter: {key: entry["label"] for key, entry in verifier_menu(drafter).items()}
-        for drafter in drafters()
+        key: {
+            "title": rule.title or key,
+            "summary": f"{rule.summary[0].upper()}{rule.summary[1:]}.",
+            "options": [option.to_dict() for option in rule.options],
+        }
+        for key, rule in verifiers().items()
     }
 
 
-def rules_in_words() -> list:
-    """The rules by name, each with its explanation: the parts of a sentence for ``parts.lead``."""
-    parts: list = ["What they do: "]
-    for key, rule in verifiers().items():
-        parts += [[key, f"{rule.summary[0].upper()}{rule.summary[1:]}."], ", "]
-    return [*parts[:-1], "."]
+def _automatic(cls, sampling: Sampling) -> Verifier:
+    """The rule that judges this drafter unless another is chosen, at its defaults."""
+    return pick_verifier(None, cls, sampling, {})
+
+
+def _exactness(rule: type[Verifier], cls) -> str:
+    """Whether this rule leaves the target's text as it is, with what this drafter proposes."""
+    cold = rule.lossless_with(cls.kinds(COLD))
+    if rule.only_greedy:
+        return f"{'exact' if cold else 'lossy'}, at temperature 0 only"
+    if cold and rule.lossless_with(cls.kinds(WARM)):
+        return "exact"
+    return "exact at temperature 0, lossy above" if cold else "lossy: may change the text"
+
+
+def _missing(needs: Mapping[str, str]) -> str:
+    """The parts that this page was not given, in words; "" where it has them all."""
+    given = model_paths().parts
+    lacking = [kind_of(kind).noun for role, kind in sorted(needs.items()) if role not in given]
+    return f"needs a {' and a '.join(lacking)}, which this page does not have" if lacking else ""
 
 
 def preset_menu() -> dict[str, dict]:
-    """By name: title, what to look for, its drafters, and the control values it sets."""
+    """Watch's examples by name: title, what to look for, its drafters, and the control values it
+    sets. listed: whether it stands in the list; the others belong to the cards of methods."""
+    listed = {preset.name for preset in presets()}
     known = drafters()
     menu = {}
-    for preset in presets():
-        if preset.drafter not in known:
+    for name, example in examples().items():
+        if example.drafter not in known:
             continue
-        options = {"drafter": preset.drafter, "values": dict(preset.options)}
-        menu[preset.name] = {
-            "title": preset.title,
-            "look_for": preset.look_for,
-            "family": FAMILIES[known[preset.drafter].family],
-            "prompt": preset.prompt,
-            "drafter": preset.drafter,
-            "drafters": preset.drafter,
-            "options": json.dumps(options),
-            "verifier": "",
-            "temperature": preset.temperature,
-            "max_new_tokens": min(preset.max_new_tokens, LIMITS.new_tokens),
+        pair = {
+            "drafter": example.drafter,
+            "options": dict(example.options),
+            "verifier": example.verifier or "",
+            "rule_options": dict(example.rule_options),
+        }
+        menu[name] = {
+            "title": example.title,
+            "look_for": example.look_for,
+            "listed": name in listed,
+            "family": FAMILIES[known[example.drafter].family],
+            "prompt": example.prompt,
+            "drafters": example.drafter,
+            "pair": json.dumps(pair),
+            "json_schema": example.json_schema or "",
+            "temperature": example.temperature,
+            "max_new_tokens": min(example.max_new_tokens, LIMITS.new_tokens),
         }
     return menu
 
@@ -107,12 +133,18 @@ def race_menu() -> dict[str, dict]:
         menu[race.name] = {
             "title": race.title,
             "look_for": race.look_for,
+            "listed": True,
             "prompt": race.prompt,
             "drafters": ",".join(lanes),
-            "lanes": json.dumps([{"drafter": key, "values": {}} for key in lanes]),
+            "lanes": json.dumps([plain_pair(key) for key in lanes]),
             "max_new_tokens": min(race.max_new_tokens, LIMITS.new_tokens),
         }
     return menu
+
+
+def plain_pair(drafter: str) -> dict:
+    """A drafter with its own rule, every option at its default."""
+    return {"drafter": drafter, "options": {}, "verifier": "", "rule_options": {}}
 
 
 def opening() -> str:

@@ -2,9 +2,11 @@
 
 import gradio as gr
 
-from app import assets, live, theme, warm, words
+from app import assets, link, live, theme, warm, words
 from app.compare import Compare
-from app.parts import html
+from app.menu import offer
+from app.methods import Methods
+from app.parts import QUICK, html
 from app.seats import sweep_forever
 from app.settings import LIMITS, address
 from app.watch import Watch
@@ -24,17 +26,27 @@ def build() -> gr.Blocks:
                 watch = Watch()
             with gr.Tab("Compare", id="compare"):
                 compare = Compare()
+            with gr.Tab("Methods", id="methods"):
+                methods = Methods()
         html("DraftscopePage.foot(element, props.line);", line=words.FOOT)
-        watch.wire(page)
-        compare.wire(page, rooms)
+        watch.wire(page, methods)
+        compare.wire(page)
+        page.load(_open_room, None, rooms, **QUICK)
         page.unload(_leave)
     page.queue(max_size=LIMITS.waiting, default_concurrency_limit=LIMITS.running)
     return page
 
 
+def _open_room(request: gr.Request):
+    """The tab that the address asks for."""
+    room = link.tab_of(request.query_params)
+    return gr.skip() if room == "watch" else gr.Tabs(selected=room)
+
+
 def _leave(request: gr.Request) -> None:
     """The tab was closed: its runs go with it."""
     live.seats.leave(request.session_hash)
+    live.memories.leave(request.session_hash)
 
 
 def launch(page: gr.Blocks, **settings) -> None:
@@ -53,7 +65,7 @@ def launch(page: gr.Blocks, **settings) -> None:
             "favicon_path": assets.WEB / "mark.svg",
             "max_file_size": LIMITS.trace_bytes,
             "theme": theme.theme(),
-            "head": assets.head(),
+            "head": assets.head(offer()),
             "state_session_capacity": 500,
             **settings,
         }

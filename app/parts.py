@@ -101,16 +101,18 @@ def example_list(
 ) -> tuple[gr.Dropdown, gr.HTML]:
     """The list of examples, and the note on what to look for, whose value is the example's name.
 
-    menu: as of ``menu``. own: the note where the controls hold no example's settings; then the
-    name is "". prompt: the element id of the prompt's box.
+    menu: as of ``menu``; the note knows those too that are not listed. own: the note where the
+    controls hold no example's settings; then the name is "". prompt: the element id of the
+    prompt's box.
     """
+    listed = [(entry["title"], name) for name, entry in menu.items() if entry["listed"]]
     chosen = gr.Dropdown(
-        [*((entry["title"], name) for name, entry in menu.items()), (words.OWN, "")],
+        [*listed, (words.OWN, "")],
         value=next(iter(menu)),
         label="Example",
         elem_id=elem_id,
     )
-    told = ("prompt", "drafters", "look_for")
+    told = ("prompt", "drafters", "look_for", "listed")
     note = html(
         f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
         "/* events: 'edited' */",
@@ -125,11 +127,20 @@ def example_list(
 def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
     """After these changes the browser alone, without a request, names the example in all that show it.
 
-    settings: the name so far, the prompt, what holds the drafters.
+    settings: the name so far, the prompt, what holds the drafters. shown: the note first, then
+    what knows listed examples only.
     """
     js = f"(...v) => DraftscopePage.whose('{tab}', {len(shown)}, v)"
     for change in changes:
         change(None, settings, shown, js=js, trigger_mode="multiple", **SLOW)
+
+
+def tell_temperature(tab: str, temperature: gr.Slider, changes: list) -> None:
+    """Tell the drafter's controls of this tab, in the browser alone, at which temperature they are:
+    after these changes, and whenever the visitor sets it."""
+    js = f"(given) => {{ DraftscopePage.setTemperature('{tab}', given); }}"
+    for change in [temperature.change, *changes]:
+        change(None, temperature, None, js=js, trigger_mode="multiple", **SLOW)
 
 
 def lead(parts: list) -> gr.HTML:
@@ -179,6 +190,17 @@ def prompt_box(elem_id: str, value: str) -> gr.Textbox:
         elem_id=elem_id,
         placeholder="Once upon a time",
         info=f"Up to {LIMITS.prompt_characters:,} characters.",
+    )
+
+
+def schema_box(elem_id: str) -> gr.Textbox:
+    return gr.Textbox(
+        "",
+        lines=2,
+        max_lines=8,
+        label="JSON schema",
+        elem_id=elem_id,
+        info="The text must follow it; empty: any text. Tokens that it forces are drafted for free.",
     )
 
 

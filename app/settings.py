@@ -19,6 +19,7 @@ class Limits:
     """Bounds for one visitor and for all of them together."""
 
     prompt_characters: int = 4000
+    schema_characters: int = 4000
     new_tokens: int = _whole("DRAFTSCOPE_MAX_NEW_TOKENS", 256)
     """Most tokens that one run may write."""
     running: int = _whole("DRAFTSCOPE_RUNNING", 4)
@@ -27,6 +28,8 @@ class Limits:
     """Events that may queue before a visitor is asked to come back."""
     kept: int = _whole("DRAFTSCOPE_KEPT_RUNS", 48)
     """Runs kept for visitors: running, paused, or just finished."""
+    memories: int = _whole("DRAFTSCOPE_MEMORIES", 64)
+    """Visitors for whom drafters may remember something, at most 8 MB each."""
     kept_seconds: float = 600.0
     """A paused run is let go after this long."""
     trace_bytes: int = 8_000_000

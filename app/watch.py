@@ -6,14 +6,8 @@ import gradio as gr
 
 from app import figures, link, live, traces, words
 from app.controls import FIELDS, RANGES
-from app.menu import (
-    drafter_menu,
-    opening,
-    preset_menu,
-    rules_in_words,
-    verifier_menu,
-    with_other_traces,
-)
+from app.menu import offer, opening, preset_menu, with_other_traces
+from app.methods import Methods
 from app.parts import (
     QUICK,
     SLOW,
@@ -27,8 +21,10 @@ from app.parts import (
     over,
     prompt_box,
     sampling_controls,
+    schema_box,
     shown,
     state_of,
+    tell_temperature,
 )
 from app.settings import LIMITS
 from app.whatif import WhatIf
@@ -41,7 +37,7 @@ class Watch:
     """The tab's components; ``wire`` gives them their events."""
 
     def __init__(self) -> None:
-        self.presets, self.drafters = preset_menu(), drafter_menu()
+        self.presets, self.offer = preset_menu(), offer()
         first_name, first = next(iter(self.presets.items()))
         lead(words.WATCH_LEAD)
         self.cards = html(
@@ -51,6 +47,7 @@ class Watch:
             cards=[
                 {"name": name, **{part: entry[part] for part in ("title", "family", "look_for")}}
                 for name, entry in self.presets.items()
+                if entry["listed"]
             ],
             elem_id="cards",
         )
@@ -63,10 +60,15 @@ class Watch:
                 self.prompt = prompt_box("prompt", first["prompt"])
                 self._buttons()
                 self.said.render()
-                self._drafting(first)
-                with gr.Accordion("Sampling and verifier", open=False, elem_id="more"):
-                    self._verifier(first["drafter"])
+                self.pair = html(
+                    "DraftscopePage.pair({element: element.querySelector('.pg-mount'), props, "
+                    "trigger, watch}); /* events: 'edited' 'forget' */",
+                    value=first["pair"],
+                    elem_id="pair",
+                )
+                with gr.Accordion("Sampling and form", open=False, elem_id="more"):
                     self.numbers = sampling_controls(first)
+                    self.json_schema = schema_box("json-schema")
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
@@ -76,7 +78,7 @@ class Watch:
                     limit=LIMITS.trace_bytes,
                     elem_id="tools",
                 )
-                self.what_if = WhatIf(self.drafters)
+                self.what_if = WhatIf()
                 self.figures = figures.RunPanel("watch-figures")
 
     def _buttons(self) -> None:
@@ -86,37 +88,13 @@ class Watch:
             self.step = gr.Button("Step", elem_id="step", min_width=60)
             self.stop = gr.Button("Stop", elem_id="stop", min_width=60)
 
-    def _drafting(self, first: dict) -> None:
-        self.drafter = gr.Dropdown(
-            [(entry["label"], key) for key, entry in self.drafters.items()],
-            value=first["drafter"],
-            label="Drafter",
-            elem_id="drafter",
-        )
-        self.options = html(
-            "DraftscopePage.options({element: element.querySelector('.pg-mount'), props, watch});",
-            value=first["options"],
-            menu=self.drafters,
-            elem_id="options",
-        )
-
-    def _verifier(self, drafter: str) -> None:
-        self.verifier = gr.Dropdown(
-            _choices(verifier_menu(drafter)),
-            value="",
-            label="Verifier",
-            info="The rule that keeps or refuses drafted tokens. Automatic: greedy at temperature 0, "
-            "above it the drafter's own.",
-            elem_id="verifier",
-        )
-        lead(rules_in_words())
-
     @property
     def fields(self) -> list:
         """The controls that make a run, in the order of FIELDS."""
-        return [self.prompt, self.drafter, self.options, self.verifier, *self.numbers]
+        return [self.prompt, self.pair, self.json_schema, *self.numbers]
 
-    def wire(self, page: gr.Blocks) -> None:
+    def wire(self, page: gr.Blocks, methods: Methods) -> None:
+        """methods: the cards, of which each brings its example here."""
         canvas_out = [self.view, self.said]
         advance = engine_event()
         runs = [
@@ -127,80 +105,74 @@ class Watch:
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
-        example = [self.preset, self.cards, self.look_for]
+        example = [self.look_for, self.preset, self.cards]
         controls = [*canvas_out, *example, *self.fields]
         loaded = page.load(self._read_address, None, controls, **QUICK)
-        ends = [
-            *runs,
-            self.said.ask_stop(_stop, None, canvas_out, **QUICK),
+        brought = [
+            loaded,
             self.tools.opened(self._open, None, controls, **SLOW),
             self.preset.input(self._example_of, self.preset, controls, **QUICK),
             self.cards.chosen(self._example_of, self.cards, controls, **QUICK),
-            loaded,
+            methods.cards.chosen(self._example_of, methods.cards, controls, **QUICK),
         ]
-        for end in ends:
+        stopped = self.said.ask_stop(_stop, None, canvas_out, **QUICK)
+        for end in [*runs, stopped, *brought]:
             self.figures.follow(end, TAB)
-        changes = [self.look_for.edited, self.drafter.input, loaded.then]
-        name_whose(TAB, changes, [self.preset, self.prompt, self.drafter], example)
+        tell_temperature(TAB, self.numbers[0], [event.then for event in brought])
+        changes = [self.look_for.edited, self.pair.edited, loaded.then]
+        name_whose(TAB, changes, [self.look_for, self.prompt, self.pair], example)
         self.said.ask_pause(_pause, None, None, **QUICK)
-        self.drafter.input(_choose_drafter, self.drafter, [self.options, self.verifier], **QUICK)
+        self.pair.forget(_forget, None, None, **QUICK)
         self.tools.link(
-            None, [self.preset, *self.fields], None, js="(...v) => DraftscopePage.link(v)"
+            None, [self.look_for, *self.fields], None, js="(...v) => DraftscopePage.link(v)"
         )
         self.what_if.wire()
         self.figures.wire()
+
+    def _named(self, name: str) -> list[str]:
+        """An example's name, for what shows it: the note, and what knows listed ones only."""
+        listed = name if name and self.presets[name]["listed"] else ""
+        return [name, listed, listed]
 
     def _example_of(self, name: str, request: gr.Request) -> list:
         """The run of this example that was made earlier, and its settings; "": those there are."""
         chosen = self.presets.get(name)
         if chosen is None:
-            return [gr.skip()] * 2 + [""] * 3 + [gr.skip()] * len(FIELDS)
+            return [gr.skip()] * 2 + self._named("") + [gr.skip()] * len(FIELDS)
         earlier = shown(traces.show_example(request.session_hash, TAB, name))
-        return [*earlier, *[name] * 3, *self._set(chosen)]
+        return [*earlier, *self._named(name), *self._set(chosen)]
 
     def _read_address(self, request: gr.Request) -> list:
         first = next(iter(self.presets.values()))
         wish = self._wished(request.query_params)
         if not wish:
             return [gr.skip()] * (5 + len(FIELDS))
-        name = wish.get("preset", gr.skip())
-        earlier = shown(traces.show_example(request.session_hash, TAB, wish.get("preset", "")))
-        return [*earlier, *[name] * 3, *self._set({**first, **wish})]
+        name = wish.get("preset", "")
+        earlier = shown(traces.show_example(request.session_hash, TAB, name))
+        named = self._named(name) if name else [gr.skip()] * 3
+        return [*earlier, *named, *self._set({**first, **wish})]
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
         """The run that a visitor brings, and its settings, as far as this page has them."""
         update = traces.open_file(request.session_hash, TAB, event._data, traces.check)
         if update[0] is None:
             return [*shown(update), *[gr.skip()] * (3 + len(FIELDS))]
-        wish = self._wished(link.wish_of(read_trace(update[0]), self.drafters))
-        return [*shown(update), *[""] * 3, *self._set({"verifier": "", **wish})]
+        wish = self._wished(link.wish_of(read_trace(update[0]), self.offer))
+        return [*shown(update), *self._named(""), *self._set(wish)]
 
     def _wished(self, query: Mapping[str, str]) -> dict:
-        return link.read(query, self.presets, self.drafters, verifier_menu("none"))
+        return link.read(query, self.presets, self.offer)
 
     def _set(self, values: dict) -> list:
-        """Values for the controls, in the order of FIELDS; a drafter that is left out stays."""
-        drafter = values.get("drafter")
-        if drafter is None:
-            drafting = [gr.skip()] * 3
-        else:
-            rules = gr.Dropdown(choices=_choices(verifier_menu(drafter)), value=values["verifier"])
-            drafting = [drafter, values["options"], rules]
+        """Values for the controls, in the order of FIELDS; a pair that is left out stays."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
-        return [values.get("prompt", ""), *drafting, *numbers]
-
-
-def _choices(menu: dict[str, dict]) -> list[tuple[str, str]]:
-    return [(entry["label"], key) for key, entry in menu.items()]
-
-
-def _choose_drafter(key: str):
-    """A drafter brings its own options, and its own word on which rules are exact."""
-    return link.no_options(key), gr.Dropdown(choices=_choices(verifier_menu(key)), value="")
+        pair, schema = values.get("pair", gr.skip()), values.get("json_schema", "")
+        return [values.get("prompt", ""), pair, schema, *numbers]
 
 
 def _start(request: gr.Request, *values):
-    yield from emit(live.start(request.session_hash, TAB, live.watch_job, _named(values)))
+    session = request.session_hash
+    yield from emit(live.start(session, TAB, live.watch_job(session), _named(values)))
 
 
 def _step(request: gr.Request, said: str, *values):
@@ -209,7 +181,8 @@ def _step(request: gr.Request, said: str, *values):
     if state_of(said) == "paused":
         yield from emit(live.resume(session, TAB, single=True))
     else:
-        yield from emit(live.start(session, TAB, live.watch_job, _named(values), single=True))
+        make = live.watch_job(session)
+        yield from emit(live.start(session, TAB, make, _named(values), single=True))
 
 
 def _resume(request: gr.Request):
@@ -218,6 +191,10 @@ def _resume(request: gr.Request):
 
 def _pause(request: gr.Request) -> None:
     live.ask(request.session_hash, TAB, "pause")
+
+
+def _forget(request: gr.Request) -> None:
+    live.memories.leave(request.session_hash)
 
 
 def _stop(request: gr.Request):

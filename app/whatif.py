@@ -3,7 +3,6 @@
 import gradio as gr
 
 from app import again, live
-from app.menu import rule_menu
 from app.parts import QUICK, canvas, emit, engine_event, html, over, shown
 
 TAB = again.WHAT_IF
@@ -12,13 +11,11 @@ TAB = again.WHAT_IF
 class WhatIf:
     """The form, the line that says what goes on, and the two runs; ``wire`` gives them events."""
 
-    def __init__(self, drafters: dict[str, dict]) -> None:
+    def __init__(self) -> None:
         self.said, self.view = canvas(TAB, "")
         self.form = html(
             "DraftscopePage.whatIf({element: element.querySelector('.pg-mount'), props, trigger}); "
             "/* events: 'asked' */",
-            menu=drafters,
-            rules=rule_menu(),
             elem_id="whatif",
         )
         self.said.render()

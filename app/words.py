@@ -33,6 +33,27 @@ WATCH_LEAD = [
 WATCH_HINT = "You see a run made earlier. Run makes a new one."
 COMPARE_HINT = "You see a race made earlier. Race makes a new one."
 
+METHODS_LEAD = [
+    (
+        "One card for each method: how it works, what its paper claims, and what came of the run "
+        "that shows it, on the small models of this page. An "
+    ),
+    ["exact", "The target's text, or its distribution above temperature 0, stays as it was."],
+    " method leaves the target's text as it would have been; a ",
+    ["lossy", "May change what is written, usually for more speed."],
+    " one may change it. The papers measured other models on other machines, so their figures and ours do not compare.",
+]
+
+OTHER_FAMILIES = {
+    "rule": "acceptance rule",
+    "loop": "decoding loop",
+    "policy": "drafting policy",
+    "recipe": "training recipe",
+    "meter": "meter",
+    "constraint": "constraint",
+}
+"""The families of the cards that are no drafters', beside those of the drafters."""
+
 OWN = "Your own"
 WATCH_OWN = "Your own mix of prompt and drafter, no example’s."
 COMPARE_OWN = "Your own mix of prompt and lanes, no example’s."

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from engine.errors import UserError
 
+SUITE_NAMES = ("peers", "overlap", "kernels", "gpu")  # of engine.bench.suites, without opening it
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit code: 0, or 2 for a mistake of the user's, said in one line on standard error."""
@@ -34,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         required=True, metavar="list | run | bench", parser_class=_Parser
     )
-    listing = commands.add_parser("list", help="drafters, verifiers and presets")
+    listing = commands.add_parser("list", help="drafters, verifiers, presets and methods")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(action=_list)
     _add_run(commands.add_parser("run", help="write a continuation, and its trace"))
@@ -74,16 +76,15 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
     add("--diffusion", metavar="DIR", help="diffusion drafter for it")
     add("--json", metavar="OUT", help="write the figures here")
     add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
-    suites = ("peers", "kernels", "gpu")
-    add("--suite", choices=suites, default="peers", help="kernels and gpu need a CUDA GPU")
+    add("--suite", choices=SUITE_NAMES, default="peers", help="kernels and gpu need a CUDA GPU")
     bench.set_defaults(action=_bench, preset=None, part=[])
 
 
 def _list(given: argparse.Namespace) -> int:
     from engine.catalogue import catalogue
-    from presets import presets
+    from presets import methods, presets
 
-    found = catalogue([card.to_dict() for card in presets()])
+    found = catalogue([card.to_dict() for card in presets()], methods())
     if given.json:
         print(json.dumps(found, ensure_ascii=False, indent=1))
         return 0
@@ -112,30 +113,11 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _bench(given: argparse.Namespace) -> int:
-    if given.suite != "peers":
-        return _bench_on_gpu(given)
-    from engine.bench.command import FULL, QUICK, bench
+    from engine.bench.suites import run_suite
     from presets import KINDS, prompts
 
     workloads = {kind: prompts(kind) for kind in KINDS}
-    bench(_models(given), workloads, QUICK if given.quick else FULL, given.json)
-    return 0
-
-
-def _bench_on_gpu(given: argparse.Namespace) -> int:
-    from engine.bench.command import check_writable
-    from engine.gpu.bench import require_gpu, run_gpu, run_kernels
-    from presets import KINDS, prompts
-
-    require_gpu()
-    if given.json is not None:
-        check_writable(Path(given.json))
-    if given.suite == "kernels":
-        run_kernels(given.json, tune=not given.quick)
-        return 0
-    kinds = [prompts(kind) for kind in KINDS]
-    mixed = [card["prompt"] for cards in zip(*kinds, strict=False) for card in cards]
-    run_gpu(_models(given), mixed, given.json)
+    run_suite(given.suite, _models(given), workloads, given.quick, given.json)
     return 0
 
 
@@ -148,18 +130,19 @@ def _request(given: argparse.Namespace):
     for name in ("drafter", "verifier", "max_new_tokens", "temperature"):
         if getattr(given, name) is not None:
             fields[name] = getattr(given, name)
-        elif card is not None and hasattr(card, name):
+        elif card is not None:
             fields[name] = getattr(card, name)
     same_drafter = card is not None and fields["drafter"] == card.drafter
     options = (dict(card.options) if same_drafter else {}) | _options(given.option)
-    prompt = _prompt(given, card)
-    rule_options = _options(given.rule_option)
+    same_rule = card is not None and fields.get("verifier") == card.verifier
+    rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
+    schema = _read(Path(given.json_schema)) if given.json_schema else None
     return RunRequest(
-        prompt=prompt,
+        prompt=_prompt(given, card),
         models=_models(given),
         options=options,
         rule_options=rule_options,
-        json_schema=_read(Path(given.json_schema)) if given.json_schema else None,
+        json_schema=schema or (card.json_schema if card else None),
         **fields,
     )
 

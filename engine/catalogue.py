@@ -1,12 +1,14 @@
 """What the engine can do, as data: the command line's list and the page's controls."""
 
+from collections.abc import Sequence
+
 from engine.drafters import drafters
 from engine.sampling import Sampling
 from engine.verifiers import verifiers
 
 
-def catalogue(presets: list[dict] | None = None) -> dict:
-    """Drafters with their options, verifiers, and the presets handed in."""
+def catalogue(presets: Sequence[dict] = (), methods: Sequence[dict] = ()) -> dict:
+    """Drafters and verifiers with their options, and the presets and methods handed in."""
     return {
         "drafters": [_drafter(cls) for cls in drafters().values()],
         "verifiers": [
@@ -21,7 +23,8 @@ def catalogue(presets: list[dict] | None = None) -> dict:
             }
             for rule in verifiers().values()
         ],
-        "presets": presets or [],
+        "presets": list(presets),
+        "methods": list(methods),
     }
 
 

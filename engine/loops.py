@@ -10,8 +10,18 @@ from engine.text import TextRequest
 
 LOOPS = {
     "speculative": "engine.decode:decode",
+    "switching": "engine.switching:switching",
+    "overlapped": "engine.overlapped:overlapped",
 }
-"""Name -> module and function. A function takes (target, request, recorded, reading)."""
+"""Name -> module and function, a generator over (target, request, recorded, reading).
+
+``speculative``: draft, verify in one pass of the target, judge, commit, one after the other.
+``switching``: one token a step, by the drafter, unchecked, or by the target.
+``overlapped``: the target verifies while the draft goes on.
+
+A step need not contain a pass of the target (``Step.passes`` counts them by model), and where it has
+none there is no p, no judgement and no final token.
+"""
 
 
 def run_loop(

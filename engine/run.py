@@ -70,6 +70,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
     cls = drafter_class(request.drafter)
     options = resolve(f"drafter {cls.key}", cls.options, request.options)
     rule = pick_verifier(request.verifier, cls, sampling, request.rule_options)
+    lossless = rule.lossless_with(cls.kinds(sampling))
     if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
         raise UserError(
             f"The number of new tokens must lie between 1 and {MAX_NEW_TOKENS}, "
@@ -86,14 +87,15 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
         {
             "key": rule.key,
             "title": rule.title,
-            "lossless": rule.lossless_with(cls.kinds(sampling)),
-            "same_text": rule.same_text,
+            "lossless": lossless,
+            "same_text": rule.same_text and lossless,
             "options": rule.settings,
             "sentences": dict(rule.sentences),
         },
         sampling,
         cls.loop,
         request.json_schema or None,
+        rule,
     )
     recorder = Recorder(models.target, setting, request.prompt, tokens)
     drafter = cls.build(options, models)

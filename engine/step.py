@@ -11,6 +11,7 @@ from engine.tree import DraftTree
 from engine.verifiers.base import Judgement, Verdict
 
 Stop = Literal["eos", "length", "context"]
+Final = Literal["bonus", "recovered", "none"]
 STAGES = ("draft", "verify", "judge", "commit")
 
 
@@ -45,7 +46,7 @@ class Step:
     p: Tensor | None
     verdict: Verdict
     output: list[int]
-    final: Literal["bonus", "recovered", "none"]
+    final: Final
     milliseconds: dict[str, float] = field(default_factory=dict)
     prefill_milliseconds: float = 0.0
     stop: Stop | None = None
@@ -53,7 +54,7 @@ class Step:
     spans: list[Span] = field(default_factory=list)
 
 
-def cut_at_end(verdict: Verdict, tree: DraftTree, ends: frozenset[int]) -> tuple[Verdict, str]:
+def cut_at_end(verdict: Verdict, tree: DraftTree, ends: frozenset[int]) -> tuple[Verdict, Final]:
     """Drop what was accepted beyond an end of text; there is no final token then."""
     for count, node in enumerate(verdict.accepted, start=1):
         if tree.tokens[node] in ends:

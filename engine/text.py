@@ -14,7 +14,7 @@ from engine.constraint import Constraint, masked_tree
 from engine.drafters.base import Drafter, Kept, Start
 from engine.memory import Memory
 from engine.sampling import Sampling, distribution
-from engine.step import Clock, Step, Stop, cut_at_end
+from engine.step import Clock, Final, Step, Stop, cut_at_end
 from engine.target.language_model import LanguageModel
 from engine.target.seen import Draft, Seen
 from engine.target.session import Session
@@ -63,6 +63,7 @@ class Text:
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
+        self._counted: dict[str, int] = {}
 
     @property
     def capacity(self) -> int:
@@ -136,14 +137,23 @@ class Text:
         clock: Clock,
     ) -> Step:
         """Take the verdict and keep what may stay. times: milliseconds of the stages before."""
-        tree = draft.tree
         verdict, p = pending()
-        verdict, final = cut_at_end(verdict, tree, self.target.end_tokens)
+        verdict, final = cut_at_end(verdict, draft.tree, self.target.end_tokens)
+        return self.finish(draft, Outcome(verdict, final, self._logits, p), seen, times, clock)
+
+    def finish(
+        self, draft: Draft, outcome: Outcome, seen: Seen, times: dict[str, float], clock: Clock
+    ) -> Step:
+        """Keep what was accepted, and the final token if there is one."""
+        tree, verdict = draft.tree, outcome.verdict
         output = [tree.tokens[node] for node in verdict.accepted]
-        if final != "none":
+        if outcome.final != "none":
             output.append(verdict.final_token)
         times["judge"] = clock.lap()
-        self._commit(draft, verdict, output, seen, times)
+        features = self._keep(seen, verdict)
+        if self.request.constraint is not None:
+            self.request.constraint.commit(output)
+        self.drafter.observe(self._proposal.kept(draft, verdict, output, seen, features, times))
         times["commit"] = clock.lap()
         self.context += output
         self.stop = self._why_stop()
@@ -152,26 +162,32 @@ class Text:
             self._steps - 1,
             draft.position,
             tree,
-            self._logits if self.recorded else None,
-            p,
+            outcome.logits if self.recorded else None,
+            outcome.p,
             verdict,
             output,
-            final,
+            outcome.final,
             times,
             stop=self.stop,
+            passes=self._passes(seen),
         )
 
-    def _commit(
-        self, draft: Draft, verdict: Verdict, output: list[int], seen: Seen, times: dict[str, float]
-    ) -> None:
+    def _keep(self, seen: Seen, verdict: Verdict) -> Tensor | None:
+        """Commit the rows of the root and the kept path; their features, if any were asked for."""
         rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
         self.session.commit(rows)
         features = seen.features
         if features is not None:
             features = features[to_device(torch.tensor(rows), features.device)]
-        if self.request.constraint is not None:
-            self.request.constraint.commit(output)
-        self.drafter.observe(self._proposal.kept(draft, verdict, output, seen, features, times))
+        return features
+
+    def _passes(self, seen: Seen) -> dict[str, int]:
+        """Forward passes of this step by model; those of the drafter since the step before."""
+        now = dict(self.drafter.passes())
+        own = {role: count - self._counted.get(role, 0) for role, count in now.items()}
+        self._counted = now
+        looked = {} if seen.logits is None else {"target": 1}
+        return looked | {role: count for role, count in own.items() if count}
 
     def _why_stop(self) -> Stop | None:
         if self.context[-1] in self.target.end_tokens:
@@ -179,6 +195,20 @@ class Text:
         if len(self.context) < self._limit:
             return None
         return "length" if self._limit == self._end else "context"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step's tree.
+
+    logits: [N+1, V] with the constraint applied; p: [N+1, V] what was sampled from. Both None, or a
+    row of NaN, where the target did not look.
+    """
+
+    verdict: Verdict
+    final: Final
+    logits: Tensor | None = None
+    p: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -201,6 +231,7 @@ class Proposal:
         tree = DraftTree()
         last = tree.chain(forced, "forced")
         places = tree.graft(own, last)
+        tree.exhibits = own.exhibits  # a drafter may add to them when it observes
         return cls(own, tree, len(forced), {place: node for node, place in enumerate(places)})
 
     def kept(

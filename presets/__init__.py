@@ -1,36 +1,14 @@
-"""What the page offers: the embedded models, prompts, presets and finished traces."""
+"""What the page offers: the embedded models, prompts, presets, method cards and finished traces."""
 
-import json
-from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
 from engine.errors import UserError
 from engine.parts.loading import ModelPaths
+from presets.listed import HERE, KINDS, Preset, presets, prompts, races
+from presets.methods import cards, methods, own_trace
 
-HERE = Path(__file__).parent
-KINDS = ("story", "edit", "template", "code", "arithmetic", "operations")
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A card of the page: a prompt, a drafter that suits it, and what to look for.
-
-    kind: the workload its prompt belongs to. prompt: the text itself.
-    """
-
-    name: str
-    title: str
-    kind: str
-    prompt: str
-    drafter: str
-    look_for: str
-    options: dict = field(default_factory=dict)
-    temperature: float = 0.0
-    max_new_tokens: int = 128
-
-    def to_dict(self) -> dict:
-        return asdict(self)
+__all__ = ["HERE", "KINDS", "Preset", "cards", "methods", "presets", "prompts", "races"]
 
 
 def family() -> ModelPaths:
@@ -42,64 +20,31 @@ def family() -> ModelPaths:
     return ModelPaths(str(models / "target"), parts)
 
 
-@dataclass(frozen=True)
-class RacePreset:
-    """A card of Compare: a prompt, the drafters that race on it, and what to look for.
-
-    lanes: keys of drafters, plain decoding first.
-    """
-
-    name: str
-    title: str
-    kind: str
-    prompt: str
-    look_for: str
-    lanes: tuple[str, ...] = ("none", "chain", "dyspec", "prompt_lookup", "ddtree")
-    max_new_tokens: int = 128
-
-
 @cache
-def prompts(kind: str) -> list[dict]:
-    """The prompts of a workload: {"id", "prompt", "note", ...}. Raises UserError if unknown."""
-    if kind not in KINDS:
-        raise UserError(f"There is no workload {kind!r}; known are: {', '.join(KINDS)}.")
-    lines = (HERE / "prompts" / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines if line.strip()]
-
-
-@cache
-def presets() -> tuple[Preset, ...]:
-    """The page's cards, in order."""
-    return tuple(Preset(**card) for card in _cards("presets.json"))
-
-
-@cache
-def races() -> tuple[RacePreset, ...]:
-    """The cards of Compare, in order; the first is on the screen when it opens."""
-    return tuple(RacePreset(**card) for card in _cards("races.json"))
-
-
-def _cards(file: str) -> list[dict]:
-    """The cards in this file, each with its prompt's text in place of the prompt's id."""
-    cards = json.loads((HERE / file).read_text(encoding="utf-8"))
-    return [{"prompt": _prompt(card.pop("prompt_id"), card), **card} for card in cards]
-
-
-def _prompt(identifier: str, card: dict) -> str:
-    return next(p["prompt"] for p in prompts(card["kind"]) if p["id"] == identifier)
+def examples() -> dict[str, Preset]:
+    """Every example by name: the listed ones, then those that a method's card brings itself."""
+    own = [card.own_example for card in cards().values() if card.own_example]
+    return {example.name: example for example in (*presets(), *own)}
 
 
 def preset(name: str) -> Preset:
-    """Raises UserError that names the known presets."""
-    known = {card.name: card for card in presets()}
+    """The example of this name. Raises UserError that names the known ones."""
+    known = examples()
     if name not in known:
         raise UserError(f"There is no preset {name!r}; known are: {', '.join(known)}.")
     return known[name]
 
 
+def trace_file(name: str) -> Path:
+    """Where the finished trace of an example lies, or would lie."""
+    listed = any(name == preset.name for preset in presets())
+    return HERE / "traces" / f"{name}.ndjson" if listed else own_trace(name)
+
+
 def trace_files() -> dict[str, Path]:
-    """Finished traces by preset name."""
-    return {path.stem: path for path in sorted((HERE / "traces").glob("*.ndjson"))}
+    """Finished traces by the example's name."""
+    files = {name: trace_file(name) for name in examples()}
+    return {name: path for name, path in files.items() if path.exists()}
 
 
 def opening_trace() -> Path:

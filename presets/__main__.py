@@ -1,41 +1,39 @@
-"""`python -m presets`: run every preset and the first race once; keep their traces for the page."""
+"""`python -m presets`: run every preset and the first race once; keep their traces for the page.
+`python -m presets methods [KEY ...]`: the examples and the figures of the method cards."""
 
 import sys
-from pathlib import Path
 
-from engine.run import RunRequest, open_run
-from engine.trace import write_lines
-from presets import HERE, family, presets, race_file, races
+from engine.errors import UserError
+from engine.run import RunRequest
+from presets import family, presets, race_file, races, trace_file
+from presets.methods.measuring import measure
+from presets.recording import record, request_of
 
 
-def main() -> int:
-    """Write ``presets/traces/NAME.ndjson`` for each preset and ``presets/traces/race/LANE.ndjson``
-    for each lane of the first race; returns the exit code."""
+def main(arguments: list[str]) -> int:
+    """Returns the exit code: 0, or 2 for a mistake of the user's, said in one line."""
+    try:
+        if not arguments:
+            record_listed()
+        elif arguments[0] == "methods":
+            measure(arguments[1:])
+        else:
+            raise UserError(f"There is no command {arguments[0]!r}; there is: methods.")
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def record_listed() -> None:
+    """The trace of each preset, and of each lane of the first race."""
     for card in presets():
-        request = RunRequest(
-            prompt=card.prompt,
-            models=family(),
-            drafter=card.drafter,
-            options=card.options,
-            temperature=card.temperature,
-            max_new_tokens=card.max_new_tokens,
-        )
-        record(request, HERE / "traces" / f"{card.name}.ndjson")
+        record(request_of(card), trace_file(card.name))
     race = races()[0]
     for lane in race.lanes:
         request = RunRequest(race.prompt, family(), lane, max_new_tokens=race.max_new_tokens)
         record(request, race_file(lane))
-    return 0
-
-
-def record(request: RunRequest, path: Path) -> None:
-    """Run this and write its trace."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    open_run(request).cancel()  # loads the models, so that no timing contains it
-    run = open_run(request)
-    write_lines(path, [run.header(), *run.steps(), run.summary()])
-    print(f"{path.relative_to(HERE)}: {run.milliseconds:.0f} ms")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""python -m viz TRACE.ndjson -o OUT.html: a file that replays a trace, or a race, offline."""
+"""python -m viz TRACE.ndjson -o OUT.html: write a file that replays a trace or a race offline."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def export(source: Path, target: Path, title: str | None = None) -> None:
-    """Write the page; raises UserError, and then leaves no file behind."""
+    """Write the page. Raises UserError and then leaves no file behind."""
     text = read_text(source)
     race = is_race(text)
     if race:
@@ -40,7 +40,7 @@ def export(source: Path, target: Path, title: str | None = None) -> None:
 
 
 def write_whole(target: Path, text: str) -> None:
-    """Write beside the name, then rename: no reader ever sees half a file."""
+    """Write to a temporary file and rename it, so that no reader sees half a file."""
     try:
         handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The drawing code as two strings. The page and the exported file use the same ones."""
+"""The drawing code as two strings, which the page and the exported file share."""
 
 from functools import cache
 from pathlib import Path
@@ -11,14 +11,26 @@ SCRIPTS = (
     "trace.js",
     "layout.js",
     "chip.js",
+    "sources.js",
     "camera.js",
     "tree.js",
     "icicle.js",
     "glossary.js",
+    "templates.js",
     "sentence.js",
     "inspector.js",
     "text.js",
     "timeline.js",
+    "tracks.js",
+    "cells.js",
+    "exhibit-words.js",
+    "exhibit-table.js",
+    "exhibit-matrix.js",
+    "exhibit-lattice.js",
+    "exhibit-layers.js",
+    "exhibit-gauge.js",
+    "exhibit-curve.js",
+    "exhibits.js",
     "player.js",
     "flight.js",
     "transport.js",
@@ -39,6 +51,7 @@ STYLES = (
     "inspector.css",
     "text.css",
     "timeline.css",
+    "exhibits.css",
     "compare.css",
     "beside.css",
     "token.css",
@@ -47,11 +60,11 @@ STYLES = (
 
 @cache
 def bundle_js() -> str:
-    """All scripts, in the order in which they build on one another. Defines ``Draftscope``."""
+    """All scripts, each after those it depends on. Defines ``Draftscope``."""
     return "\n".join((WEB / name).read_text("utf-8") for name in SCRIPTS)
 
 
 @cache
 def bundle_css() -> str:
-    """All styles. Every rule stands under ``.ds`` or a class that begins with ``ds-``."""
+    """All styles. Every rule is scoped to ``.ds`` or to a class that begins with ``ds-``."""
     return "\n".join((WEB / name).read_text("utf-8") for name in STYLES)

@@ -1,4 +1,4 @@
-"""One self-contained file that replays a trace: no request, no other file, nothing parsed as HTML."""
+"""One self-contained HTML file that replays a trace. It makes no request, and no text of the trace is parsed as HTML."""
 
 import base64
 import hashlib
@@ -26,7 +26,7 @@ _START_JS = """
 def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
     """The HTML of a page that replays the NDJSON ``text``: a trace, or the tagged lines of a race.
 
-    The text must have been checked before.
+    The caller must have validated the text.
     """
     kind = ' data-race="1"' if race else ""
     css, js = bundle_css() + _PAGE_CSS, bundle_js() + _START_JS
@@ -56,7 +56,7 @@ def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
 
 
 def embedded(value) -> str:
-    """JSON that may stand inside a script element: no ``<``, no ``>``, no ``&``, ASCII only."""
+    """JSON that is safe inside a script element: ASCII without ``<``, ``>`` and ``&``."""
     written = json.dumps(value)
     for character in "<>&":
         written = written.replace(character, f"\\u{ord(character):04x}")

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 
 from engine.trace import Trace
-from viz.look import COLOURS, DRAFTERS, KEY, OTHER, SYMBOLS, figure, written
+from viz.look import COLOURS, FAMILIES, KEY, SYMBOLS, figure, written
 
 DASHES = ("solid", "dash", "dot")
 STAGES = ("prefill", "draft", "verify", "judge", "commit")
 
 
 def run_figures(trace: Trace) -> dict[str, go.Figure]:
-    """Everything worth showing of one run, by name. What does not apply to its drafter is left out."""
+    """The figures of one run, by name. Figures that do not apply to its drafter are left out."""
     from viz.mean_tree import mean_tree, mean_tree_figure
 
     drawn = {"accepted": accepted_histogram(trace), "time": where_time_went(trace)}
@@ -27,7 +27,7 @@ def run_figures(trace: Trace) -> dict[str, go.Figure]:
 
 
 def race_figures(traces: Mapping[str, Trace]) -> dict[str, go.Figure]:
-    """Figures of several runs, each by its lane's name."""
+    """Figures of several runs. traces: by lane name."""
     return {"speed": speed(traces), "accepted": overlaid_histograms(traces)}
 
 
@@ -49,7 +49,7 @@ def accepted_histogram(trace: Trace) -> go.Figure:
 
 
 def acceptance_by_depth(trace: Trace) -> go.Figure:
-    """How far drafts survive, beside what one constant rate of acceptance would give.
+    """How deep drafts are kept, compared with a constant rate of acceptance.
 
     With rate a at every depth, a share a**d of the steps keeps depth d (Leviathan et al. 2023).
     """
@@ -90,7 +90,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
 
 
 def judged_odds(trace: Trace) -> dict[str, list[tuple[float, float, str]]]:
-    """Every judged token that has both, by status: q, p, and what is said of it."""
+    """Every judged token that has both p and q, by status: q, p, hover text."""
     points: dict[str, list] = {}
     for step in trace.steps:
         nodes = step["nodes"]
@@ -104,7 +104,7 @@ def judged_odds(trace: Trace) -> dict[str, list[tuple[float, float, str]]]:
 
 
 def p_against_q(points: Mapping[str, list[tuple[float, float, str]]]) -> go.Figure:
-    """What the draft gave a token against what the target gives it. points: of judged_odds."""
+    """The target's probability of each judged token against the draft's. points: from judged_odds."""
     drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)", key=True)
     drawn.add_scatter(
         name="p = q",
@@ -131,7 +131,7 @@ def p_against_q(points: Mapping[str, list[tuple[float, float, str]]]) -> go.Figu
 
 
 def where_time_went(trace: Trace) -> go.Figure:
-    """Milliseconds of each part of the engine's work."""
+    """Milliseconds of each stage of the engine's work."""
     spent = trace.summary["milliseconds"]
     total = spent["total"]
     drawn = figure("Where the time went", "milliseconds", "", key=True, barmode="stack", height=170)
@@ -150,7 +150,7 @@ def where_time_went(trace: Trace) -> go.Figure:
 
 
 def speed(traces: Mapping[str, Trace]) -> go.Figure:
-    """Tokens per second of each lane; beside it the ratio to plain decoding if that ran too."""
+    """Tokens per second of each lane, with the ratio to plain decoding if that ran too."""
     rates = {name: trace.summary["tokens_per_second"] for name, trace in traces.items()}
     plain = next(
         (rates[name] for name, t in traces.items() if t.run["drafter"]["family"] == "none"), None
@@ -180,13 +180,13 @@ def speed_beside(trace: Trace, plain: Trace) -> go.Figure:
 
 
 def overlaid_histograms(traces: Mapping[str, Trace]) -> go.Figure:
-    """Accepted tokens per step of several runs, as shares of each run's steps: their outlines, one over the other."""
+    """Accepted tokens per step of several runs, as shares of each run's steps: overlaid outlines."""
     drawn = figure("Drafted tokens accepted in a step", "accepted", "share of steps", key=True)
     most = 0
     for number, (turn, (name, trace)) in enumerate(zip(_turns(traces), traces.items())):
         counts = trace.summary["accepted_histogram"]
         total, most = sum(counts), max(most, len(counts) - 1)
-        shift = 0.07 * (number - (len(traces) - 1) / 2)  # so that none hides another
+        shift = 0.07 * (number - (len(traces) - 1) / 2)  # so that no outline hides another
         outline = [(at, edge) for at in range(len(counts)) for edge in (at - 0.5, at + 0.5)]
         x = [shift + edge for _, edge in outline]
         drawn.add_scatter(
@@ -204,17 +204,17 @@ def overlaid_histograms(traces: Mapping[str, Trace]) -> go.Figure:
 
 
 def _count_from_zero(drawn: go.Figure, most: int) -> None:
-    """Whole numbers from 0 on the x axis, few enough that they can be read on a phone."""
+    """Whole numbers from 0 on the x axis, few enough to be legible on a phone."""
     apart = next(step for step in (1, 2, 5, 10, 25, most + 1) if most <= 10 * step)
     drawn.update_xaxes(dtick=apart, tick0=0, range=[-0.7, most + 0.7])
 
 
 def _colour(trace: Trace) -> str:
-    return DRAFTERS.get(trace.run["drafter"]["key"], OTHER)
+    return FAMILIES[trace.run["drafter"]["family"]]
 
 
 def _turns(traces: Mapping[str, Trace]) -> list[int]:
-    """For each lane, how many lanes before it have its colour."""
+    """For each lane, the number of earlier lanes with its colour."""
     colours = [_colour(trace) for trace in traces.values()]
     return [colours[:place].count(colour) for place, colour in enumerate(colours)]
 

@@ -1,4 +1,4 @@
-"""How the figures look, and how tokens are written in them. Plotly reads hover text as HTML."""
+"""The look of the figures, and tokens as text in them. Plotly reads hover text as HTML, so it is escaped."""
 
 import html
 
@@ -16,18 +16,18 @@ COLOURS = {
     "judge": "#c8761a",
     "commit": "#8d97a8",
 }
-DRAFTERS = {
+FAMILIES = {
     "none": "#7d8798",
     "chain": "#2f7fc1",
-    "dyspec": "#138a66",
-    "prompt_lookup": "#d99a1c",
-    "dflash": "#c05b9c",
-    "ddtree": "#8b63c9",
+    "tree": "#138a66",
+    "retrieval": "#d99a1c",
+    "diffusion": "#c05b9c",
+    "heads": "#8b63c9",
+    "self": "#d55e20",
 }
-OTHER = "#d55e20"
-"""A drafter has one colour in every figure; what else drafts has this one."""
+"""A family of drafters has one colour in every figure; dashes tell its members apart."""
 SYMBOLS = {"accepted": "circle", "rejected": "x", "ignored": "circle-open"}
-TEXT = "#737f92"  # as readable on white as on slate; a page that knows its ground sets its own
+TEXT = "#737f92"  # legible on white and on slate; a page that knows its background sets its own
 GRID = "rgba(128, 136, 150, 0.25)"
 
 _VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥", "\u2028": "⏎", "\u2029": "⏎"})
@@ -40,20 +40,20 @@ _HIDDEN = {
 
 
 def written(piece: str, length: int = 24) -> str:
-    """A token as it may stand in a hover text: white space visible, short, escaped."""
+    """A token for a hover text: white space visible, short, escaped."""
     text = piece.translate(_VISIBLE).translate(_HIDDEN) or "∅"
     if len(text) > length:
         text = text[: length - 1] + "…"
     return html.escape(text).replace("$", "&#36;").replace("%{", "%&#123;")
 
 
-KEY = 48  # pixels for the rows of names under a figure
+KEY = 48  # pixels for the legend under a figure
 
 
 def figure(title: str, x: str, y: str, key: bool = False, **layout) -> go.Figure:
-    """An empty figure in the house's look; key: with the names of its parts below.
+    """An empty figure in the common style; key: with room for a legend below.
 
-    Titles are ours, never a trace's.
+    Titles must not come from a trace, because they are not escaped.
     """
     below = KEY if key else 0
     axis = {"gridcolor": GRID, "zerolinecolor": GRID, "linecolor": GRID, "fixedrange": True}

@@ -1,4 +1,4 @@
-"""All draft trees of a run laid over one another: which branches earn their place."""
+"""All draft trees of a run merged into one: how often each branch was drafted, reached and kept."""
 
 from pathlib import Path
 
@@ -13,20 +13,20 @@ LEGEND = (
 )
 
 Slot = tuple[int, ...]
-"""Where a node stands: its rank among its siblings, and theirs, from the root down."""
+"""The place of a node: the ranks among siblings along its path from the root."""
 
 DRAWN = 96  # slots in the figure; the graph holds all of them
 ROW, LEAST, MOST = 15, 150, 540
-"""Pixels: for a leaf, and for all of them together at least and at most."""
+"""Pixels for a leaf, and the least and most for all leaves together."""
 TOLD = 0.05
-"""The least share of steps that is written beside its slot."""
+"""Smaller shares of steps are not written beside their slot."""
 
 
 def mean_tree(trace: Trace) -> nx.DiGraph:
-    """A slot a node, () the root. Counts, in steps:
+    """A graph with one node per slot; () is the root. Each node counts steps:
 
-    drafted: the slot was filled; reached: the walk stood at its parent; judged: it was weighed;
-    kept: it was accepted. Shares of the run's steps beside them.
+    drafted (the slot was filled), reached (the walk stood at its parent), judged, kept. Beside the
+    counts stand the shares of the run's steps.
     """
     graph = nx.DiGraph()
     graph.add_node((), drafted=0, reached=0, judged=0, kept=0)
@@ -64,12 +64,12 @@ def _lay(graph: nx.DiGraph, step: dict) -> None:
 
 
 def write_graphml(graph: nx.DiGraph, path: str | Path) -> None:
-    """Write the tree for other programs; nodes are named root, 0, 0.1, 0.1.0 and so on."""
+    """Write the tree as GraphML; nodes are named root, 0, 0.1, 0.1.0 and so on."""
     nx.write_graphml(nx.relabel_nodes(graph, slot_name), path)
 
 
 def graphml(graph: nx.DiGraph) -> str:
-    """The same as text."""
+    """The tree as GraphML text."""
     return "\n".join(nx.generate_graphml(nx.relabel_nodes(graph, slot_name)))
 
 
@@ -78,7 +78,7 @@ def slot_name(slot: Slot) -> str:
 
 
 def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
-    """Depth to the right; size = how often drafted, colour = how often kept. Dots do not overlap."""
+    """Depth to the right; size shows how often a slot was drafted, colour how often it was kept."""
     shown = _most_drafted(graph)
     place = _places(graph.subgraph(shown))
     leaves = sum(not graph.subgraph(shown).out_degree(slot) for slot in shown)
@@ -137,13 +137,13 @@ def _hover(slot: Slot, data: dict) -> str:
 
 
 def _most_drafted(graph: nx.DiGraph) -> list[Slot]:
-    """The slots worth drawing. A slot is drafted no more often than its parent, so none is orphaned."""
+    """The slots to draw. A slot is drafted at most as often as its parent, so no slot loses its parent."""
     order = sorted(graph.nodes, key=lambda s: (-graph.nodes[s]["drafted"], len(s), s))
     return order[:DRAWN]
 
 
 def _places(graph: nx.DiGraph) -> dict[Slot, float]:
-    """y of each slot: leaves one below the other, parents in the middle of their leaves."""
+    """y of each slot: leaves below one another, parents in the middle of their leaves."""
     span: dict[Slot, tuple[int, int]] = {}
     leaves = 0
     for slot in nx.dfs_postorder_nodes(_sorted(graph), ()):

@@ -1,4 +1,4 @@
-"""Several runs of one prompt in one file: the lines of their traces, each saying its lane."""
+"""Several runs of one prompt in one file: the lines of their traces, each tagged with its lane."""
 
 import json
 import re
@@ -9,16 +9,16 @@ from engine.trace import MAX_BYTES, Trace, read_trace, to_line
 
 LANE = re.compile(r"[A-Za-z0-9_-]{1,40}")
 MOST = 8
-"""Lanes that a file may hold."""
+"""The most lanes that a file may hold."""
 
 
 def tagged(lane: str, line: str) -> str:
-    """A trace line that says which lane it belongs to. lane: as LANE allows."""
+    """A trace line tagged with its lane. lane: matches LANE."""
     return f'{{"lane":"{lane}",{line[1:]}'
 
 
 def joined(traces: Mapping[str, str]) -> str:
-    """A race's tagged lines, from the lanes' own traces; one lane after the other."""
+    """The tagged lines of a race, one lane after the other. traces: NDJSON by lane."""
     return "".join(
         tagged(name, f"{line}\n")
         for name, own in traces.items()
@@ -28,7 +28,7 @@ def joined(traces: Mapping[str, str]) -> str:
 
 
 def split(text: str) -> dict[str, str]:
-    """The lanes' own traces again, from tagged lines that were written here."""
+    """The inverse of ``joined``, for tagged lines that ``joined`` wrote."""
     traces: dict[str, str] = {}
     for line in text.split("\n"):
         head, _, rest = line.partition(",")
@@ -39,7 +39,7 @@ def split(text: str) -> dict[str, str]:
 
 
 def is_race(text: str) -> bool:
-    """Whether this claims to be a race: its first line names a lane."""
+    """Whether the first line names a lane, as in a race."""
     try:
         first = json.loads(text.lstrip().partition("\n")[0])
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def is_race(text: str) -> bool:
 
 
 def read_race(text: str, most: int = MOST) -> dict[str, Trace]:
-    """The lanes of a race that may come from a stranger, by name, in the order of the file.
+    """The lanes of an untrusted race, by name, in the order of the file.
 
     Raises UserError, one sentence, unless there are two to ``most`` lanes, each a whole trace,
     all of one prompt, target and sampling.

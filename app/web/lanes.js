@@ -1,48 +1,35 @@
 // The lanes of a comparison: each a drafter with its own options and rule; two at least, props.most at most.
-// The value is JSON: [{"drafter": key, "values": {name: value}, "verifier": key or "" for the automatic one}, …].
+// The value is JSON: a list of pairs, as in pair.js.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const LEAST = 2;
 
-  /** One lane's controls. state: its {drafter, values, verifier}. hooks: changed(), removed(). */
-  function laneControl(state, { menu, rules }, hooks) {
+  /** One lane's controls. state: its pair. hooks: changed(), removed(). */
+  function laneControl(state, hooks) {
     const { el } = Draftscope;
-    const drafter = el("select", { class: "pg-racer-drafter", onchange: () => { Object.assign(state, { drafter: drafter.value, values: {}, verifier: "" }); options(); hooks.changed(); } },
-      ...Object.entries(menu).map(([key, about]) => el("option", { value: key, text: about.label, selected: key === state.drafter })));
+    const pair = P.pairControls(state, { picker: { classes: "drafter", name: "Drafter" } }, () => { head(); hooks.changed(); });
     const remove = el("button", { type: "button", class: "pg-tool pg-racer-remove", onclick: hooks.removed, text: "×" });
-    const inside = el("div", { role: "group" }), summary = el("summary", {}), more = el("details", { class: "pg-racer-more" }, summary, inside);
+    const judged = el("div", { class: "pg-rule-field" }, el("label", { for: pair.rule.id, text: "rule" }), pair.rule);
+    const inside = el("div", { role: "group" }, pair.options, judged, pair.judging);
+    const summary = el("summary", {}), more = el("details", { class: "pg-racer-more" }, summary, inside);
     let at = 0;
 
     /** What can be read while the details are closed: a rule that is not the automatic one. */
     function head() {
-      const rule = state.verifier ? `: ${rules[state.drafter][state.verifier]}` : "";
+      const rule = pair.ruleName ? `: ${pair.ruleName}` : "";
       summary.textContent = `Rule and options${rule}`;
       summary.setAttribute("aria-label", `Rule and options of lane ${at}${rule}`);
     }
 
-    /** Only the rules that go with the drafter, each with the word on whether the pair is exact. */
-    function judge() {
-      const id = Draftscope.freshId("rule"), labels = rules[state.drafter];
-      if (!Object.hasOwn(labels, state.verifier || "")) state.verifier = "";
-      const field = el("select", { id, onchange: () => { state.verifier = field.value; head(); hooks.changed(); } },
-        ...Object.entries(labels).map(([key, text]) => el("option", { value: key, text, selected: key === (state.verifier || "") })));
-      return el("div", { class: "pg-option pg-racer-judge" }, el("label", { for: id, text: "rule" }), field);
-    }
-
-    function options() {
-      const about = menu[state.drafter];
-      inside.replaceChildren(el("p", { class: "pg-summary", text: about.summary }), judge(), ...P.optionControls(about, state.values, hooks.changed));
-      head();
-    }
-    options();
     return {
-      state, drafter, remove,
-      element: el("li", { class: "pg-racer" }, el("div", { class: "pg-racer-head" }, drafter, remove), more),
+      state, remove, field: pair.picker.field,
+      element: el("li", { class: "pg-racer" }, el("div", { class: "pg-racer-head" }, pair.picker.element, remove), more),
+      forget: P.onTemperature("compare", pair.settle),
       number(n, removable) {
         at = n;
         head();
-        drafter.setAttribute("aria-label", `Drafter of lane ${n}`);
+        pair.picker.rename(`Drafter of lane ${n}`);
         Draftscope.set(remove, { "aria-label": `Remove lane ${n}`, title: `Remove lane ${n}` });
         remove.disabled = !removable;
         inside.setAttribute("aria-label", `Lane ${n}`);
@@ -64,7 +51,7 @@
     }
 
     function open(state) {
-      const lane = laneControl(state, c.props, { changed: tell, removed: () => drop(lane) });
+      const lane = laneControl(state, { changed: tell, removed: () => drop(lane) });
       lanes.push(lane);
       list.append(lane.element);
       return lane;
@@ -76,25 +63,28 @@
       count.textContent = `${lanes.length} of at most ${c.props.most}`;
     }
 
-    /** A drafter that does not race yet, if there is one. */
+    /** A drafter that can run and does not race yet, if there is one. */
     function add() {
-      const racing = new Set(lanes.map((lane) => lane.state.drafter)), all = Object.keys(c.props.menu);
-      const lane = open({ drafter: all.find((key) => !racing.has(key)) || all[0], values: {}, verifier: "" });
+      const racing = new Set(lanes.map((lane) => lane.state.drafter)), all = Object.entries(P.offer.drafters);
+      const [key] = all.find(([one, about]) => !racing.has(one) && !about.missing) || all[0];
+      const lane = open({ drafter: key, options: {}, verifier: "", rule_options: {} });
       number(); tell();
-      lane.drafter.focus();
+      lane.field.focus();
     }
 
     function drop(lane) {
       const at = lanes.indexOf(lane);
       lanes.splice(at, 1);
+      lane.forget();
       lane.element.remove();
       number(); tell();
-      lanes[Math.min(at, lanes.length - 1)].drafter.focus();
+      lanes[Math.min(at, lanes.length - 1)].field.focus();
     }
 
     function build() {
       if (c.props.value === written) return;
       written = c.props.value;
+      for (const lane of lanes) lane.forget();
       lanes = [];
       list.replaceChildren();
       JSON.parse(written).forEach(open);

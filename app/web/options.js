@@ -1,25 +1,23 @@
-// Controls made from a drafter's own option declarations.
-// The value is JSON: {"drafter": key, "values": {name: value}}.
+// Controls made from declared options: of a drafter, or of a rule. What does nothing as things are is not shown.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const nameOf = (option) => option.label || option.name.replaceAll("_", " ");
 
   function control(option, value, changed, mark) {
-    const id = Draftscope.freshId("option");
-    const name = option.name.replaceAll("_", " ");
-    const help = Draftscope.el("span", { class: "pg-help", id: id + "-help", text: option.help });
+    const { el } = Draftscope, id = Draftscope.freshId("option");
+    const help = el("span", { class: "pg-help", id: id + "-help", text: option.help });
     const common = { id, "aria-describedby": id + "-help", [mark]: option.name };
     let field;
     if (option.type === "bool") {
-      field = Draftscope.el("input", { ...common, type: "checkbox", checked: Boolean(value),
-        onchange: () => changed(option.name, field.checked) });
+      field = el("input", { ...common, type: "checkbox", checked: Boolean(value), onchange: () => changed(option.name, field.checked) });
     } else if (option.type === "choice") {
-      field = Draftscope.el("select", { ...common, onchange: () => changed(option.name, field.value) },
-        ...option.choices.map((choice) => Draftscope.el("option", { value: choice, text: choice, selected: choice === value })));
+      field = el("select", { ...common, onchange: () => changed(option.name, field.value) },
+        ...option.choices.map((choice) => el("option", { value: choice, text: choice, selected: choice === value })));
     } else {
       field = number(option, value, common, changed);
     }
-    return Draftscope.el("div", { class: "pg-option" }, Draftscope.el("label", { for: id, text: name }), field, help);
+    return el("div", { class: "pg-option" }, el("label", { for: id, text: nameOf(option) }), field, help);
   }
 
   function number(option, value, common, changed) {
@@ -39,37 +37,44 @@
     return field;
   }
 
+  /** What stops an option from doing anything: "cold" or "hot" for the temperature, "other" for another option, or null. */
+  function stopped(option, declared, values, temperature) {
+    if (option.only === "sampled" && !temperature) return "cold";
+    if (option.only === "greedy" && temperature) return "hot";
+    if (!option.depends_on) return null;
+    const [name, wanted] = option.depends_on, other = declared.find((one) => one.name === name);
+    if (values[name] !== wanted) return "other";
+    return other ? stopped(other, declared.filter((one) => one !== option), values, temperature) : null;
+  }
+
   /**
-   * A control for each of a drafter's options. values: {name: value}; made to hold each option and no other, and kept up
-   * to date, after which `changed` is told. mark: the attribute that names a control's option.
+   * A control for each of the declared options, the advanced ones folded. values: {name: value}; made to hold each option and
+   * no other, and kept up to date, after which `changed` is told. mark: the attribute that names a control's option.
+   * Returns {elements, settle(temperature)}: settle shows what does something at that temperature and names what does not.
    */
-  P.optionControls = function (about, values, changed = () => {}, mark = "data-option") {
-    const set = (name, value) => { values[name] = value; changed(); };
-    const names = about.options.map((option) => option.name);
-    for (const name of Object.keys(values)) if (!names.includes(name)) delete values[name];
-    for (const option of about.options) if (values[option.name] === undefined) values[option.name] = option.default;
-    return about.options.map((option) => control(option, values[option.name], set, mark));
-  };
+  P.optionControls = function (declared, values, changed, mark) {
+    const { el } = Draftscope;
+    let temperature = 0;
+    const set = (name, value) => { values[name] = value; draw(); changed(); };
+    for (const name of Object.keys(values)) if (!declared.some((option) => option.name === name)) delete values[name];
+    for (const option of declared) if (values[option.name] === undefined) values[option.name] = option.default;
+    const controls = new Map(declared.map((option) => [option, control(option, values[option.name], set, mark)]));
+    const of = (advanced) => declared.filter((option) => Boolean(option.advanced) === advanced).map((option) => controls.get(option));
+    const folded = of(true), idle = el("p", { class: "pg-help pg-idle" }), summary = el("summary", {});
+    const fold = el("details", { class: "pg-fold" }, summary, ...folded);
+    fold.open = declared.some((option) => option.advanced && values[option.name] !== option.default);
 
-  P.options = function (c) {
-    const menu = c.props.menu;
-    let written = null;
-
-    function build() {
-      if (c.props.value === written) return;
-      written = c.props.value;
-      const { drafter, values } = JSON.parse(c.props.value);
-      const changed = () => {
-        written = JSON.stringify({ drafter, values });
-        c.props.value = written;
-      };
-      c.element.replaceChildren(
-        Draftscope.el("p", { class: "pg-summary", text: menu[drafter].summary }),
-        ...P.optionControls(menu[drafter], values, changed),
-      );
+    function draw() {
+      const why = new Map(declared.map((option) => [option, stopped(option, declared, values, temperature)]));
+      for (const [option, element] of controls) element.hidden = why.get(option) !== null;
+      const names = (reason) => declared.filter((option) => why.get(option) === reason).map(nameOf).join(", ");
+      const said = [["hot", "At temperature 0 only"], ["cold", "Above temperature 0 only"]];
+      idle.textContent = said.filter(([reason]) => names(reason)).map(([reason, words]) => `${words}: ${names(reason)}.`).join(" ");
+      const shown = folded.filter((element) => !element.hidden).length;
+      fold.hidden = !shown;
+      summary.textContent = `More options (${shown})`;
     }
-
-    c.watch("value", build);
-    build();
+    draw();
+    return { elements: [...of(false), ...(folded.length ? [fold] : []), idle], settle(now) { temperature = now; draw(); } };
   };
 })();

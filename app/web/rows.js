@@ -44,13 +44,20 @@
     } catch { says[room]("The link stands in the address bar."); }
   }
 
+  /** A pair in an address; names: what its fields are called there, of options what stands before theirs. */
+  function write(query, pair, names) {
+    query.set(names.drafter, pair.drafter);
+    if (pair.verifier) query.set(names.verifier, pair.verifier);
+    for (const [name, value] of Object.entries(pair.options)) query.set(names.options + name, value);
+    for (const [name, value] of Object.entries(pair.rule_options)) query.set(names.rule_options + name, value);
+  }
+
   /** values: of Watch's controls, in their order. */
-  P.link = function ([preset, prompt, drafter, options, verifier, ...numbers]) {
+  P.link = function ([preset, prompt, pair, schema, ...numbers]) {
+    const names = { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." };
     return copy("watch", address("watch", { preset, prompt, numbers }, (query) => {
-      query.set("drafter", drafter);
-      if (verifier) query.set("verifier", verifier);
-      const chosen = JSON.parse(options);
-      if (chosen.drafter === drafter) for (const [name, value] of Object.entries(chosen.values)) query.set("o." + name, value);
+      write(query, JSON.parse(pair), names);
+      if (schema) query.set("schema", schema);
     }));
   };
 
@@ -59,9 +66,8 @@
     return copy("compare", address("compare", { preset, prompt, numbers }, (query) => {
       query.set("tab", "compare");
       JSON.parse(lanes).forEach((lane, i) => {
-        query.set(`lane${i + 1}`, lane.drafter);
-        if (lane.verifier) query.set(`rule${i + 1}`, lane.verifier);
-        for (const [name, value] of Object.entries(lane.values)) query.set(`lane${i + 1}.${name}`, value);
+        const [drafter, rule] = [`lane${i + 1}`, `rule${i + 1}`];
+        write(query, lane, { drafter, options: `${drafter}.`, verifier: rule, rule_options: `${rule}.` });
       });
     }));
   };

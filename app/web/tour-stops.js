@@ -66,7 +66,7 @@
       prepare: standStill,
     },
     drafter: {
-      spot: "#drafter", ask: ["#drafter input"], sides: ["right", "above", "below"],
+      spot: "#drafter", ask: ["#drafter input"], sides: ["above", "right", "below"],
       see: { change: { within: "#options", read: (options) => (options.querySelector(".pg-summary") || options).textContent } },
       prepare() {},
     },

@@ -7,33 +7,24 @@
 
   P.mounts[WHAT_IF] = (element) => Draftscope.mountBeside(element);
 
-  /** c.props: menu {drafter: {label, summary, verifier, options}}, rules {drafter: {key: label}}. */
   P.whatIf = function (c) {
-    const { el } = Draftscope, { menu, rules } = c.props;
-    let trace = null, line = "", newTokens = 0, values = {};
+    const { el } = Draftscope, { drafters } = P.offer;
+    let trace = null, line = "", newTokens = 0;
 
-    const drafter = el("select", { id: "whatif-drafter", onchange: () => { values = {}; chosen(); } },
-      ...Object.entries(menu).map(([key, { label }]) => el("option", { value: key, text: label })));
-    const rule = el("select", { id: "whatif-rule" });
-    const temperature = el("input", { id: "whatif-temperature", type: "number", min: 0, max: 2, step: 0.05, inputmode: "decimal" });
-    const options = el("div", { class: "pg-what-options" });
+    const plain = (key) => ({ drafter: key, options: {}, verifier: "", rule_options: {} });
+    const settings = { picker: { id: "whatif-drafter", label: "Drafter" }, ruleId: "whatif-rule", mark: "data-what" };
+    const pair = P.pairControls(plain(Object.keys(drafters)[0]), settings, () => {});
+    const temperature = el("input", { id: "whatif-temperature", type: "number", min: 0, max: 2, step: 0.05, inputmode: "decimal",
+      oninput: () => pair.settle(Number(temperature.value)) });
     const run = el("button", { type: "button", id: "whatif-run", class: "pg-tool pg-go", text: "Run it beside", onclick: ask });
     const stop = el("button", { type: "button", id: "whatif-stop", class: "pg-tool", text: "Stop", disabled: true });
     const field = (label, control) => el("div", { class: "pg-what-field" }, el("label", { for: control.id, text: label }), control);
     const form = el("fieldset", { class: "pg-what-form" }, el("legend", { class: "pg-hidden", text: "What shall be different" }),
-      el("div", { class: "pg-what-fields" }, field("Drafter", drafter), field("Rule", rule), field("Temperature", temperature)),
-      options, el("div", { class: "pg-what-go" }, run, stop));
+      el("div", { class: "pg-what-fields" }, pair.picker.element, field("Rule", pair.rule), field("Temperature", temperature)),
+      el("div", { class: "pg-what-options" }, pair.options, pair.judging), el("div", { class: "pg-what-go" }, run, stop));
     const wait = el("p", { class: "pg-help", text: "This waits until the run has come to its end." });
     c.element.append(el("details", { class: "pg-what" },
       el("summary", {}, el("strong", { text: "What if …" }), " the same prompt and seed, with another drafter, rule or temperature?"), wait, form));
-
-    /** The drafter's rules and options, the options at `values` or their defaults. */
-    function chosen() {
-      const key = drafter.value, kept = rule.value;
-      rule.replaceChildren(...Object.entries(rules[key]).map(([name, label]) => el("option", { value: name, text: label })));
-      rule.value = Object.hasOwn(rules[key], kept) ? kept : "";
-      options.replaceChildren(...P.optionControls(menu[key], values, undefined, "data-what-option"));
-    }
 
     /** Take over the settings of the run on the screen, once it is finished. */
     function look() {
@@ -48,14 +39,16 @@
       line = trace.slice(0, trace.indexOf("\n"));
       const first = JSON.parse(line), summary = JSON.parse(trace.trimEnd().split("\n").pop());
       newTokens = summary.new_tokens + (summary.stop === "eos" ? ROOM : 0);
-      const known = Object.hasOwn(menu, first.drafter.key);
-      drafter.value = known ? first.drafter.key : Object.keys(menu)[0];
-      values = known ? { ...first.drafter.options } : {};
-      rule.value = "";
-      chosen();
-      const own = first.sampling.temperature === 0 ? "greedy" : menu[drafter.value].verifier;
-      rule.value = first.verifier.key === own || !Object.hasOwn(rules[drafter.value], first.verifier.key) ? "" : first.verifier.key;
       temperature.value = first.sampling.temperature;
+      pair.show(settingsOf(first));
+      pair.settle(first.sampling.temperature);
+    }
+
+    /** The pair that made this run, as far as this page has it. */
+    function settingsOf({ drafter, verifier, sampling }) {
+      if (!Object.hasOwn(drafters, drafter.key)) return plain(Object.keys(drafters)[0]);
+      const automatic = verifier.key === P.automaticRule(drafter.key, sampling.temperature);
+      return { drafter: drafter.key, options: { ...drafter.options }, verifier: automatic ? "" : verifier.key, rule_options: { ...verifier.options } };
     }
 
     function clear() {
@@ -67,8 +60,7 @@
     function ask() {
       const view = P.view(WHAT_IF);
       if (view) view.feedFirst(trace, { elsewhere: !P.ranHere(WATCH) });
-      c.trigger("asked", { run: line, new_tokens: newTokens, drafter: drafter.value, verifier: rule.value, temperature: Number(temperature.value),
-        options: JSON.stringify({ drafter: drafter.value, values }) });
+      c.trigger("asked", { run: line, new_tokens: newTokens, pair: JSON.stringify(pair.state), temperature: Number(temperature.value) });
     }
 
     P.follow(WATCH, look);

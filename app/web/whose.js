@@ -1,11 +1,12 @@
 // Whose settings the controls of a tab hold: an example's, as long as prompt and drafters are its own; else the visitor's.
-// The list of examples, the cards and the note beside them have one value, the example's name; "" is the visitor's own.
+// The note on what to look for has the example's name as its value, "" for the visitor's own; the list of examples and the
+// cards have it too, as long as the example is listed.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const PAUSE = 60;      // ms
-  const examples = {};   // by room, then by name: {prompt, drafters, look_for}
-  const DRAFTERS = { watch: (drafter) => drafter, compare: (lanes) => JSON.parse(lanes).map((lane) => lane.drafter).join() };
+  const examples = {};   // by room, then by name: {prompt, drafters, look_for, listed}
+  const DRAFTERS = { watch: (pair) => JSON.parse(pair).drafter, compare: (lanes) => JSON.parse(lanes).map((lane) => lane.drafter).join() };
 
   /** The prompt of a room's example; undefined where there is none of this name. */
   P.examplePrompt = (room, name) => examples[room][name] && examples[room][name].prompt;
@@ -32,12 +33,14 @@
     });
   };
 
-  /** The name, once for each that shows it, of the example with this prompt and these drafters: the one shown, if it has them. */
+  /** The name of the example with this prompt and these drafters: the one shown, if it has them. For the note first, then for
+   * all that know listed examples only. */
   P.whose = function (room, times, [shown, prompt, chosen]) {
     const all = examples[room];
     if (!all || !chosen) return Array(times).fill(shown);   // a tab that nobody has opened yet
     const drafters = DRAFTERS[room](chosen);
     const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === prompt && all[name].drafters === drafters;
-    return Array(times).fill([shown, ...Object.keys(all)].find(fits) || "");
+    const name = [shown, ...Object.keys(all).filter((one) => all[one].listed)].find(fits) || "";
+    return [name, ...Array(times - 1).fill(name && all[name].listed ? name : "")];
   };
 })();

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from engine.batch.joint import SeparateSessions, sessions_of
+from engine.drafters.base import Drafter
+from engine.errors import UserError
 from engine.step import Clock, Step
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
@@ -19,7 +21,11 @@ def decode_together(
 
     Milliseconds of a step: drafting, judging and committing are the text's own; of the pass it has
     an equal share, so that the steps of a round add up to the round.
+
+    Raises UserError for a drafter that writes in a loop of its own.
     """
+    for request in requests:
+        _check_shares_passes(request.drafter)
     texts = [text_of(target, request, recorded) for request in requests]
     clock = Clock(target.device, precise=any(text.recorded for text in texts))
     try:
@@ -32,6 +38,13 @@ def decode_together(
     finally:
         for text in texts:
             text.drafter.close()
+
+
+def _check_shares_passes(drafter: Drafter) -> None:
+    if drafter.loop != "speculative":
+        raise UserError(
+            f"{drafter.title} writes in a loop of its own and cannot share passes with other texts."
+        )
 
 
 def _begin(

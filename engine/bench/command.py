@@ -20,6 +20,7 @@ from engine.bench.progress import Progress
 from engine.bench.report import as_json, text
 from engine.bench.rounds import Prompt, race
 from engine.bench.verify_cost import verify_costs
+from engine.drafters import drafters
 from engine.errors import UserError
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.trace import write_lines
@@ -40,6 +41,11 @@ FULL = Plan(prompts=6, rounds=3, tokens=128, schedules=tuple(SCHEDULES))
 QUICK = Plan(prompts=2, rounds=2, tokens=48, schedules=(("constant", 3), ("heuristic", 5)))
 
 
+def peers(paths: ModelPaths, prompts: dict[str, list[dict]], quick: bool, out: str | None) -> None:
+    """The suite of that name."""
+    bench(paths, prompts, QUICK if quick else FULL, out)
+
+
 def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: str | None) -> None:
     """Run the plan, print the tables, and write JSON where ``out`` says.
 
@@ -47,13 +53,18 @@ def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: st
     """
     if out is not None:
         check_writable(Path(out))
-    needs = frozenset(name for name in ("draft", "diffusion") if getattr(paths, name) is not None)
+    needs = {
+        role: kind
+        for cls in drafters().values()
+        for role, kind in cls.needs.items()
+        if role in paths.parts
+    }
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     models = load_models(paths, needs, "float32", "cpu")
-    peers = peer_contestants(paths, list(plan.schedules))
+    others = peer_contestants(paths, list(plan.schedules))
     ours = our_contestants(models)
-    contestants: list[Contestant] = [*peers, *ours]
+    contestants: list[Contestant] = [*others, *ours]
     chosen = choose(models, prompts, plan)
     progress = Progress(len(contestants) * len(chosen) * plan.rounds)
     try:
@@ -63,7 +74,7 @@ def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: st
     table = rows(results, {each.name: each.group for each in contestants})
     costs = verify_costs(models.target)
     aims = goals(table, costs[8] / costs[0])
-    different = differences(results, peers[0].name, peers[0].logits)
+    different = differences(results, others[0].name, others[0].logits)
     spent = profiles(results)
     print(text(table, aims, different, costs, spent, compared=len(contestants) * len(chosen)))
     if out is not None:

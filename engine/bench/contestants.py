@@ -14,6 +14,7 @@ from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
 from engine.text import TextRequest
 from engine.verifiers import verifier
+from engine.verifiers.greedy import Greedy
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,22 @@ class Ours(Contestant):
         self.options = settle_size(cls, resolve(cls.key, cls.options, {}), models, Sampling())
 
     def write(self, prompt, count):
-        tokens, calls, stages = [], 0, Counter()
+        tokens, passes, stages = [], Counter(), Counter()
         began = time.perf_counter()
         drafter = self._class.build(self.options, self._models)
         rule = verifier("greedy")
         request = TextRequest(drafter, rule, Sampling(), prompt, count)
         for step in run_loop(self._models.target, request):
             tokens += step.output
-            calls += 1
+            passes.update(step.passes)
             stages.update(step.milliseconds, prefill=step.prefill_milliseconds)
-        return Writing(tokens, time.perf_counter() - began, calls, dict(stages))
+        return Writing(tokens, time.perf_counter() - began, passes["target"], dict(stages))
 
 
 def our_contestants(models: Models) -> list[Ours]:
-    """Every drafter whose models are at hand."""
+    """Every drafter whose models are at hand and that writes the target's own text."""
     return [
-        Ours(cls, models) for cls in drafters().values() if cls.needs.keys() <= models.parts.keys()
+        Ours(cls, models)
+        for cls in drafters().values()
+        if cls.needs.keys() <= models.parts.keys() and Greedy.lossless_with(cls.kinds(Sampling()))
     ]

@@ -19,18 +19,19 @@ class RotaryTable:
         self._module = rotary_emb
         self._like = like.new_empty(0)  # says dtype and device
         self._fixed = getattr(rotary_emb, "rope_type", "default") not in _BY_LENGTH
-        self._cosine = self._sine = self._like
+        self._table = (self._like, self._like)  # replaced as a whole: two threads may share it
 
     def at(self, mask: RowMask) -> tuple[Tensor, Tensor]:
         """cos and sin [R, D] at the rows' positions."""
         if not self._fixed:
             return self._compute(mask.row_positions)
         first, last = mask.span
-        if last >= len(self._cosine):
-            self._cosine, self._sine = self._compute(torch.arange(max(2 * last, 256)))
+        cosine, sine = self._table
+        if last >= len(cosine):
+            cosine, sine = self._table = self._compute(torch.arange(max(2 * last, 256)))
         if mask.consecutive:
-            return self._cosine[first : last + 1], self._sine[first : last + 1]
-        return self._cosine[mask.row_positions], self._sine[mask.row_positions]
+            return cosine[first : last + 1], sine[first : last + 1]
+        return cosine[mask.row_positions], sine[mask.row_positions]
 
     def _compute(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         cosine, sine = (part[0] for part in self._module(self._like, positions[None]))

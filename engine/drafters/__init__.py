@@ -1,14 +1,24 @@
 """All ways of drafting, by key."""
 
+from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
+from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
+from engine.drafters.ead import EntropyAdaptiveDrafter
+from engine.drafters.jacobi import JacobiDrafter
+from engine.drafters.mdsd import MDSDGreedy
+from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
+from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.rsd_c import RSDConstant
+from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.swift import SwiftDrafter
+from engine.drafters.token_recycling import TokenRecyclingDrafter
 from engine.errors import UserError
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -17,9 +27,19 @@ _ALL = (
     NoDrafter,
     ChainDrafter,
     DySpecDrafter,
+    RSDConstant,
+    RSDBeam,
+    MultiChainDrafter,
+    MDSDGreedy,
     PromptLookupDrafter,
+    AggressiveDrafter,
+    TokenRecyclingDrafter,
+    JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
+    BigLittleDrafter,
+    EntropyAdaptiveDrafter,
+    PearlDrafter,
     DimpleDrafter,
     SwiftDrafter,
 )

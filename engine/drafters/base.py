@@ -49,7 +49,8 @@ class Kept:
     """What became of a step, as a drafter may know it.
 
     tree: what it proposed. path: kept nodes from depth 1 downwards. tokens: the step's output
-    (kept path and final token). logits: [N+1, V] the target's, after the root and each node.
+    (kept path and final token). logits: [N+1, V] the target's, after the root and each node; a row
+    of NaN, or None, where the target did not look.
     features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
     None if the drafter asked for none. root: the token the tree stood on; position: tokens committed
     before the step. milliseconds: of the step so far, by stage. probes: logits [M, V] of its probe
@@ -59,7 +60,7 @@ class Kept:
     tree: DraftTree
     path: list[int]
     tokens: list[int]
-    logits: Tensor
+    logits: Tensor | None
     features: Tensor | None = None
     root: int = 0
     position: int = 0
@@ -130,7 +131,10 @@ class Drafter(ABC):
     @classmethod
     @abstractmethod
     def kinds(cls, sampling: Sampling) -> frozenset[str]:
-        """The kinds of draw it makes under these settings; they decide exactness."""
+        """The kinds of draw it makes under these settings; they decide exactness.
+
+        ``unseen``: tokens that are kept though the target never looks at them, exact under no rule.
+        """
 
     def begin(self, start: Start) -> None:
         """Start a sequence."""
@@ -144,6 +148,10 @@ class Drafter(ABC):
 
     def observe(self, kept: Kept) -> None:
         """Learn what became of the last proposal."""
+
+    def passes(self) -> Mapping[str, int]:
+        """Forward passes of its own models since the text began, by role."""
+        return {}
 
     def close(self) -> None:
         """Free what the run held."""

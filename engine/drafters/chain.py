@@ -18,7 +18,7 @@ class ChainDrafter(DraftModelDrafter):
         Option("length", "int", 0, "Most tokens drafted in a step (0: what pays here).", 0, 32),
         stop_option(
             0.25,
-            "draft no further when the chance that everything so far is kept falls below this, by "
+            "Draft no further when the chance that everything so far is kept falls below this, by "
             "q; on a GPU never, because there the whole chain is drafted in one go",
         ),
     )
@@ -48,8 +48,3 @@ class ChainDrafter(DraftModelDrafter):
                 break
             q = self._reader.expand([parent], tree.tokens[-1:], tree.parents[-1:])[0]
         return tree
-
-    def _pick(self, q, drawn):
-        if drawn is None:
-            return "one_hot", int(q.argmax())
-        return "iid", int(self.chance.pick(q, drawn))

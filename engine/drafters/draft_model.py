@@ -11,7 +11,7 @@ from engine.drafters.base import Drafter
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution
 from engine.target.language_model import LanguageModel
-from engine.tree import ROOT
+from engine.tree import ROOT, Kind
 
 CAPACITY = 512  # first size of the KV buffers; they double when they must
 
@@ -19,7 +19,8 @@ CAPACITY = 512  # first size of the KV buffers; they double when they must
 def stop_option(usual: float, what: str) -> Option:
     """When to draft no further. Greedy only: there q says how likely the target's favourite is,
     while a drawn token is often kept however small its q."""
-    return Option("stop_below", "float", usual, f"Greedy only: {what} (0: never).", 0.0, 1.0)
+    words = f"{what} (0: never)."
+    return Option("stop_below", "float", usual, words, 0.0, 1.0, advanced=True, only="greedy")
 
 
 class DraftReader:
@@ -27,6 +28,7 @@ class DraftReader:
 
     q comes out in the target's vocabulary: a draft padded to another size is cut or filled with
     probability 0. It lies on the host, or where it was made, if it ``stays`` there.
+    passes: how often the draft model was run.
     """
 
     def __init__(
@@ -46,22 +48,31 @@ class DraftReader:
         self._prompt_length = prompt_length
         self._path_of: dict[int, tuple[int, ...]] = {}  # tokens behind the committed ones
         self._row_of: dict[int, int] = {}
+        self.passes = 0
 
     def read(self, context: Sequence[int]) -> Tensor:
-        """Catch up with the committed text; returns q [V] after its last token."""
+        """Catch up with the text; returns q [V] after its last token."""
+        return self.law(self.read_logits(context))
+
+    def read_logits(self, context: Sequence[int]) -> Tensor:
+        """The same before constraint, temperature and truncation, in the draft's own vocabulary."""
         self._row_of = {ROOT: -1}
-        logits = self._session.extend(context[self._session.length :])
         if self._constraint is not None:
             committed = self._prompt_length + self._constraint.committed
             self._path_of = {ROOT: tuple(context[committed:])}
-            logits = self._constrained(logits, ROOT)
-        return self._q(logits)
+        self.passes += 1
+        return self._session.extend(context[self._session.length :])
+
+    def law(self, logits: Tensor) -> Tensor:
+        """What ``read_logits`` returned -> q [V]"""
+        return self._q(logits if self._constraint is None else self._constrained(logits, ROOT))
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
         """Read tree nodes in one pass; their parents have been read. Returns q [len(nodes), V]."""
         parent_rows = [self._row_of[parent] for parent in parents]
         for row, node in enumerate(nodes, start=self._session.rows):
             self._row_of[node] = row
+        self.passes += 1
         logits, _ = self._session.feed(tokens, parent_rows)
         if self._constraint is not None:
             for node, token, parent in zip(nodes, tokens, parents, strict=True):
@@ -78,7 +89,12 @@ class DraftReader:
         """Commit the part of the accepted path that was read."""
         self._session.commit([self._row_of[node] for node in path if node in self._row_of])
 
+    def rewind(self, length: int) -> None:
+        """Forget what was read beyond the first ``length`` tokens of the text."""
+        self._session.rewind(length)
+
     def _q(self, logits: Tensor) -> Tensor:
+        """logits [..., v] of the draft model -> q [..., V]"""
         size = logits.shape[-1]
         if size > self._vocabulary:
             logits = logits[..., : self._vocabulary]
@@ -118,3 +134,12 @@ class DraftModelDrafter(Drafter):
 
     def observe(self, kept):
         self._reader.keep(kept.path)
+
+    def passes(self):
+        return {"draft": self._reader.passes}
+
+    def _pick(self, q: Tensor, drawn: Tensor | None) -> tuple[Kind, int]:
+        """How the next token is drafted, and the token. drawn: a uniform; None in greedy decoding."""
+        if drawn is None:
+            return "one_hot", int(q.argmax())
+        return "iid", int(self.chance.pick(q, drawn))

@@ -57,19 +57,29 @@ class DySpecDrafter(DraftModelDrafter):
     options = (
         Option("budget", "int", 0, "Most nodes of the tree (0: what pays here).", 0, 256),
         Option("depth", "int", 12, "Longest branch.", 1, 32),
-        Option("width", "int", 4, "Nodes the draft model reads in one pass (1: DySpec).", 1, 64),
+        Option(
+            "width",
+            "int",
+            4,
+            "Nodes the draft model reads in one pass (1: DySpec).",
+            1,
+            64,
+            advanced=True,
+        ),
         Option(
             "sharpness",
             "float",
             2.0,
-            "Greedy only: slots are ranked by q to this power (1: DySpec), for a greedy target "
-            "takes its favourite more often than q says.",
+            "Slots are ranked by q to this power (1: DySpec), because a greedy target takes its "
+            "favourite more often than q says.",
             1.0,
             8.0,
+            advanced=True,
+            only="greedy",
         ),
         stop_option(
             0.6,
-            "no further pass of the draft model when the nodes it would read are reached with less "
+            "No further pass of the draft model when the nodes it would read are reached with less "
             "chance than this, all together",
         ),
     )

@@ -20,7 +20,7 @@ class PromptLookupDrafter(Drafter):
     options = (
         Option("length", "int", 10, "Tokens copied in each step.", 1, 64),
         Option("max_ngram", "int", 5, "Longest run of tokens to look for.", 1, 16),
-        Option("min_ngram", "int", 1, "Shortest run that counts as a match.", 1, 16),
+        Option("min_ngram", "int", 1, "Shortest run that counts as a match.", 1, 16, advanced=True),
     )
 
     @classmethod

@@ -216,5 +216,5 @@ class SwiftDrafter(Drafter):
         return LayersExhibit(title="Layers that draft", layers=shown)
 
     def _shown_matchness(self, matchness: float) -> Gauge:
-        note = f"{len(self._search.scores)} skip sets tried."
+        note = f"Skip sets tried: {len(self._search.scores)}."
         return Gauge(title="Matchness of the best skip set", value=matchness, note=note)

@@ -32,7 +32,7 @@ class ModelPaths:
 @dataclass(frozen=True)
 class Models:
     """The models of a run. parts: by role, only those that its drafter needs. folders: where each of
-    them was opened."""
+    them was opened, and the target ("target")."""
 
     target: LanguageModel
     parts: Mapping[str, object] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def load_models(
     where, kind = _device(device), DTYPES.get(_dtype(dtype, device))
     with _LOADING:
         target = open_model(paths.target, kind, where)
-        parts, folders = {}, {}
+        parts, folders = {}, {"target": paths.target}
         for role, part_kind in needs.items():
             found = kind_of(part_kind)
             path = paths.parts.get(role)

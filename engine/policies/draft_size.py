@@ -16,8 +16,9 @@ from statistics import median
 
 import torch
 
-from engine.decode import decode
 from engine.drafters.base import Drafter
+from engine.loops import run_loop
+from engine.memory import Memory
 from engine.options import Value
 from engine.parts.loading import Models
 from engine.sampling import Sampling
@@ -80,7 +81,7 @@ class Known:
 
 
 def known_gains(models: Models) -> Known:
-    """From the files beside the draft model and the diffusion drafter; nothing if there are none."""
+    """From the files beside the target and the parts; nothing if there are none."""
     gains, prompts = {}, []
     for folder in models.folders.values():
         try:
@@ -97,25 +98,29 @@ def measure_costs(
 ) -> dict[int, float]:
     """Milliseconds of a step, drafting to commit, by size: the mean over the steps on all prompts,
     those on one prompt each counted at their median. Sizes take turns on each prompt, so that a busy
-    moment slows all of them; a first round on one prompt warms up.
+    moment slows all of them; a first round on one prompt warms up. They share a memory, as the runs of
+    one visitor do.
     """
-    sizes = known.gains[cls.key]
+    sizes, memory = known.gains[cls.key], Memory()
     spent, steps = dict.fromkeys(sizes, 0.0), dict.fromkeys(sizes, 0)
     for turn, prompt in enumerate([*known.prompts[:1], *known.prompts]):
         for size in sizes:
             drafter = cls.build(options | {cls.size_option: size}, models)
-            taken = _step_milliseconds(drafter, models, prompt)
+            taken = _step_milliseconds(drafter, models, prompt, memory)
             if turn:
                 spent[size] += median(taken) * len(taken)
                 steps[size] += len(taken)
     return {size: spent[size] / steps[size] for size in sizes}
 
 
-def _step_milliseconds(drafter: Drafter, models: Models, prompt: str) -> list[float]:
+def _step_milliseconds(
+    drafter: Drafter, models: Models, prompt: str, memory: Memory
+) -> list[float]:
     tokens = models.target.tokenizer(prompt)["input_ids"]
-    request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, TOKENS)
+    rule = verifier("greedy")
+    request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
     # nobody records here, so the passes measured are those that a quiet run makes
-    steps = decode(models.target, request, recorded=False)
+    steps = run_loop(models.target, request, recorded=False)
     return [sum(step.milliseconds.values()) for step in steps]
 
 

@@ -50,10 +50,11 @@ class Draft:
 class Seen:
     """The answer of a pass over root (row 0) and tree (node i in row i + 1).
 
-    logits: [N + 1, V]; features: [N + 1, n*H] or None. probes: logits [M, V] of probe rows, or None.
+    logits: [N + 1, V], or None where the target did not look; features: [N + 1, n*H] or None.
+    probes: logits [M, V] of probe rows, or None.
     """
 
-    logits: Tensor
+    logits: Tensor | None
     features: Tensor | None
     probes: Tensor | None = None
 

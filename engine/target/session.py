@@ -155,6 +155,11 @@ class Session:
         """Forget all scratch rows."""
         self.commit(())
 
+    def rewind(self, length: int) -> None:
+        """Forget all scratch rows, and the committed tokens beyond the first ``length``."""
+        self.length = min(self.length, length)
+        self.drop()
+
     def _read(
         self,
         rows: Rows,

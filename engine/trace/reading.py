@@ -1,11 +1,12 @@
 """Reading and writing traces: NDJSON, one run line, step lines, one summary line.
 
-A trace may come from a stranger. What is read is checked against the schema in
-``schema.json`` and then for what a schema cannot say.
+A trace may come from a stranger. It is checked against ``schema.json``, then against the rules
+that a schema cannot express.
 """
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from engine.errors import UserError
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 MAX_BYTES = 64_000_000
+MAX_DEPTH, MAX_VALUES, MAX_STRING = 10, 50_000, 4_000
+"""Bounds of what a drafter shows of one step: levels of nesting, values, characters of a text."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def read_trace(source: str | Path) -> Trace:
 
 
 def read_text(path: Path) -> str:
-    """The text of a trace file, not looked into. Raises UserError if missing, large or not UTF-8."""
+    """The text of a trace file, unchecked. Raises UserError if it is missing, large or not UTF-8."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"{path.name} is larger than a trace may be ({MAX_BYTES >> 20} MB).")
@@ -79,7 +82,7 @@ def _parse(text: str) -> Trace:
     if kinds[-1] != "summary":
         raise UserError("This trace is truncated: its last line is not a summary.")
     if any(kind != "step" for kind in kinds[1:-1]):
-        raise UserError("This is no trace: between run and summary stand other lines than steps.")
+        raise UserError("This is no trace: lines other than steps stand between run and summary.")
     trace = Trace(entries[0], entries[1:-1], entries[-1])
     _check(trace)
     return trace
@@ -95,7 +98,36 @@ def _entry(number: int, line: str) -> dict:
     if error is not None:
         where = "/".join(str(part) for part in error.absolute_path) or "the line itself"
         raise UserError(f"Line {number} of the trace does not fit the schema at {where}.")
+    problem = _size_problem(entry.get("drafter"))
+    if problem:
+        raise UserError(f"Line {number} of the trace: what its drafter shows {problem}.")
     return entry
+
+
+def _size_problem(shown: object) -> str | None:
+    """What is too much about free-form data (a drafter's exhibits), level by level; None if nothing is."""
+    level, values = [shown], 0
+    for _ in range(MAX_DEPTH):
+        values += len(level)
+        if values > MAX_VALUES:
+            return f"holds more than {MAX_VALUES} values"
+        for value in level:
+            if isinstance(value, str) and len(value) >= MAX_STRING:
+                return f"holds a text of {MAX_STRING} or more characters"
+            if isinstance(value, int) and abs(value) > sys.float_info.max:
+                return "holds a number that is too large"
+            if isinstance(value, dict) and any(len(name) >= MAX_STRING for name in value):
+                return f"holds a name of {MAX_STRING} or more characters"
+        level = [part for value in level for part in _parts(value)]
+        if not level:
+            return None
+    return f"is nested more than {MAX_DEPTH} levels deep"
+
+
+def _parts(value: object) -> Iterable:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _no_constant(name: str) -> None:
@@ -116,7 +148,7 @@ def _validator(kind: str) -> Draft202012Validator:
 
 
 def _check(trace: Trace) -> None:
-    """What the schema cannot say: arrays of one length, paths, and running totals."""
+    """The checks that a schema cannot express: arrays of one length, paths, and running totals."""
     prompt = trace.run["prompt"]
     if len(prompt["tokens"]) != len(prompt["pieces"]):
         raise UserError("The trace contradicts itself: prompt tokens and pieces differ in number.")
@@ -165,7 +197,7 @@ def _path_problem(nodes: dict, output: dict) -> str | None:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write beside the name and rename when complete; nothing half-written ever has the name.
+    """Write to a temporary file and rename it when complete, so that no half-written file has the name.
 
     Raises UserError where the folder cannot be written.
     """

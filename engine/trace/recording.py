@@ -13,8 +13,10 @@ from torch import Tensor
 from engine.sampling import Sampling
 from engine.step import STAGES, Span, Step
 from engine.target.language_model import LanguageModel
+from engine.trace.meters import measured
 from engine.trace.pieces import Pieces
 from engine.tree import ROOT
+from engine.verifiers import Verifier
 
 SCHEMA_VERSION = 1
 TOP = 8  # tokens shown of each distribution
@@ -22,13 +24,14 @@ TOP = 8  # tokens shown of each distribution
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run line says beside its prompt."""
+    """What a run line says beside its prompt. rule: judges the run; some meters ask it."""
 
     drafter: dict
     verifier: dict
     sampling: Sampling
     loop: str = "speculative"
     json_schema: str | None = None
+    rule: Verifier | None = None
 
 
 class Recorder:
@@ -119,6 +122,7 @@ class Recorder:
             "milliseconds": {
                 stage: round(step.milliseconds.get(stage, 0.0), 4) for stage in STAGES
             },
+            "passes": step.passes,
             "drafter": self._exhibits(step),
         }
         if step.spans:
@@ -132,7 +136,8 @@ class Recorder:
         return step.logits.float().softmax(-1).cpu() if greedy else step.p
 
     def _exhibits(self, step: Step) -> dict:
-        exhibits = [*step.tree.exhibits, *step.verdict.exhibits]
+        meters = measured(step, self._setting.sampling, self._setting.rule)
+        exhibits = [*step.tree.exhibits, *step.verdict.exhibits, *meters]
         if not exhibits:
             return {}
         return {"exhibits": [exhibit.to_dict(self.pieces.__getitem__) for exhibit in exhibits]}
@@ -211,6 +216,8 @@ class Totals:
         self._add_depths(step)
 
     def _add_depths(self, step: Step) -> None:
+        if not step.verdict.walk:
+            return  # tokens that nobody looked at say nothing about acceptance
         tree, depths = step.tree, step.tree.depths
         judged = {entry.node for entry in step.verdict.judgements}
         parents = set(tree.parents)

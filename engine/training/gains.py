@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.decode import decode
 from engine.drafters import drafters
+from engine.loops import run_loop
+from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, load_models
 from engine.policies.draft_size import GAINS, SIZES
@@ -17,14 +18,14 @@ from engine.verifiers import verifier
 
 def gains(cls, models, prompts: list[str], new_tokens: int) -> dict[int, float]:
     """By size: mean tokens of a step with drafts of so many nodes, the final token included; greedy.
+    The texts of a size share a memory, as the runs of one visitor do.
 
     Sizes that the drafter cannot fill are left out.
     """
     found: dict[int, float] = {}
     for size in SIZES:
-        gain = _gain(
-            cls, resolve(cls.key, cls.options, {cls.size_option: size}), models, prompts, new_tokens
-        )
+        options = resolve(cls.key, cls.options, {cls.size_option: size})
+        gain = _gain(cls, options, models, prompts, new_tokens)
         if found and gain == found[max(found)]:
             break
         found[size] = gain
@@ -32,35 +33,40 @@ def gains(cls, models, prompts: list[str], new_tokens: int) -> dict[int, float]:
 
 
 def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> float:
-    steps = kept = 0
+    memory = Memory()
+    steps = gained = 0
     for prompt in prompts:
         tokens = models.target.tokenizer(prompt)["input_ids"]
         drafter = cls.build(options, models)
-        request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, new_tokens)
-        for step in decode(models.target, request):
+        rule = verifier("greedy")
+        request = TextRequest(drafter, rule, Sampling(), tokens, new_tokens, memory=memory)
+        for step in run_loop(models.target, request):
             steps += 1
-            kept += len(step.verdict.accepted)
-    return round(1 + kept / steps, 4)
+            cut = step.stop is not None  # the last step counts as if the text went on
+            gained += len(step.verdict.accepted) + (cut or step.final != "none")
+    return round(gained / steps, 4)
 
 
 def write(
     paths: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
 ) -> dict[str, dict[int, float]]:
-    """Measure every drafter with a size and put its gains beside the model it needs.
+    """Measure every drafter with a size and put its gains beside the part it needs, or the target.
 
     prompts: by workload. The first of each goes into the files, for costs to be measured on. need: only the drafters
-    that need this model.
+    that need this part.
     """
     every = [prompt for some in prompts.values() for prompt in some]
     found: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():
-        if cls.size_option is None or len(cls.needs) != 1 or (need and need not in cls.needs):
-            continue  # gains lie beside the one part that a drafter needs
-        (place,) = cls.needs
+        needs = tuple(cls.needs) or ("target",)
+        if cls.size_option is None or len(needs) != 1 or (need and need not in needs):
+            continue  # gains lie beside the target, or beside the one part that a drafter needs
+        (place,) = needs
         models = load_models(paths, cls.needs)
         found.setdefault(place, {})[cls.key] = gains(cls, models, every, new_tokens)
     for place, curves in found.items():
         content = {"gains": curves, "prompts": [some[0] for some in prompts.values()]}
-        file = Path(paths.parts[place]) / GAINS
+        folder = paths.target if place == "target" else paths.parts[place]
+        file = Path(folder) / GAINS
         file.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     return {key: curve for curves in found.values() for key, curve in curves.items()}

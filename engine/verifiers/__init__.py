@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from engine.errors import UserError
 from engine.options import Value, resolve
 from engine.verifiers.base import Case, Judgement, Verdict, Verifier
+from engine.verifiers.bild import BigLittle
 from engine.verifiers.greedy import Greedy
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
+from engine.verifiers.spectr import SpecTr
 
 __all__ = ["Case", "Judgement", "Verdict", "Verifier", "verifier", "verifiers"]
 
@@ -15,6 +17,8 @@ RULES: list[type[Verifier]] = [
     Greedy,
     Rejection,
     SamplerMatch,
+    SpecTr,
+    BigLittle,
 ]
 
 

@@ -14,6 +14,7 @@ from engine.exhibits import Exhibit
 from engine.options import Option, Value
 from engine.sampling import Sampling
 from engine.tree import DraftTree, Kind
+from engine.verifiers.schemes import Scheme
 
 EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
 
@@ -45,7 +46,7 @@ class Verdict:
     status: one entry a node.
     final_token: the target's own token after the path; ``recovered`` after a refusal,
         ``bonus`` when everything on the path was accepted.
-    walk: where the walk stood, root (-1) first.
+    walk: where the walk stood, root (-1) first; empty where nothing was judged.
     residuals: by place of the walk, the distribution [V] from which the next token had to come
         once children had been refused there.
     exhibits: data that the rule wants to show.
@@ -130,3 +131,8 @@ class Verifier(ABC):
     @abstractmethod
     def judge(self, case: Case) -> Verdict:
         """Walk the tree from the root and say what is kept."""
+
+    def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
+        """The chance that it keeps one of the drafts that are sampled like this under a node whose p
+        is [V], before any is drawn; None where that is not known. For the meters."""
+        return None

@@ -2,6 +2,7 @@
 
 from engine.verifiers.base import EVERY_KIND, Case, Verdict, Verifier
 from engine.verifiers.matching import follow
+from engine.verifiers.sentences import GREEDY
 
 
 class Greedy(Verifier):
@@ -14,6 +15,7 @@ class Greedy(Verifier):
     title = "Greedy"
     summary = "keeps a token when it is the target's most probable one (temperature 0)"
     exact_kinds = EVERY_KIND
+    sentences = GREEDY
     only_greedy = True
     same_text = True
 

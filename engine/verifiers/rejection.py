@@ -10,6 +10,9 @@ from torch import Tensor
 
 from engine.tree import ROOT, DraftTree, Draw
 from engine.verifiers.base import EVERY_KIND, Case, Judgement, Verdict, Verifier, statuses
+from engine.verifiers.expected import rejection_keeps
+from engine.verifiers.schemes import Scheme
+from engine.verifiers.sentences import REJECTION
 
 
 class Rejection(Verifier):
@@ -26,6 +29,7 @@ class Rejection(Verifier):
     title = "Rejection sampling"
     summary = "keeps a draw with probability min(1, p/q) and repairs what a refusal leaves"
     exact_kinds = EVERY_KIND
+    sentences = REJECTION
 
     def judge(self, case: Case) -> Verdict:
         tree, walk = case.tree, [ROOT]
@@ -39,8 +43,8 @@ class Rejection(Verifier):
                 break
             trial = self.trial_of(case.p[place + 1], tree, draws)
             kept = _judge_siblings(tree, draws, trial, case, judgements)
-            if trial.refused:
-                residuals[place] = trial.p
+            if trial.residual is not None:
+                residuals[place] = trial.residual
             if kept is None:
                 law, final = trial.p, "recovered"
                 break
@@ -60,6 +64,9 @@ class Rejection(Verifier):
         """The trial of the draws under one place whose p is [V]."""
         return SiblingTrial(p, tree.laws)
 
+    def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
+        return rejection_keeps(p, scheme)
+
 
 class SiblingTrial:
     """One parent's draws before the judge: what p and the laws have become after the refusals so far.
@@ -74,6 +81,11 @@ class SiblingTrial:
         self._laws = laws
         self._left: dict[int, Tensor] = {}
         self.refused = 0
+
+    @property
+    def residual(self) -> Tensor | None:
+        """[V] that took the place of p; None while p stands."""
+        return self.p if self.refused else None
 
     def q(self, law: int) -> Tensor:
         """[V] float64, what is left of this law."""

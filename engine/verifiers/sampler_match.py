@@ -1,7 +1,12 @@
 """Draw as the target alone would, and keep what was guessed."""
 
+import torch
+from torch import Tensor
+
 from engine.verifiers.base import EVERY_KIND, Case, Verdict, Verifier
 from engine.verifiers.matching import follow
+from engine.verifiers.schemes import IID, Scheme
+from engine.verifiers.sentences import SAMPLER_MATCH
 
 
 class SamplerMatch(Verifier):
@@ -16,6 +21,7 @@ class SamplerMatch(Verifier):
     title = "Sampler match"
     summary = "draws the target's own token and keeps the child that equals it"
     exact_kinds = EVERY_KIND
+    sentences = SAMPLER_MATCH
     same_text = True
 
     def judge(self, case: Case) -> Verdict:
@@ -28,3 +34,15 @@ class SamplerMatch(Verifier):
             return p[place + 1, [tree.tokens[child] for child in children]].tolist()
 
         return follow(tree, self.key, choose, weigh)
+
+    def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
+        """The chance that the target's token is among the drafts; with fixed tokens or more than two
+        draws without replacement it is not worked out."""
+        if scheme.fixed or (scheme.kind != IID and scheme.draws > 2):
+            return None
+        p, q = p.double().cpu(), scheme.q.double().cpu()
+        drawn = 1 - (1 - q) ** scheme.draws
+        if scheme.kind != IID and scheme.draws == 2:
+            odds = torch.where(q > 0, q / (1 - q), 0.0)
+            drawn = q * (1 + odds.sum() - odds)
+        return min(1.0, float((p * drawn).sum()))

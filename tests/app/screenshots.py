@@ -35,7 +35,7 @@ def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
     page.wait_for_selector("#watch-figures .js-plotly-plot")
     save("watch")
     page.click("#whatif summary")
-    page.select_option("#whatif-drafter", "chain")
+    visitor.pick("chain", "#whatif-drafter")
     page.click("#whatif-run")
     page.wait_for_function("DraftscopePage.stateOf('whatif') == 'done'")
     save("whatif")

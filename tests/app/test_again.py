@@ -1,11 +1,14 @@
 """A finished run once more: what if, and plain decoding measured beside it."""
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 
 from app import again, live
 from app.again import PLAIN, WHAT_IF, measure_plain, what_if_job
+from app.menu import plain_pair
 from app.seats import Seat
 from app.settings import LIMITS, model_paths
 from app.traces import Opened
@@ -31,15 +34,14 @@ def finished():
     live.leave(SESSION, "watch")
 
 
-def wish(trace: str, **changes) -> dict:
+def wish(trace: str, pair: Mapping = MappingProxyType({}), **changes) -> dict:
+    """pair: what differs in the drafter and its rule."""
     line = trace.splitlines()[0]
     run, summary = json.loads(line), json.loads(trace.splitlines()[-1])
     return {
         "run": line,
         "new_tokens": summary["new_tokens"],
-        "drafter": run["drafter"]["key"],
-        "options": "",
-        "verifier": "",
+        "pair": json.dumps({**plain_pair(run["drafter"]["key"]), **pair}),
         "temperature": run["sampling"]["temperature"],
         **changes,
     }
@@ -54,7 +56,7 @@ def test_the_same_run_but_for_what_changed(finished):
     text = finished().text
     first, (run, *_, summary) = (
         read_trace(text),
-        run_through(what_if_job(wish(text, drafter="none"))),
+        run_through(what_if_job(wish(text, {"drafter": "none"}))),
     )
     assert run["drafter"]["key"] == "none"
     assert {k: run[k] for k in ("target", "sampling", "prompt")} == {
@@ -72,7 +74,7 @@ def test_another_temperature_finds_its_own_rule(finished):
 
 def test_examples_can_be_asked_about():
     for file in trace_files().values():
-        what_if_job(wish(file.read_text("utf-8"), drafter="none")).cancel()
+        what_if_job(wish(file.read_text("utf-8"), {"drafter": "none"})).cancel()
 
 
 def test_limits_hold(finished):
@@ -97,13 +99,13 @@ def foreign(trace: str, **target) -> str:
         lambda t: wish(t, run="x" * (LIMITS.trace_bytes + 1)),
         lambda t: wish(t, run=foreign(t, parameters=7)),
         lambda t: wish(t, run=t.splitlines()[0].replace('"tokens":[', '"tokens":[1,')),
-        lambda t: wish(t, drafter="nobody"),
-        lambda t: wish(t, drafter=None),
-        lambda t: wish(t, options="{"),
-        lambda t: wish(t, verifier="nothing"),
+        lambda t: wish(t, {"drafter": "nobody"}),
+        lambda t: wish(t, {"drafter": None}),
+        lambda t: {**wish(t), "pair": "{"},
+        lambda t: wish(t, {"verifier": "nothing"}),
         lambda t: wish(t, temperature=9),
         lambda t: wish(t, temperature="warm"),
-        lambda t: wish(t, temperature=0.5, verifier="greedy"),
+        lambda t: wish(t, {"verifier": "greedy"}, temperature=0.5),
     ],
 )
 def test_nonsense_is_told_in_one_sentence(bad, finished):

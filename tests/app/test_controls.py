@@ -5,17 +5,18 @@ import json
 import pytest
 
 from app.controls import RANGES, request
-from app.link import no_options, read
-from app.menu import drafter_menu, preset_menu, verifier_menu
+from app.link import read
+from app.menu import drafter_menu, offer, plain_pair, preset_menu
 from app.settings import LIMITS
 from engine.errors import UserError
 from engine.run import RunRequest
 
-GOOD = {"prompt": "Once", "drafter": "chain", "options": no_options("chain"), "verifier": ""}
+CHAIN = plain_pair("chain")
+GOOD = {"prompt": "Once", "pair": json.dumps(CHAIN)}
 
 
 def wish(**query):
-    return read(query, preset_menu(), drafter_menu(), verifier_menu("chain"))
+    return read(query, preset_menu(), offer())
 
 
 def test_defaults():
@@ -26,10 +27,11 @@ def test_defaults():
     assert asked.max_new_tokens == RANGES["max_new_tokens"].default
 
 
-def test_options_belong_to_their_drafter():
-    options = json.dumps({"drafter": "chain", "values": {"length": 3}})
-    assert request({**GOOD, "options": options}).options == {"length": 3}
-    assert request({**GOOD, "options": options, "drafter": "dyspec"}).options == {}
+def test_a_pair_is_read_as_it_is_set():
+    asked = request({**GOOD, "pair": json.dumps({**CHAIN, "options": {"length": 3}})})
+    assert (asked.drafter, asked.options) == ("chain", {"length": 3})
+    asked = request({**GOOD, "pair": json.dumps({"drafter": "chain", "verifier": "rejection"})})
+    assert (asked.options, asked.verifier, asked.rule_options) == ({}, "rejection", {})
 
 
 @pytest.mark.parametrize(
@@ -40,12 +42,16 @@ def test_options_belong_to_their_drafter():
         {"prompt": None},
         {"prompt": ["a"]},
         {"prompt": "x" * (LIMITS.prompt_characters + 1)},
-        {"drafter": None},
-        {"drafter": {"a": 1}},
-        {"options": "[]"},
-        {"options": "{"},
-        {"options": '{"drafter": "chain", "values": 3}'},
-        {"verifier": 3},
+        {"pair": None},
+        {"pair": {"drafter": "chain"}},
+        {"pair": "[]"},
+        {"pair": "{"},
+        {"pair": "[" * 100_000},
+        {"pair": '{"drafter": {"a": 1}}'},
+        {"pair": '{"drafter": "chain", "options": 3}'},
+        {"pair": '{"drafter": "chain", "rule_options": [1]}'},
+        {"pair": '{"drafter": "chain", "verifier": 3}'},
+        {"pair": '{"drafter": "nobody", "rule_options": {"a": 1}}'},
         {"temperature": -0.1},
         {"temperature": "warm"},
         {"temperature": float("nan")},
@@ -76,14 +82,13 @@ def test_drafters_are_called_by_names_that_people_know():
     assert labels["none"] == "Plain decoding (none)"
     assert labels["ddtree"] == "Block diffusion tree, DDTree (ddtree)"
     assert all(label.endswith(f"({key})") for key, label in labels.items())
-    assert verifier_menu("chain")[""]["label"] == "automatic"
 
 
 def test_an_address_is_a_wish():
     assert wish() == {}
     assert wish(preset="nowhere", drafter="nothing", verifier="none at all") == {}
     values = wish(drafter="chain", **{"o.length": "1e9", "o.other": "3", "t": "-4", "n": "nan"})
-    assert json.loads(values["options"]) == {"drafter": "chain", "values": {"length": 32}}
+    assert json.loads(values["pair"]) == {**CHAIN, "options": {"length": 32}}
     assert values["temperature"] == 0
     assert values["max_new_tokens"] == RANGES["max_new_tokens"].default
     assert len(wish(prompt="x" * 99999)["prompt"]) == LIMITS.prompt_characters
@@ -92,7 +97,7 @@ def test_an_address_is_a_wish():
 def test_an_address_may_name_an_example():
     name, preset = list(preset_menu().items())[1]
     values = wish(preset=name, seed="3")
-    assert (values["prompt"], values["drafter"]) == (preset["prompt"], preset["drafter"])
+    assert (values["prompt"], values["pair"]) == (preset["prompt"], preset["pair"])
     assert values["seed"] == 3
 
 
@@ -107,7 +112,7 @@ def test_no_visitor_can_name_a_directory():
 
 
 def test_pairs_say_what_they_are():
-    for key in drafter_menu():
-        menu = verifier_menu(key)
-        assert "" in menu
-        assert all("exact" in e["label"] or "lossy" in e["label"] for k, e in menu.items() if k)
+    for about in drafter_menu().values():
+        assert about["rules"]
+        assert all("exact" in words or "lossy" in words for words in about["rules"].values())
+        assert set(about["automatic"].values()) <= set(about["rules"])

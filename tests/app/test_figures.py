@@ -18,7 +18,7 @@ def titles(page) -> list[str]:
 def test_plain_decoding_is_measured_beside_the_run_and_the_mean_tree_comes_last(visit, tmp_path):
     visitor = visit()
     page = visitor.page
-    visitor.choose("drafter", "dyspec")
+    visitor.pick("dyspec")
     assert visitor.run() == "done"
     before = visitor.trace()
     page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
@@ -129,7 +129,7 @@ def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
 
 def test_plain_decoding_has_nothing_to_be_measured_against(visit):
     visitor = visit()
-    visitor.choose("drafter", "none")
+    visitor.pick("none")
     assert visitor.run() == "done"
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot .gtitle")
     visitor.page.wait_for_timeout(1000)

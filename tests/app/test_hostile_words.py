@@ -2,25 +2,29 @@
 
 import pytest
 
-from app.assets import head
+from tests.app.bare import bare_page
 from tests.viz.hostile import HOSTILE
 
-PAGE = """<!DOCTYPE html><html lang="en"><head><title>t</title>{head}</head><body>
-<main class="gradio-container"><div id="here"></div></main></body></html>"""
 HAND = """{element: here, trigger() {}, watch() {}, server: {}, props: %s}"""
-OPTIONS = """[{name: w, type: "choice", choices: [w, "other"], default: w, help: w},
-  {name: w + "2", type: "int", minimum: 0, maximum: 9, default: 1, help: w}]"""
-DRAFTERS = f"{{[w]: {{label: w, summary: w, verifier: w, options: {OPTIONS}}}}}"
+OPTIONS = """[{name: w, type: "choice", choices: [w, "other"], default: w, help: w, label: w},
+  {name: w + "2", type: "int", minimum: 0, maximum: 9, default: 1, help: w, advanced: true},
+  {name: w + "3", type: "bool", default: true, help: w, only: "sampled"}]"""
+OFFER = f"""DraftscopePage.offer = {{families: {{[w]: w}}, rules: {{[w + "!"]: {{title: w, summary: w, options: {OPTIONS}}}}},
+  drafters: {{[w]: {{label: w, title: w, family: w, summary: w, exact: true, missing: "x" + w, options: {OPTIONS},
+    rules: {{[w + "!"]: w}}, automatic: {{cold: w + "!", warm: w + "!"}}}}}}}}"""
+PAIR = '{drafter: w, options: {}, verifier: w + "!", rule_options: {}}'
+CARD = """{key: w, title: w, kind: w, family: w, exactness: "lossy", needs_training: true, available: false, mechanism: w,
+  watch: w, paper: {title: "x" + w, authors: w, venue: w, year: w}, claim: {text: "x" + w, setting: w},
+  part: {name: "x" + w, recipe: w}, example: "x" + w, measured: {}}"""
 PIECES = {
     "cards": HAND % "{value: w, cards: [{name: w, title: w, family: w, look_for: w}]}",
     "exampleNote": "'watch', "
     + HAND % "{value: w, own: 'x', prompt: 'p', examples: {[w]: {prompt: w, look_for: w}}}",
     "plain": HAND % "{value: JSON.stringify({state: 'done', message: w})}",
-    "options": HAND % f"{{value: JSON.stringify({{drafter: w, values: {{}}}}), menu: {DRAFTERS}}}",
-    "lanes": HAND
-    % f"""{{value: JSON.stringify([{{drafter: w, values: {{}}, verifier: w + "!"}}, {{drafter: w, values: {{}}}}]),
-      menu: {DRAFTERS}, rules: {{[w]: {{"": w, [w + "!"]: w}}}}, most: 5}}""",
-    "whatIf": HAND % f"{{menu: {DRAFTERS}, rules: {{[w]: {{'': w, [w]: w}}}}}}",
+    "pair": HAND % f"{{value: JSON.stringify({PAIR})}}",
+    "lanes": HAND % f"{{value: JSON.stringify([{PAIR}, {{drafter: w}}]), most: 5}}",
+    "whatIf": HAND % "{}",
+    "methods": HAND % f"{{methods: [{CARD}], families: {{[w]: w}}}}",
     "terms": "here, [w, [w, w]]",
     "foot": "here, w",
 }
@@ -34,6 +38,7 @@ FILL = """([words, tame]) => {
   const here = document.getElementById('here'), tags = (w) => {
     here.replaceChildren();
     (%s);
+    for (const field of here.querySelectorAll('[role=combobox]')) field.click();
     return [...here.querySelectorAll('*')].map((e) => e.tagName).join();
   };
   const wanted = tags(tame), odd = [];
@@ -55,12 +60,12 @@ def bare(browser):
     page.on("pageerror", lambda error: page.happened.append(str(error)))
     page.on("dialog", lambda dialog: (page.happened.append("dialog"), dialog.dismiss()))
     page.on("request", lambda request: page.happened.append(request.url))
-    page.set_content(PAGE.format(head=head()))
-    yield page
+    yield bare_page(page, {})
     page.close()
 
 
-CALLS = {**{name: f"DraftscopePage.{name}({hand})" for name, hand in PIECES.items()}, "tour": TOUR}
+CALLS = {name: f"{OFFER}, DraftscopePage.{name}({hand})" for name, hand in PIECES.items()}
+CALLS["tour"] = TOUR
 
 
 @pytest.mark.parametrize("name", CALLS)

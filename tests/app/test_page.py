@@ -61,7 +61,7 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     look("the examples open")
     page.keyboard.press("Escape")
     page.click("#more button")
-    visitor.choose("drafter", "dyspec")
+    visitor.pick("dyspec")
     assert visitor.run("Once upon a time") == "done"
     page.wait_for_selector("#speed-figure .js-plotly-plot")
     look("figures")
@@ -171,7 +171,7 @@ def test_an_address_sets_the_controls(visit):
 
 def test_copied_links_bring_the_controls_back(visit):
     first = visit()
-    first.choose("drafter", "chain")
+    first.pick("chain")
     first.type_prompt("A small & odd prompt?")
     first.set_number("seed", 7)
     first.page.click("#copy-link")

@@ -7,14 +7,7 @@ import pytest
 from app.controls import lanes
 from app.link import read, read_race
 from app.live import compare_job
-from app.menu import (
-    drafter_menu,
-    opening_race,
-    preset_menu,
-    race_menu,
-    rule_menu,
-    verifier_menu,
-)
+from app.menu import offer, opening_race, plain_pair, preset_menu, race_menu
 from app.race import lane_names
 from app.settings import LIMITS
 from engine.drafters import drafters
@@ -26,16 +19,16 @@ from tests.engine.family import tokens_of, trace_of
 from tests.viz.builder import Toy
 from viz.race import joined, split
 
-CHAIN = {"drafter": "chain", "values": {}, "verifier": ""}
+CHAIN = plain_pair("chain")
 NUMBERS = {"temperature": 0, "top_k": 0, "top_p": 1, "seed": 0, "max_new_tokens": 4}
 
 
 def wish(**query):
-    return read_race({"tab": "compare", **query}, race_menu(), drafter_menu(), rule_menu())
+    return read_race({"tab": "compare", **query}, race_menu(), offer())
 
 
 def test_every_lane_has_its_own_options():
-    chosen = [{"drafter": "chain", "values": {"length": length}} for length in (2, 3)]
+    chosen = [{"drafter": "chain", "options": {"length": length}} for length in (2, 3)]
     race = compare_job({"prompt": "Once", "lanes": json.dumps(chosen), **NUMBERS})
     text = race.header() + "".join(race.steps()) + race.summary()
     traces = {lane: read_trace(own) for lane, own in split(text).items()}
@@ -46,19 +39,16 @@ def test_every_lane_has_its_own_options():
 
 def test_the_lanes_read_their_prompt_once(monkeypatch):
     """Drafters with features and without; each lane writes what a run of its own writes."""
-    sizes = {"none": {}, "chain": {"length": 2}, "dflash": {"length": 3}, "ddtree": {"budget": 5}}
-    prompt = "Once upon a time there was"
-    alone = {
-        key: trace_of(prompt, drafter=key, options=sizes[key], max_new_tokens=4) for key in sizes
-    }
+    keys, prompt = races()[0].lanes, "Once upon a time there was"
+    alone = {key: trace_of(prompt, drafter=key, max_new_tokens=4) for key in keys}
     taken, take_over = [], Session.take_over
     monkeypatch.setattr(
         Session, "take_over", lambda self, *given: taken.append(self) or take_over(self, *given)
     )
-    chosen = [{"drafter": key, "values": values} for key, values in sizes.items()]
+    chosen = [plain_pair(key) for key in keys]
     race = compare_job({"prompt": prompt, "lanes": json.dumps(chosen), **NUMBERS})
     text = race.header() + "".join(race.steps()) + race.summary()
-    assert len(taken) == len(sizes) - 1
+    assert len(taken) == len(keys) - 1
     for key, own in split(text).items():
         trace = read_trace(own)
         assert tokens_of(trace) == tokens_of(alone[key])
@@ -86,16 +76,16 @@ def test_every_lane_has_its_own_rule():
         "3",
         "{}",
         '["chain", "chain"]',
-        '[{"drafter": "chain"}, {"drafter": "chain"}]',
-        json.dumps([{"drafter": "chain", "values": [1]}] * 2),
-        json.dumps([{"drafter": 3, "values": {}}] * 2),
-        json.dumps([{"drafter": "no such", "values": {}}] * 2),
+        '[{"rule": "greedy"}, {"drafter": "chain"}]',
+        json.dumps([{"drafter": "chain", "options": [1]}] * 2),
+        json.dumps([{"drafter": 3, "options": {}}] * 2),
+        json.dumps([{"drafter": "no such", "options": {}}] * 2),
         json.dumps(["chain", "chain"]),
-        json.dumps([{**CHAIN, "verifier": None}] * 2),
+        json.dumps([{**CHAIN, "rule_options": "x"}] * 2),
         json.dumps([{**CHAIN, "verifier": {"greedy": 1}}] * 2),
         json.dumps([{**CHAIN, "verifier": "no such"}] * 2),
-        json.dumps([CHAIN, {"drafter": "chain", "values": {"length": 10**9}}]),
-        json.dumps([CHAIN, {"drafter": "chain", "values": {"other": 1}}]),
+        json.dumps([CHAIN, {"drafter": "chain", "options": {"length": 10**9}}]),
+        json.dumps([CHAIN, {"drafter": "chain", "options": {"other": 1}}]),
         json.dumps([CHAIN]),
         json.dumps([CHAIN] * (LIMITS.lanes + 1)),
     ],
@@ -124,7 +114,7 @@ def test_there_is_a_race_for_every_workload():
     assert {race.kind for race in races()} == set(KINDS)
     families = {"none", "chain", "tree", "retrieval", "diffusion"}
     for race in race_menu().values():
-        assert {drafters()[lane["drafter"]].family for lane in lanes(race["lanes"])} >= families
+        assert {drafters()[lane.drafter].family for lane in lanes(race["lanes"])} >= families
 
 
 def test_the_race_made_earlier_is_one():
@@ -143,9 +133,9 @@ def test_an_address_may_set_a_race():
            "rule1": "sampler_match", "rule2": "<script>", "rule3": "greedy"},
     )  # fmt: skip
     assert json.loads(values["lanes"]) == [
-        {"drafter": "chain", "values": {"length": 32}, "verifier": "sampler_match"},
+        {**CHAIN, "options": {"length": 32}, "verifier": "sampler_match"},
         CHAIN,
-        {"drafter": "dyspec", "values": {}, "verifier": ""},
+        plain_pair("dyspec"),
     ]
     assert values["temperature"] == 0
     assert len(values["prompt"]) == LIMITS.prompt_characters
@@ -169,6 +159,6 @@ def test_an_address_that_makes_no_sense_sets_nothing(query):
 
 def test_an_address_is_for_one_tab():
     query = {"drafter": "chain", "prompt": "Once", "lane1": "chain", "lane2": "none"}
-    assert read_race(query, race_menu(), drafter_menu(), rule_menu()) == {}
+    assert read_race(query, race_menu(), offer()) == {}
     query["tab"] = "compare"
-    assert read(query, preset_menu(), drafter_menu(), verifier_menu("chain")) == {}
+    assert read(query, preset_menu(), offer()) == {}

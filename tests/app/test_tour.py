@@ -63,7 +63,7 @@ def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
     at_stop(visitor, 3)
     drag(page, "#timeline svg")
     at_stop(visitor, 4)
-    visitor.choose("drafter", "chain")
+    visitor.pick("chain")
     at_stop(visitor, 5)
     assert visitor.run() == "done"
     end = page.get_by_role("dialog", name=TOUR["farewell"]["title"])

@@ -38,7 +38,7 @@ def test_a_full_queue_is_told(visit):
 
 def test_hostile_text_stays_text(visit):
     visitor = visit()
-    visitor.choose("drafter", "prompt_lookup")
+    visitor.pick("prompt_lookup")
     assert visitor.run(HOSTILE + " " + HOSTILE) == "done"
     page = visitor.page
     assert HOSTILE in page.inner_text("#text")

@@ -1,7 +1,12 @@
 """Watch: a run from the first click to its end, in a real browser."""
 
 import json
+from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
+from app.menu import drafter_menu, rule_menu
+from presets import presets
 from tests.app.visitor import PROMPT
 
 CHANGES = """() => {
@@ -43,7 +48,7 @@ def test_a_run_comes_to_its_end(visit):
 
 def test_at_least_ten_steps_a_second_appear(visit, server):
     visitor = visit()
-    visitor.choose("drafter", "none")
+    visitor.pick("none")
     visitor.set_number("max_new_tokens", 60)
     visitor.page.evaluate(CHANGES)
     assert visitor.run() == "done"
@@ -75,7 +80,7 @@ def press_at(visitor, button: str, step: int) -> None:
 
 def test_pause_step_resume_and_stop(visit):
     visitor = visit()
-    visitor.choose("drafter", "none")
+    visitor.pick("none")
     visitor.set_number("max_new_tokens", 200)
     visitor.click("step")
     visitor.wait_state("paused")
@@ -138,13 +143,13 @@ def test_looking_back_asks_nothing_of_the_server(visit):
 
 def test_a_drafter_brings_its_own_controls(visit):
     visitor = visit()
-    visitor.choose("drafter", "chain")
+    visitor.pick("chain")
     length = visitor.page.locator("[data-option=length]")
     length.fill("2")
     length.press("Tab")
     visitor.set_number("temperature", 0.8)
     visitor.set_number("seed", 5)
-    visitor.choose("verifier", "sampler_match")
+    visitor.page.select_option("#verifier", "sampler_match")
     assert visitor.run() == "done"
     run = lines(visitor.trace())[0]
     assert run["drafter"]["options"]["length"] == 2
@@ -154,7 +159,7 @@ def test_a_drafter_brings_its_own_controls(visit):
 
 def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
     visitor = visit()
-    visitor.choose("drafter", "chain")
+    visitor.pick("chain")
     length = visitor.page.locator("[data-option=length][placeholder=auto]")
     assert length.input_value() == ""
     for written, shown in (("3", "3"), ("0", ""), ("5", "5"), ("", "")):
@@ -165,6 +170,39 @@ def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
     visitor.page.wait_for_function("location.search.includes('o.length=0')")
     assert visitor.run() == "done"
     assert lines(visitor.trace())[0]["drafter"]["options"]["length"] > 0
+
+
+def test_the_controls_know_the_temperature(visit):
+    """Of an example, and as the visitor sets it; the slider itself is folded away."""
+    visitor = visit("/")
+    page, sampled = visitor.page, next(preset for preset in presets() if preset.temperature)
+    shown = "title => document.querySelector('.pg-judging').innerText.includes(`Here: ${title} `)"
+    automatic = drafter_menu()[sampled.drafter]["automatic"]
+    visitor.choose("preset", sampled.title)
+    page.wait_for_function(shown, arg=rule_menu()[automatic["warm"]]["title"])
+    visitor.set_number("temperature", 0)
+    page.wait_for_function(shown, arg=rule_menu()[automatic["cold"]]["title"])
+
+
+def test_a_link_names_the_options_of_a_rule(visit):
+    """Brought into the range that the rule declares."""
+    rules = {key: rule["options"] for key, rule in rule_menu().items()}
+    found = [
+        (key, option)
+        for key, options in rules.items()
+        for option in options
+        if option["type"] in ("int", "float")
+    ]
+    if not found:
+        pytest.skip("no rule has a number to set")
+    rule, option = found[0]
+    page = visit(f"/?verifier={rule}&r.{option['name']}=1e9&t=0").page
+    page.wait_for_function("rule => document.querySelector('#verifier').value === rule", arg=rule)
+    page.click("#copy-link")
+    page.wait_for_function("location.search.includes('r.')")
+    asked = parse_qs(urlsplit(page.url).query)
+    assert asked["verifier"] == [rule]
+    assert float(asked[f"r.{option['name']}"][0]) == option["maximum"]
 
 
 def test_an_example_sets_the_controls(visit):

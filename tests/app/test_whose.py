@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app import link
-from app.menu import drafter_menu, opening_race, preset_menu, race_menu, rule_menu, verifier_menu
+from app.menu import offer, opening_race, preset_menu, race_menu
 from app.settings import LIMITS
 from engine.trace import read_trace
 from presets import presets, races, trace_files
@@ -24,8 +24,8 @@ SHOWN = """room => {
 
 def taken_over(text: str) -> dict:
     """The control values that Watch takes from this trace."""
-    wish = link.wish_of(read_trace(text), drafter_menu())
-    return link.read(wish, preset_menu(), drafter_menu(), verifier_menu("none"))
+    values = link.read(link.wish_of(read_trace(text), offer()), preset_menu(), offer())
+    return values | json.loads(values.get("pair", "{}"))
 
 
 def wait_list(page, title: str, room: str = "watch") -> dict:
@@ -39,7 +39,7 @@ def test_a_run_says_how_to_make_it_again(name):
     values = taken_over(trace.to_ndjson())
     assert values["prompt"] == trace.run["prompt"]["text"]
     assert values["drafter"] == trace.run["drafter"]["key"]
-    assert json.loads(values["options"])["values"] == trace.run["drafter"]["options"]
+    assert values["options"] == trace.run["drafter"]["options"]
     assert values["verifier"] == "", "the rule that comes by itself"
     assert {key: values[key] for key in trace.run["sampling"]} == trace.run["sampling"]
     assert values["max_new_tokens"] >= trace.summary["new_tokens"]
@@ -54,19 +54,18 @@ def test_a_strangers_run_is_clamped_like_an_address():
     changed["verifier"]["key"] = "sampler_match"
     values = taken_over("".join([json.dumps(changed) + "\n", *rest]))
     assert len(values["prompt"]) == LIMITS.prompt_characters
-    options = json.loads(values["options"])["values"]
-    assert options["budget"] == 256 and "unheard" not in options
+    assert values["options"]["budget"] == 256 and "unheard" not in values["options"]
     assert (values["temperature"], values["verifier"]) == (2, "sampler_match")
-    assert "drafter" not in taken_over(Toy(key="nobody").ndjson())
+    assert "pair" not in taken_over(Toy(key="nobody").ndjson())
 
 
 def test_a_race_says_how_to_make_it_again():
     traces = {lane: read_trace(own) for lane, own in split(opening_race()).items()}
-    wish = link.wish_of_race(traces.values(), drafter_menu())
-    values = link.read_race(wish, race_menu(), drafter_menu(), rule_menu())
+    wish = link.wish_of_race(traces.values(), offer())
+    values = link.read_race(wish, race_menu(), offer())
     lanes = json.loads(values["lanes"])
     assert [lane["drafter"] for lane in lanes] == list(races()[0].lanes)
-    assert lanes[1]["values"] == traces["chain"].run["drafter"]["options"]
+    assert lanes[1]["options"] == traces["chain"].run["drafter"]["options"]
     assert values["prompt"] == races()[0].prompt
 
 
@@ -82,7 +81,7 @@ def test_prompt_and_drafter_make_an_example_the_visitors_own(visit):
     shown = wait_list(page, first.title)
     assert (shown["card"], shown["note"]) == (first.name, first.look_for)
     assert visitor.requests[asked:] == [], "the browser sees to it alone"
-    visitor.choose("drafter", "chain")
+    visitor.pick("chain")
     wait_list(page, OWN)
     page.click("#copy-link")
     page.wait_for_function("location.search.includes('drafter=chain')")
@@ -105,9 +104,13 @@ def test_an_opened_run_brings_its_settings(visit):
     assert page.input_value("#drafter input").endswith("(prompt_lookup)")
     assert visitor.run() == "done"
     again = read_trace(visitor.trace())
-    assert {k: again.run[k] for k in ("prompt", "drafter", "verifier", "sampling")} == {
-        k: trace.run[k] for k in ("prompt", "drafter", "verifier", "sampling")
+    assert {k: again.run[k] for k in ("prompt", "sampling")} == {
+        k: trace.run[k] for k in ("prompt", "sampling")
     }
+    for made in ("drafter", "verifier"):
+        assert {k: again.run[made][k] for k in ("key", "options")} == {
+            k: trace.run[made][k] for k in ("key", "options")
+        }
     assert again.summary["text"] == trace.summary["text"]
 
 
@@ -115,10 +118,10 @@ def test_lanes_make_an_example_the_visitors_own_and_a_race_brings_its_lanes(visi
     visitor = visit("/?tab=compare", reduced_motion="reduce")
     page = visitor.page
     assert wait_list(page, races()[0].title, "compare")["note"] == races()[0].look_for
-    lane = page.get_by_label("Drafter of lane 1")
-    lane.select_option("dflash")
+    first = ".pg-racer:nth-child(1) .drafter"
+    visitor.pick("dflash", first)
     assert wait_list(page, OWN, "compare")["note"].startswith(OWN)
-    lane.select_option(races()[0].lanes[0])
+    visitor.pick(races()[0].lanes[0], first)
     wait_list(page, races()[0].title, "compare")
     own = split(opening_race())
     file = tmp_path / "race.ndjson"
@@ -126,5 +129,5 @@ def test_lanes_make_an_example_the_visitors_own_and_a_race_brings_its_lanes(visi
     page.wait_for_function("DraftscopePage.trace('compare')")
     page.set_input_files("#open-race", file)
     wait_list(page, OWN, "compare")
-    chosen = page.locator(".pg-racer-drafter").evaluate_all("all => all.map((one) => one.value)")
-    assert chosen == ["dyspec", "none"]
+    chosen = page.locator(".pg-racer [role=combobox]").evaluate_all("all => all.map(e => e.value)")
+    assert [name.endswith(key) for name, key in zip(chosen, ["(dyspec)", "(none)"])] == [True] * 2

@@ -83,13 +83,17 @@ class Visitor:
             self.page.click(f"#{name}")
 
     def choose(self, dropdown: str, name: str) -> None:
-        """Pick from a dropdown the entry that begins with this name, or has it as its key."""
+        """Pick from one of Gradio's dropdowns the entry that begins with this name."""
         self.page.click(f"#{dropdown} input")
-        entries = (f"[role=option][aria-label^='{name}']", f"[role=option][aria-label$='({name})']")
-        self.page.locator(", ".join(entries)).first.click()
+        self.page.locator(f"[role=option][aria-label^='{name}']").first.click()
+
+    def pick(self, key: str, picker: str = "#drafter") -> None:
+        """Pick a drafter by its key; picker: what holds its field."""
+        self.page.locator(picker).get_by_role("combobox").click()
+        self.page.locator(picker).locator(f"[role=option][data-key='{key}']").click()
 
     def set_number(self, name: str, value: float) -> None:
-        """Set a number under "Sampling and verifier"."""
+        """Set a number under "Sampling"."""
         field = self.page.locator(f"#{name} input[type=number]")
         if not field.is_visible():
             self.page.click("#more button")

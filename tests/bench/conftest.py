@@ -20,4 +20,4 @@ def tiny_paths(tmp_path_factory) -> ModelPaths:
     for name, seed in (("target", 0), ("draft", 1)):
         tiny_hf_model("llama", seed).save_pretrained(folder / name)
         fast.save_pretrained(folder / name)
-    return ModelPaths(str(folder / "target"), str(folder / "draft"))
+    return ModelPaths(str(folder / "target"), {"draft": str(folder / "draft")})

@@ -152,21 +152,16 @@ def test_a_race_of_tiny_models(tiny_paths, tmp_path, capsys):
     data = json.loads(out.read_text())
     assert [entry for entry in data["differences"] if not entry["numerics"]] == []
     names = [row["contestant"] for row in data["rows"] if row["workload"] == "edit"]
-    assert names == [
-        "transformers",
-        "transformers lookup",
-        "assisted",
-        "assisted constant 2",
-        "none",
-        "chain",
-        "dyspec",
-        "prompt_lookup",
-    ]
+    peers = ["transformers", "transformers lookup", "assisted", "assisted constant 2"]
+    assert names[: len(peers)] == peers
+    ours = names[len(peers) :]
+    assert {"none", "chain", "dyspec", "prompt_lookup"} <= set(ours)
+    assert "dflash" not in ours  # its denoiser is not at hand
     assert all(name in printed for name in names)
     assert {row["calls"] for row in data["rows"] if row["contestant"] == "none"} == {6}
     assert len(data["goals"]) == 8
     spent = {entry["contestant"]: entry for entry in data["profiles"]}
-    assert list(spent) == ["none", "chain", "dyspec", "prompt_lookup"]
+    assert list(spent) == ours
     assert all(ms >= 0 for entry in spent.values() for ms in entry["stages"].values())
     assert spent["none"]["stages"]["verify"] > spent["none"]["stages"]["draft"]
 

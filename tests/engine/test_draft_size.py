@@ -145,7 +145,7 @@ def test_the_family_ships_its_gains():
     needs = {"draft": "draft", "diffusion": "denoiser"}
     models = load_models(family(), needs, "float32", "cpu")
     known = known_gains(models)
-    assert set(known.gains) == {"chain", "dyspec", "dflash", "ddtree"}
+    assert set(known.gains) >= {"chain", "dyspec", "dflash", "ddtree", "token_recycling"}
     assert len(known.prompts) == 6
     for curve in known.gains.values():
         assert list(curve) == list(draft_size.SIZES[: len(curve)])

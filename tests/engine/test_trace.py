@@ -44,7 +44,8 @@ def test_statuses_are_consistent(trace):
             parent = nodes["parent"][node]
             if parent >= 0 and nodes["status"][parent] != "accepted":
                 assert status == "ignored"
-            assert (status == "ignored") == (node not in judged)
+            unseen = "target" not in step["passes"]  # then what was drafted is kept without a look
+            assert (status == "ignored") == (node not in judged and not unseen)
 
 
 def test_kept_exactly_when_the_coin_fell_below(trace):
@@ -189,6 +190,65 @@ def test_a_broken_trace_is_refused_in_a_sentence(good, fault):
         read_trace(broken(good, FAULTS[fault]))
     message = str(caught.value)
     assert message.endswith((".", "?")) and "\n" not in message
+
+
+def nested(levels: int) -> list:
+    value: list = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def exhibit(**more) -> dict:
+    return {"kind": "table", "title": "t", **more}
+
+
+GROWN = {
+    "exhibits": lambda lines: set_in(lines, 1, "drafter", "exhibits", [exhibit(rows=nested(5))]),
+    "an unknown kind": lambda lines: set_in(lines, 1, "drafter", "exhibits", [exhibit(kind="x")]),
+    "spans": lambda lines: set_in(
+        lines, 1, "spans", [{"lane": "a", "what": "draft", "start": 0, "end": 1.5}]
+    ),
+    "the clock": lambda lines: set_in(lines, 1, "milliseconds", "total", 1.5),
+    "no look": lambda lines: set_in(lines, 1, "nodes", "p", 0, None),
+    "sentences": lambda lines: set_in(lines, 0, "verifier", "sentences", {"bonus": "{final}"}),
+    "one text": lambda lines: set_in(lines, 0, "verifier", "same_text", True),
+    "titles": lambda lines: set_in(lines, 0, "drafter", "title", "A chain"),
+    "a loop": lambda lines: set_in(lines, 0, "loop", "overlapped"),
+    "parts": lambda lines: set_in(lines, 0, "parts", {"draft": "small"}),
+    "passes": lambda lines: set_in(lines, -1, "passes", {"target": 4, "draft": 12}),
+}
+
+
+@pytest.mark.parametrize("change", GROWN)
+def test_the_schema_has_room_for_more(good, change):
+    text = broken(good, GROWN[change])
+    assert read_trace(text).to_ndjson() == text != good.to_ndjson()
+
+
+HOSTILE = {
+    "a deep exhibit": [exhibit(rows=nested(50))],
+    "a deeper one": [exhibit(rows=nested(700))],
+    "a long text": [exhibit(lines=["x" * 4000])],
+    "a long name": [exhibit(**{"x" * 4000: 1})],
+    "too many values": [exhibit(rows=[[0] * 60_000])],
+    "too large a number": [exhibit(value=10**400)],
+    "too many": [exhibit()] * 17,
+    "no kind": [{"title": "t"}],
+    "no title": [{"kind": "table"}],
+    "no object": [3],
+    "no list": {"kind": "table", "title": "t"},
+    "a long title": [exhibit(title="x" * 300)],
+}
+
+
+@pytest.mark.parametrize("exhibits", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_exhibits_are_refused_in_a_sentence(good, exhibits):
+    with pytest.raises(UserError) as caught:
+        read_trace(broken(good, lambda lines: set_in(lines, 1, "drafter", "exhibits", exhibits)))
+    message = str(caught.value)
+    assert message.startswith("Line 2 of the trace") and message.endswith((".", "?"))
+    assert len(message) < 200 and "\n" not in message
 
 
 @pytest.mark.parametrize("text", ["", "\n", "{}\n", "[]\n", "NaN\n", "hello\nworld\n", "[" * 9999])

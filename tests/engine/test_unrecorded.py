@@ -36,7 +36,8 @@ def test_the_text_is_that_of_a_recorded_run(
     found = steps_of(static_models, built(key, static_models), rule, sampling, False)
     assert_same(found, expected)
     assert judged == [True] * len(found)
-    assert key == "none" or max(len(step.output) for step in found) > 1
+    lucky = not drafters()[key].needs  # without a model it may guess nothing right
+    assert lucky or max(len(step.output) for step in found) > 1
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)])

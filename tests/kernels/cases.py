@@ -8,8 +8,7 @@ from engine.kernels.bits import AncestorBits, pack
 from engine.kernels.flat_tree import FlatTree
 from engine.sampling import Sampling, position_noise
 from engine.tree import DraftTree
-from engine.verifiers import Verdict, verifier
-from engine.verifiers.base import Case
+from engine.verifiers import Case, Verdict, verifier
 
 POSITION = 11  # of the first drafted token
 WORDS = {"status": ("ignored", "rejected", "accepted"), "final": ("bonus", "recovered")}

@@ -14,6 +14,7 @@ from engine.gpu.bench.steps import step_times
 from engine.gpu.bench.timing import Deadline
 from engine.gpu.bench.trees import binary_tree
 from presets import family, prompts
+from tests.soundness import assert_sound
 
 H200 = Ceilings(bandwidth=4.3e12, rate=790e12)
 
@@ -56,6 +57,7 @@ def test_small_costs():
 
 def test_trees_have_their_size_and_two_children_a_node():
     tree = binary_tree(13, torch.ones(30) / 30)
+    assert_sound(tree)
     assert len(tree) == 13
     assert max(tree.depths) == 3
     assert len(tree.children(-1)) == 2

@@ -6,9 +6,9 @@ import json
 
 import pytest
 import torch
-from engine.dflash_model import DFlashModel
 from transformers import LlamaForCausalLM
 
+from engine.parts.dflash_model import DFlashModel
 from engine.training import answers, compare, drafting_recipes, evaluate
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model, export_tokenizer

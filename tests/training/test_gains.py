@@ -7,6 +7,7 @@ from engine.drafters import drafter
 from engine.options import resolve
 from engine.parts.loading import load_models
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.training import gains
 from engine.verifiers import verifier
 from presets import family, prompts
@@ -22,7 +23,8 @@ def run_with(cls, models, size: int) -> float:
     for prompt in PROMPTS:
         tokens = models.target.tokenizer(prompt)["input_ids"]
         made = cls.build(options, models)
-        steps = decode(models.target, made, verifier("greedy"), Sampling(), tokens, NEW_TOKENS)
+        request = TextRequest(made, verifier("greedy"), Sampling(), tokens, NEW_TOKENS)
+        steps = decode(models.target, request)
         accepted += [len(step.verdict.accepted) for step in steps]
     return 1 + sum(accepted) / len(accepted)
 

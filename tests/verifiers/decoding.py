@@ -18,7 +18,7 @@ from engine.loops import run_loop
 from engine.parts.loading import Models
 from engine.sampling import Sampling, distribution
 from engine.text import TextRequest
-from engine.verifiers import Case, Verdict, Verifier
+from engine.verifiers import Case, Judgement, Verdict, Verifier
 from tests.verifiers.enumeration import (
     Law,
     Oracle,
@@ -115,6 +115,44 @@ def step_error(
     return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
 
 
+def run_error(
+    models: Models,
+    make: Callable[[], Drafter],
+    rule: Verifier,
+    sampling: Sampling,
+    prompt: Path,
+    constraint: Callable[[], Constraint] = lambda: None,
+) -> float:
+    """How far the law of a run of LENGTH tokens is from the target's, with every step enumerated.
+
+    For loops in which drafted tokens wait for a later step: there one step alone proves nothing.
+    """
+    law: Law = {}
+
+    def program(oracle: Oracle) -> Path:
+        judge = RememberingAll(rule)
+        chance = Chance(OracleDraftChance(oracle), EveryDraw(oracle, rule))
+        request = TextRequest(
+            make(), judge, sampling, prompt, LENGTH, chance=chance, constraint=constraint()
+        )
+        output = [token for step in run_loop(models.target, request) for token in step.output]
+        oracle.weigh(judge.judgements)
+        return tuple(output)
+
+    for output, oracle in branches(program):
+        law[output] = law.get(output, 0.0) + oracle.weight
+    truth = Reader(models, sampling, constraint, prompt).law(prompt, ())
+    assert abs(sum(law.values()) - 1) < 1e-5
+    return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
+
+
+class EveryDraw(OracleJudgeChance):
+    """Asks the oracle also for the final tokens, because other steps follow them."""
+
+    def draw(self, p: Tensor, position: int) -> int:
+        return self.oracle.choose(p)
+
+
 class Remembering:
     """A rule that remembers its last verdict, coins beyond an end of text included."""
 
@@ -126,6 +164,19 @@ class Remembering:
 
     def judge(self, case: Case) -> Verdict:
         self.verdict = self._rule.judge(case)
+        return self.verdict
+
+
+class RememberingAll(Remembering):
+    """The same with the judgements of every verdict so far."""
+
+    def __init__(self, rule: Verifier) -> None:
+        super().__init__(rule)
+        self.judgements: list[Judgement] = []
+
+    def judge(self, case: Case) -> Verdict:
+        super().judge(case)
+        self.judgements += self.verdict.judgements
         return self.verdict
 
 

@@ -93,3 +93,7 @@ class MemoSession:
 
     def drop(self) -> None:
         self.commit(())
+
+    def rewind(self, length: int) -> None:
+        self._text = self._text[:length]
+        self.drop()

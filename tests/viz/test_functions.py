@@ -45,6 +45,14 @@ WORDS = {
         "[1, 2].map((n) => Draftscope.plural(n, 'token'))",
         ["1 token", "2 tokens"],
     ),
+    "numbers of exhibits": (
+        "[3, 1234, 0.4, 12.345, 345.6, 0.00421, 0.00004, -2.5e9, 0].map(Draftscope.number)",
+        ["3", "1234", "0.40", "12.35", "346", "0.0042", "4.0e-5", "-2.5e+9", "0"],
+    ),
+    "cells of exhibits": (
+        "[null, true, ' dog', 0.5, {token: 3, piece: ' dog'}].map(Draftscope.cellText)",
+        ["–", "yes", " dog", "0.50", "␣dog"],
+    ),
     "crowds": ("[1, 28, 29, 72, 73].map((n) => Draftscope.crowdOf(n))", [0, 0, 1, 1, 2]),
     "crowds on a small canvas": (
         "[28, 29, 256].map((n) => Draftscope.crowdOf(n, true))",
@@ -164,8 +172,13 @@ PICTURE = {
         "3 drafted, 1 kept and the target added ‘x’: 2 tokens in one pass.",
     ),
     "sources in words": (
-        "['context 35', 'block 6', 'draft model'].map(Draftscope.sourceWords)",
-        ["copied from token 36 of the text", "place 6 of the drafted block", "from draft model"],
+        "['context 35', 'context 17:20', 'block 6', 'draft model'].map(Draftscope.sourceWords)",
+        [
+            "copied from token 36 of the text",
+            "copied from tokens 18 to 20 of the text",
+            "place 6 of the drafted block",
+            "from draft model",
+        ],
     ),
     "a step that ended with a refusal in words": (
         "Draftscope.stepSentence(Draftscope.enrich(toy.step([[-1, 'rejected']], ['x'], 'recovered'), 0))",
@@ -181,6 +194,39 @@ PICTURE = {
     "a step without a draft in words": (
         f"Draftscope.stepSentence({MODEL}.steps[1])",
         "Nothing drafted; the target wrote ‘y’.",
+    ),
+}
+
+SPAN = "((lane, start, end) => ({lane, what: lane, start, end}))"
+
+EXHIBITS = {
+    "sources are grouped": (
+        "['context 17:20', 'context 24', 'draft model', 'eagle3', 'gram 2, 3', ''].map(Draftscope.sourceGroup)",
+        ["context", "context", "draft model", "eagle3", "gram", ""],
+    ),
+    "lanes overlap where two of them work": (
+        f"((s) => Draftscope.overlap([s('draft', 0, 4), s('verify', 3, 6), s('draft', 5, 7)]))({SPAN})",
+        {"start": 0, "end": 7, "both": 2, "pieces": [[3, 4], [5, 6]]},
+    ),
+    "one lane does not overlap with itself": (
+        f"((s) => Draftscope.overlap([s('draft', 0, 4), s('draft', 1, 3)]).both)({SPAN})",
+        0,
+    ),
+    "touching is no overlap": (
+        f"((s) => Draftscope.overlap([s('draft', 0, 4), s('verify', 4, 6)]).both)({SPAN})",
+        0,
+    ),
+    "three lanes overlap once": (
+        f"((s) => Draftscope.overlap([s('a', 0, 4), s('b', 0, 4), s('c', 0, 4)]).both)({SPAN})",
+        4,
+    ),
+    "odd spans are left out": (
+        "Draftscope.spansOf({spans: [null, 3, {lane: 'a', start: 2, end: 1}, {lane: 3, start: 0, end: 1}, {lane: 'a', start: 0, end: 1e300}, {lane: 'a', start: 0, end: 1}]}).length",
+        1,
+    ),
+    "room for exhibits": (
+        "[[], [{kind: 'gauge'}], [{kind: 'words', lines: [1, 2, 3, 4]}], [{kind: 'matrix'}], [null]].map(Draftscope.roomOf)",
+        [0, 1, 2, 2, 2],
     ),
 }
 
@@ -318,7 +364,13 @@ TABLES = {
     "reader": READER,
     "trace": TRACE,
 }
-TABLES |= {"picture": PICTURE, "telling": TELLING, "waiting": WAITING, "player": PLAYER}
+TABLES |= {
+    "picture": PICTURE,
+    "telling": TELLING,
+    "waiting": WAITING,
+    "player": PLAYER,
+    "exhibits": EXHIBITS,
+}
 CASES = {f"{name}: {case}": row for name, rows in TABLES.items() for case, row in rows.items()}
 
 

@@ -48,11 +48,26 @@ def test_a_lossy_lane_owes_nobody_its_text(script):
     assert alone == {"text": "Lossy, so left out: lane1.", "index": None, "alike": None}
 
 
+def saying(text: str, **more) -> str:
+    run, rest = text.split("\n", 1)
+    run = json.loads(run)
+    run["verifier"] |= more
+    return json.dumps(run) + "\n" + rest
+
+
+def test_a_rule_says_itself_whether_one_seed_means_one_text(script):
+    matched, free = sampled("sampler_match"), sampled("rejection")
+    bound = [saying(free, key="a_new_rule", same_text=True)] * 2
+    assert script.evaluate(COMPARE, bound)["alike"] is True
+    unbound = [saying(matched, key="a_new_rule", same_text=False)] * 2
+    assert script.evaluate(COMPARE, unbound)["alike"] is None
+
+
 def test_lanes_matched_to_one_sampler_are_compared_among_themselves(script):
     matched, free = sampled("sampler_match"), sampled("rejection")
     verdict = script.evaluate(COMPARE, [matched, free, matched])
     assert verdict["alike"] is True
-    assert verdict["text"].startswith("All 2 lanes under sampler_match wrote the same text")
+    assert verdict["text"].startswith("All 2 lanes whose text the seed decides wrote the same text")
     for lanes in ([free, free], [matched, free]):
         verdict = script.evaluate(COMPARE, lanes)
         assert verdict["alike"] is None and "may differ" in verdict["text"]

@@ -126,9 +126,11 @@ def step_of(nodes: list[dict], judgements: list[dict], output: dict, distributio
     }
 
 
-def why(script, step: dict, node) -> str:
+def why(script, step: dict, node, temperature: float = 0.8) -> str:
+    """The sentence for a node, in a run whose rule brings none of its own."""
+    run = {"verifier": {"lossless": True}, "sampling": {"temperature": temperature}}
     return script.evaluate(
-        "([s, n]) => Draftscope.sentence(Draftscope.enrich(s, 0), n)", [step, node]
+        "([s, n, run]) => Draftscope.sentence(Draftscope.enrich(s, 0, run), n)", [step, node, run]
     )
 
 
@@ -179,16 +181,18 @@ def test_sentence_of_a_one_hot_proposal(script):
     )
 
 
-@pytest.mark.parametrize("rule", ["greedy", "sampler_match"])
-def test_sentence_where_the_target_names_its_token(script, rule):
+@pytest.mark.parametrize("temperature", [0, 0.8])
+def test_sentence_where_the_target_names_its_token(script, temperature):
     top = [{"node": -1, "p": [[7, "cat", 0.62], [0, "dog", 0.21]], "q": [], "residual": []}]
-    step = step_of([one(p=0.21)], [weigh(rule, 0.0, None, 0, None)], CAT, top)
-    said = why(script, step, 0)
-    start = "The target’s favourite here was" if rule == "greedy" else "The target drew its own"
+    step = step_of([one(p=0.21)], [weigh("some", 0.0, None, 0, None)], CAT, top)
+    said = why(script, step, 0, temperature)
+    start = "The target’s favourite here was" if temperature == 0 else "The target drew its own"
     assert said.startswith(start)
     assert "‘cat’ (p 0.62)" in said and "not ‘dog’ (p 0.21)" in said and said.endswith("rejected.")
-    kept = step_of([one(status="accepted")], [weigh(rule, 1.0, None, 1, None)], DOG_KEPT)
-    assert why(script, kept, 0).endswith("accepted.")
+    kept = step_of([one(status="accepted")], [weigh("some", 1.0, None, 1, None)], DOG_KEPT)
+    assert why(script, kept, 0, temperature).endswith("accepted.")
+    final = why(script, step, "final", temperature)
+    assert ("favourite" in final) == (temperature == 0) and "‘cat’ (p 0.62)" in final
 
 
 def test_sentences_of_ignored_tokens(script):

@@ -31,10 +31,10 @@
     return node;
   };
 
-  /** Write a text, but only where it changes: the same text written again would still cost a layout. */
+  /** Write a text only if it differs, because writing the same text again still costs a layout. */
   D.write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
-  /** A setter of one element's attributes that remembers them, so that what is the same is not written again; null removes. */
+  /** A setter of an element's attributes that skips values which are already set; null removes. */
   D.keeper = function (node) {
     const held = new Map();
     return function (name, value) {
@@ -48,7 +48,7 @@
   D.clamp = (value, low, high) => Math.min(high, Math.max(low, value));
   D.stillWanted = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-  /** Gather many calls into one drawing per frame. */
+  /** Merge many calls into one drawing per frame. */
   D.coalesce = function (draw) {
     let asked = 0;
     const run = () => { asked = 0; draw(); };
@@ -58,7 +58,7 @@
     return ask;
   };
 
-  /** Say in an attribute when there is little room, then call `changed`; returns a function that stops watching. */
+  /** Set data-narrow and data-phone by the width of the view, then call `changed`. Returns a function that stops watching. */
   D.followWidth = function (root, changed = () => {}) {
     const watcher = new ResizeObserver(() => {
       D.set(root, { "data-narrow": root.clientWidth < 860, "data-phone": root.clientWidth < 520 });
@@ -68,7 +68,7 @@
     return () => watcher.disconnect();
   };
 
-  /** Inside Gradio the theme is a class on body; elsewhere the reader's system decides. Returns a function that stops following. */
+  /** Inside Gradio a class on body sets the theme; elsewhere the reader's system does. Returns a function that stops following. */
   D.followTheme = function (root) {
     if (!root.closest(".gradio-container")) return () => {};
     const apply = () => root.setAttribute("data-theme", document.body.classList.contains("dark") ? "dark" : "light");

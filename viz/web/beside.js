@@ -1,9 +1,9 @@
-// Two runs of the same prompt beside each other, on one axis of text positions: the public mountBeside.
+// Two runs of the same prompt side by side, on one axis of text positions: the public mountBeside.
 (function (D) {
   "use strict";
   const SETTINGS = {
-    drafter: (run) => run.drafter.key + Object.entries(run.drafter.options).map(([name, value]) => `, ${name.replaceAll("_", " ")} ${value}`).join(""),
-    rule: (run) => run.verifier.key,
+    drafter: (run) => (run.drafter.title || run.drafter.key) + Object.entries(run.drafter.options).map(([name, value]) => `, ${name.replaceAll("_", " ")} ${value}`).join(""),
+    rule: (run) => run.verifier.title || run.verifier.key,
     temperature: (run) => `temperature ${run.sampling.temperature}`,
   };
 
@@ -16,12 +16,12 @@
       model, panels, setting,
       element: D.el("article", { class: "ds-card ds-lane", "data-run": name, "aria-label": title },
         D.el("header", { class: "ds-lane-head" }, D.el("strong", { class: "ds-lane-name", text: title }), numbers, setting),
-        panels.timeline, panels.tree, panels.text, panels.inspector),
+        D.el("div", {}, panels.timeline, panels.tracks), D.el("div", {}, panels.tree, panels.sources), panels.text, panels.inspector, D.el("div", {}, panels.exhibits)),
       feed(ndjson) {
         if (model.feed(ndjson).reset) panels.reset();
         panels.grow();
       },
-      /** The step that wrote the token with this index; the last one, where the text is shorter. why: speak of this very token. */
+      /** Show the step that wrote the token with this index, or the last step of a shorter text. why: explain this token. */
       show(index, why) {
         const at = model.stepOfIndex(Math.min(index, model.tokens - 1)), step = model.steps[at];
         if (!step) { panels.blank(); numbers.textContent = ""; return; }
@@ -33,7 +33,7 @@
     };
   }
 
-  /** What ran, in words; what is not as in the other run stands out. */
+  /** The setting in words; differences from the other run are highlighted. */
   function describe(one, other, glossary) {
     const run = one.model.run, against = other.model.run;
     if (!run) return one.setting.replaceChildren();
@@ -61,7 +61,7 @@
 
     function end() { return Math.max(0, ...both.map((one) => one.model.tokens - 1)); }
     function seek(index) { running = false; position = D.clamp(index, 0, end()); ask(); }
-    /** The next or the last token at which a step of either run ended. */
+    /** The next or the previous token at which a step of either run ended. */
     function nextEnd(by) {
       const ends = both.flatMap((one) => one.model.steps.map((step) => step.view.firstIndex + step.view.tokens - 1)).sort((a, b) => a - b);
       return by > 0 ? ends.find((i) => i > position) ?? end() : ends.reverse().find((i) => i < position) ?? 0;
@@ -83,16 +83,16 @@
       both.forEach((one) => { one.panels.strip.differ(parts); one.panels.line.part(parts); });
     }
 
-    /** Both are written: show where they part, or the end of what is the same. */
+    /** Both runs are finished: show where they part, or the end of the shared text. */
     function finish() {
       seek(parts === null ? end() : parts);
       ask.now();
     }
 
     const view = {
-      /** The finished run that the other is held against. options.elsewhere: its times are another machine's. */
+      /** The finished run for comparison. options.elsewhere: it was timed on another machine. */
       feedFirst(ndjson, options = {}) { elsewhere = Boolean(options.elsewhere); first.feed(ndjson); view.feed(""); },
-      /** The second run, as far as it has come; "" takes the pair away. */
+      /** The second run so far; "" removes the pair. */
       feed(ndjson) {
         second.feed(ndjson);
         root.hidden = !second.model.run || !first.model.run;

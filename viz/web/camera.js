@@ -1,11 +1,11 @@
-// Zoom and drag over an SVG: fits by itself until the reader takes hold of it. A drawing that is too wide to be read when all of it
-// is in sight is shown from where the walk ended backwards.
+// Zoom and drag for an SVG. The camera fits the drawing until the reader zooms or drags. Where a drawing is too wide to be legible as a
+// whole, the camera shows the end of the walk and as much before it as fits.
 (function (D) {
   "use strict";
 
   /**
-   * Scale and left edge for a box {left, right, top, bottom, focus} on a canvas: {k, x}. legible: what the width may not push the scale
-   * below; then the focus is in sight instead of all, and as much before it as fits.
+   * Scale and left edge for a box {left, right, top, bottom, focus} on a canvas: {k, x}. legible: the smallest scale
+   * that a wide drawing may cause; below it the focus is shown, and as much before it as fits.
    */
   D.framing = function (box, width, height, { least, legible, most }) {
     const wide = box.right - box.left, tall = height / (box.bottom - box.top);
@@ -25,7 +25,7 @@
       fade();
       if (onChange) onChange(k, held);
     }
-    /** Where the drawing goes on beyond an edge, that edge is faded out. */
+    /** Fade out each edge beyond which the drawing continues. */
     function fade() {
       if (!box) return;
       const cut = [box.left * k + x < -1 && "left", box.right * k + x > width + 1 && "right"].filter(Boolean).join(" ");
@@ -73,7 +73,7 @@
     }, { passive: false });
 
     return {
-      /** What must be seen; moves only as long as the reader has not. */
+      /** Show this box, unless the reader has zoomed or dragged. */
       frame(next) { box = next; if (!held) fit(); },
       resize(w, h) {
         if (w === width && h === height) return;
@@ -82,9 +82,9 @@
         if (!held) fit();
       },
       zoomBy(factor) { zoom(factor, width / 2, height / 2); },
-      /** From now on by itself again. all: everything in sight, however small. */
+      /** Fit automatically again. all: the whole drawing, however small. */
       fit(all) { held = false; whole = all; fit(); },
-      /** Bring a point of the drawing into sight (used when the keyboard moves to a chip). */
+      /** Scroll a point of the drawing into view (when the keyboard moves to a chip). */
       reveal(px, py) {
         const sx = px * k + x, sy = py * k + y, edge = 40;
         if (sx > edge && sx < width - edge && sy > 20 && sy < height - 20) return;

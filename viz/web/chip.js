@@ -1,4 +1,4 @@
-// One token as a chip: its shape says its status a second time, for eyes and printers that see no colour.
+// One token as a chip. Its shape repeats its status, so that nobody needs the colour.
 (function (D) {
   "use strict";
   D.FONT = '13px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", "Liberation Mono", Menlo, Consolas, monospace';
@@ -6,10 +6,10 @@
   const ICONS = {
     accepted: "M-4 0 L-1.2 3 L4 -3.4",                                   // a tick
     rejected: "M-3.2 -3.2 L3.2 3.2 M3.2 -3.2 L-3.2 3.2",                 // a cross
-    recovered: "M3.6 -1.6 A3.8 3.8 0 1 0 3.6 1.8 M3.9 -4.4 L3.8 -1.3 L0.8 -1.8", // drawn anew
+    recovered: "M3.6 -1.6 A3.8 3.8 0 1 0 3.6 1.8 M3.9 -4.4 L3.8 -1.3 L0.8 -1.8", // a circular arrow
     bonus: "M0 -4.4 V4.4 M-4.4 0 H4.4",                                  // a plus
     ignored: "", drafted: "", plain: "",
-    root: "M-2.4 -3.8 L2.6 0 L-2.4 3.8",                                 // from here
+    root: "M-2.4 -3.8 L2.6 0 L-2.4 3.8",                                 // an arrowhead
   };
 
   /** Outline of a chip, centred on (0, 0). look: a status, "drafted" (not judged yet) or "plain" (written where nothing was drafted). */
@@ -28,14 +28,14 @@
   };
 
   /**
-   * In crowded trees the tokens that nobody judged step back: [type size, height, gap between rows] by crowd. Crowd 3 is for
-   * small canvases, where their text could not be read anyway: without type size they are dots.
+   * Crowded trees draw ignored tokens small: [type size, height, gap between rows] by crowd. Crowd 3 is for small canvases, where their
+   * text would be illegible: type size 0 means a dot.
    */
   D.CROWDS = [[11, 19, 7], [9, 13, 4], [7, 9, 2], [0, 8, 3]];
-  /** Room that a shape's own edge takes at either side, px: a hexagon comes to a point. */
+  /** Extra width at each side for shapes with a point (the hexagon), px. */
   const edgeOf = (look) => (look === "recovered" ? 7 : 0);
   const DOT = { w: 12, h: 8, label: "", small: 0, dot: true };
-  /** small: the canvas is a small one. */
+  /** small: whether the canvas is small. */
   D.crowdOf = (nodes, small) => (nodes <= 28 ? 0 : small ? 3 : nodes <= 72 ? 1 : 2);
 
   /** {w, h, label, small, dot} of a chip with this text; small: the type size of an ignored chip, else 0. */
@@ -49,23 +49,31 @@
     return { w: Math.max(42, Math.ceil(D.textWidth(label, D.FONT) + 34)) + 2 * edgeOf(status), h: 28, label, small: 0 };
   };
 
-  /** A <g> that can be given another token and status again and again: draw(size, status, look), the look being the status where nothing else is said. */
+  /** A reusable <g>: draw(size, status, look) gives it another token. look: the status unless given. */
   D.chip = function (attributes) {
     const shape = D.svg("path", { class: "ds-shape" });
     const inner = D.svg("path", { class: "ds-inner" });
     const icon = D.svg("path", { class: "ds-icon" });
     const label = D.svg("text", { class: "ds-label", "text-anchor": "middle", dy: "0.35em" });
     const g = D.svg("g", { class: "ds-node", ...attributes }, shape, label);
+    let source = null;
     const put = { g: D.keeper(g), shape: D.keeper(shape), inner: D.keeper(inner), icon: D.keeper(icon), label: D.keeper(label) };
     const show = (part, wanted) => { if (!wanted) part.remove(); else if (!part.isConnected) g.append(part); };
     let now = "", size = null;
     return {
       g,
-      /** A setter of attributes of the whole chip. */
+      /** Sets attributes of the whole chip. */
       set: put.g,
+      /** The mark of a source at the upper left corner; null: none. */
+      mark(index) {
+        if (source && (index === null || source.getAttribute("data-source") !== String(index) || size.dot)) { source.remove(); source = null; }
+        if (index === null || size.dot) return;
+        if (!source) g.append(source = D.sourceMark(index, { "data-source": index }));
+        source.setAttribute("transform", `translate(${(-size.w / 2 + 2).toFixed(1)} ${(-size.h / 2 + 1).toFixed(1)})${size.small ? ` scale(${(size.small / 13).toFixed(2)})` : ""}`);
+      },
       get halo() { return D.chipShape(now, size.w + 9, size.h + 9); },
       draw(next, status, look = status) {
-        if (look !== now) {                          // most chips need neither, and fewer elements are quicker to draw
+        if (look !== now) {                          // most chips need neither, and fewer elements draw faster
           show(inner, look === "recovered"); show(icon, ICONS[look]);
           if (ICONS[look]) put.icon("d", ICONS[look]);
         }

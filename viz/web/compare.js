@@ -2,7 +2,7 @@
 (function (D) {
   "use strict";
 
-  /** One string for all lanes (lines with a "lane" key) split into one string a lane; only new lines are looked at. */
+  /** Splits one string for all lanes (lines with a "lane" key) into the entries of each lane; reads only new lines. */
   D.laneSplitter = function () {
     const reader = D.lineReader();
     let lanes = new Map();
@@ -42,7 +42,7 @@
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root, () => scroll([...lanes.values()]));
 
     const ask = D.coalesce(() => draw());
-    /** While the lanes are written the axis grows by leaps, so that its bars mostly keep their places. */
+    /** While the lanes are being written the axis grows in large steps, so that the bars rarely move. */
     const roomy = (length) => 100 * 1.3 ** Math.ceil(Math.log(Math.max(length, 100) / 100) / Math.log(1.3));
 
     function draw() {
@@ -51,7 +51,7 @@
       for (const one of lanes.values()) {
         const last = one.model.steps.length - 1;
         one.panels.line.scale(axis, tallest);
-        // live: the newest step of each lane, every one of them for a frame; replay: what is finished at the clock's time
+        // live: every new step of a lane for one frame; replay: the steps that are finished at the time of the clock
         const target = live ? Math.min(last, Math.max(one.drawn, -1) + 1) : D.stepsBy(one.model, clock.ms) - 1;
         if (one.show(target)) redrawn.push(one);
         one.panels.line.clock(live ? one.model.milliseconds : Math.min(clock.ms, Math.max(one.model.milliseconds, 0)));
@@ -65,7 +65,7 @@
       around(length);
     }
 
-    /** Bring the newest token of these lanes into sight. All is written by now; the layout is read once. */
+    /** Scroll the newest token of these lanes into view. Everything is written by now, so the layout is read once. */
     function scroll(drawn) {
       const tops = drawn.map((one) => one.panels.strip.newest());
       drawn.forEach((one, i) => one.panels.strip.scroll(tops[i]));
@@ -161,7 +161,7 @@
       destroy() { clock.stop(); ask.stop(); unfollow(); unwatch(); large.forget(); unkey(); for (const one of lanes.values()) one.panels.destroy(); root.remove(); },
     };
     const unkey = options.keys ? D.keys(root, { move: (by) => take(nextMoment(by)), toggle: () => { live = false; clock.toggle(); } }) : () => {};
-    /** The next or the last moment at which some lane finished a step. */
+    /** The next or the previous moment at which a lane finished a step. */
     function nextMoment(by) {
       const ends = [...lanes.values()].flatMap((one) => one.model.steps.map((step) => step.view.start + step.view.total)).sort((a, b) => a - b);
       const now = clock.ms;

@@ -1,4 +1,4 @@
-// Two finished runs held against each other: where their texts part, and what changed in numbers.
+// Compares two finished runs: where their texts part, and which numbers changed.
 (function (D) {
   "use strict";
   const DEEPEST = 8;   // rows of acceptance by depth
@@ -15,13 +15,13 @@
     return null;
   };
 
-  /** Why two such runs may or must not differ: one sentence. */
+  /** One sentence: whether two such runs may differ, and why. */
   function expectation(one, other) {
     const a = one.run, b = other.run;
     if (!a.verifier.lossless || !b.verifier.lossless) return " A lossy rule may change the text.";
-    if (a.sampling.temperature !== b.sampling.temperature) return " Another temperature asks for another text.";
-    if (a.sampling.temperature === 0) return " Both rules are exact and temperature is 0: only rounding can part such texts.";
-    return " Both rules are exact, so both texts are drawn from the target’s own distribution; which one it is, is luck.";
+    if (a.sampling.temperature !== b.sampling.temperature) return " The temperature differs, so another text is to be expected.";
+    if (a.sampling.temperature === 0) return " Both rules are exact and the temperature is 0, so only rounding can explain a difference.";
+    return " Both rules are exact, so both texts are draws from the target’s own distribution; chance decides which.";
   }
 
   /** {index: where the texts part or null, alike: true | false, text: one or two sentences}. */

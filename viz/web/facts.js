@@ -1,4 +1,4 @@
-// The run in a line: who drafts for whom, under which rule, and what came of it.
+// The run in one line: drafter, target, rule, and the result so far.
 (function (D) {
   "use strict";
   const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(n));
@@ -23,9 +23,9 @@
             const badge = glossary.term(verifier.lossless ? "lossless" : "lossy", verifier.lossless ? "lossless" : "lossy");
             badge.classList.add("ds-badge");
             const size = target.parameters ? ` (${millions(target.parameters)} parameters)` : "";
-            const who = drafter.family === "none" ? ["plain decoding", "by"] : [D.visible(drafter.key), "drafts for"];
+            const who = drafter.family === "none" ? ["plain decoding", "by"] : [D.visible(drafter.title || drafter.key), "drafts for"];
             title.append(D.el("strong", {}, glossary.known(drafter.family, who[0])), ` ${who[1]} ${D.shorten(D.visible(target.name), 40)}${size}, `,
-              glossary.term("rule", "rule"), ` ${D.visible(verifier.key)} `, badge, " ", glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
+              glossary.term("rule", "rule"), ` ${D.visible(verifier.title || verifier.key)} `, badge, " ", glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
           }
         }
         const step = model.steps[index];

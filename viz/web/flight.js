@@ -2,8 +2,8 @@
 (function (D) {
   "use strict";
   /**
-   * pairs: [[from element, to element, text, status, look]]. The copies are decoration: hidden from readers, gone when they land, or when
-   * the function is called that this returns.
+   * pairs: [[from element, to element, text, status, look]]. The moving copies are decoration, hidden from screen readers. They disappear
+   * when they land or when the returned function is called.
    */
   D.fly = function (root, pairs) {
     if (D.stillWanted() || !root.animate) return () => {};

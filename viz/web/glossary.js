@@ -5,29 +5,29 @@
     accepted: "Drafted, judged by the target and kept: it is now part of the text.",
     rejected: "Drafted, judged by the target and thrown away.",
     ignored: "Drafted and read by the target, but the verdict did not need it: below a refused token, beside a kept one, or past the end.",
-    recovered: "The target's own token, in the place of a drafted one that was refused.",
-    bonus: "The target's own next token, which its pass gives besides when every token on the path was kept.",
+    recovered: "The target's own token, which replaces a drafted token that was refused.",
+    bonus: "The target's own next token. Its pass provides it for free when every token on the path was kept.",
     plain: "Written by the target alone: nothing was drafted in this step.",
     root: "The last token of the text so far. The draft grows from it.",
-    draft: "The small, fast model or trick that guesses tokens ahead.",
+    draft: "The small, fast model or method that guesses tokens ahead.",
     target: "The large model whose text this is. It reads every guess; the draft can never change what it would write.",
     p: "The target's probability for a token, after temperature, top-k and top-p.",
     q: "The draft's probability for the token it guessed, after the same settings.",
-    residual: "What is left of p after taking q away. After a refusal the new token is drawn from this, which keeps the text exact.",
+    residual: "p minus q where p is larger. After a refusal the new token is drawn from it, which keeps the text exact.",
     coin: "A random number between 0 and 1. The token is kept when it falls below the probability of keeping.",
     step: "One round: draft a tree, read all of it in a single pass of the target, keep a path, add one token of the target.",
     "mean accepted": "New tokens divided by steps. Plain decoding gives 1.00; more is better.",
-    lossless: "The text has exactly the distribution the target alone would give it.",
+    lossless: "The text has exactly the distribution that the target alone would give it.",
     lossy: "This rule may keep tokens that the target alone would not have written as often.",
-    verify: "The one pass of the target that reads the whole draft and gives p for every token of it.",
+    verify: "The single pass of the target that reads the whole draft and gives p for each of its tokens.",
     judge: "Comparing p and q and tossing the coins.",
     commit: "Moving the kept path into the target's memory and the text.",
-    icicle: "The same tree with probability as width: a wide cell is a path that is likely as a whole.",
+    icicle: "The same tree with probability as width: a wide cell is a likely path.",
     "compute time": "Time spent computing for this run only; lanes of a race take turns, and pauses are not counted.",
     depth: "How many tokens after the root: 1 is the very next token.",
     rule: "The rule that decides whether a drafted token is kept.",
-    temperature: "At 0 always the likeliest token; the higher, the more the draw is left to chance.",
-    keeping: "How likely the rule is to keep this token. Where p is at least as large as q it is 1.",
+    temperature: "At 0 the likeliest token always wins; the higher it is, the more chance decides.",
+    keeping: "The probability that the rule keeps this token. It is 1 where p is at least as large as q.",
     lane: "One drafter's run, on its own clock of compute time.",
     "tokens/s": "New tokens in a second of compute time.",
     "against plain": "This speed divided by that of plain decoding in the same race.",
@@ -35,15 +35,15 @@
     none: "Plain decoding: nothing is drafted, the target writes one token a step.",
     chain: "A single line of guesses, one after the other.",
     tree: "Several guesses at once: each branch is one way in which the text may go on.",
-    retrieval: "Nothing is computed: what followed the same words earlier in the text is copied.",
-    diffusion: "A block of tokens is filled in all at once instead of one after the other.",
+    retrieval: "No model drafts: the tokens that followed the same words earlier in the text are copied.",
+    diffusion: "A block of tokens is filled in at once instead of one token after the other.",
     heads: "Small extra heads on the target guess several tokens ahead.",
-    self: "The target drafts for itself, leaving some of its layers out.",
+    self: "The target drafts for itself and skips some of its layers.",
   };
 
   /**
-   * One tooltip for a whole view, on hover and on focus. term(word, text) makes a word that explains itself; explain(element, word)
-   * gives an explanation to an element that is there already. Each word's line also stands in the page once, hidden, for screen readers.
+   * One tooltip for a whole view, on hover and on focus. term(word, text) makes a word with its explanation; explain(element, word)
+   * explains an existing element. The page also holds each explanation once, hidden, for screen readers.
    */
   D.glossary = function (root) {
     const tip = D.el("div", { class: "ds-tip", "aria-hidden": "true", hidden: true });
@@ -59,7 +59,7 @@
       return ids.get(word);
     }
     const stay = () => clearTimeout(leaving);
-    const leave = () => { stay(); leaving = setTimeout(hide, 120); };   // the pointer may go on to the explanation itself
+    const leave = () => { stay(); leaving = setTimeout(hide, 120); };   // the pointer may move on to the tooltip itself
     const onKey = (event) => { if (event.key === "Escape") hide(); };
 
     function hide() {
@@ -98,9 +98,9 @@
         if (text) button.append(text);
         return explain(button, word);
       },
-      /** A word of a trace: with its explanation if it has one, else as it is. */
+      /** A word from a trace, with an explanation if the glossary has one. */
       known: (word, text) => (Object.hasOwn(D.GLOSSARY, word) ? glossary.term(word, text) : document.createTextNode(text)),
-      /** What was explained may have been drawn anew. */
+      /** Hide the tooltip if its element was replaced. */
       tidy() { if (explained && !explained.isConnected) hide(); },
     };
     return glossary;

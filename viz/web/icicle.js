@@ -3,7 +3,7 @@
   "use strict";
   const ROW = 62, SPACE = 4;
 
-  /** What `field` gives the final token in its place; without a list of that field, p. Outside the top few it is next to nothing. */
+  /** The value of `field` for the final token; p if the trace has no list of that field; 0 outside the top few. */
   function finalShare({ final, distributions }, field) {
     const { [field]: own, p } = distributions.get(final.parent) || {}, list = own && own.length ? own : p || [];
     const found = list.find(([token]) => token === final.token);
@@ -12,8 +12,8 @@
 
   /**
    * x and width of every node in [0, 1], by the product of `field` along the path; nodes without a value take p. Node `count` is the
-   * final token. What its children leave of a node stays empty: other tokens would go there. Nobody is narrower than `least`, as far as
-   * the parent has room for that.
+   * final token. Room that the children do not fill stays empty: it belongs to other tokens. No cell is narrower than `least` as long as
+   * its parent has room.
    */
   D.placeIcicle = function (step, field, least) {
     const { nodes, view } = step, x = [], w = [];
@@ -41,11 +41,11 @@
     stage.append(cells);
     return {
       g: stage,
-      /** size: {width, height} of the box in px; waits(node): it was not judged yet. */
+      /** size: {width, height} of the box in px; waits(node): the node was not judged yet. */
       draw(step, rootPiece, field, size, waits = () => false) {
         const { nodes, view } = step, { x, w } = D.placeIcicle(step, field, 7 / Math.max(100, size.width));
         const pieces = D.mendTree(step, rootPiece);
-        const wide = size.width - 24, deepest = Math.max(0, ...nodes.depth);
+        const { merged } = hooks.sources, wide = size.width - 24, deepest = Math.max(0, ...nodes.depth);
         const row = Math.min(ROW, (size.height - 24) / (deepest + 2));
         cells.replaceChildren();
         const cell = (attributes, left, width, depth, text, status) => {
@@ -63,7 +63,9 @@
         };
         cell({ "data-root": "", "aria-label": hooks.name(step, -1), "data-token-text": rootPiece }, 0, 1, 0, pieces.root, "root");
         for (let i = 0; i < view.count; i++) {
-          cell({ "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i, waits(i)), "data-look": waits(i) ? "drafted" : null }, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]);
+          const own = { "data-node": i, "data-token-text": nodes.piece[i], "aria-label": hooks.name(step, i, waits(i)), "data-look": waits(i) ? "drafted" : null, "data-dim": merged && hooks.sources.dims(step, i) };
+          const g = cell(own, x[i], w[i], nodes.depth[i], pieces[i], nodes.status[i]), source = merged ? hooks.sources.of(step, i) : null;
+          if (source !== null && w[i] * wide > 14) g.append(D.sourceMark(source, { "data-source": source, transform: `translate(${(12 + x[i] * wide + 7).toFixed(1)} ${(12 + nodes.depth[i] * row + 6).toFixed(1)}) scale(0.8)` }));
         }
         if (view.final) {
           const { kind, look, piece, parent } = view.final, i = view.count;

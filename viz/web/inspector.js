@@ -1,4 +1,4 @@
-// The chosen token: one sentence, the coin on its ruler, p and q as paired bars.
+// Explains the chosen token: one sentence, the coin on its ruler, p and q as paired bars.
 (function (D) {
   "use strict";
   const TOP = 7;
@@ -83,7 +83,7 @@
 
     return {
       clear,
-      /** What the draft puts forward, before the target has said anything: node and its rivals, or (null) all that is proposed for the next place. */
+      /** Before the verdict: a node and its siblings, or (null) all proposals for the next token. */
       propose(step, node) {
         const now = `${step.index}/${step.view.firstIndex}/${node}/open`;
         if (now === key) return;
@@ -116,13 +116,13 @@
         for (const judgement of (typeof node === "number" && view.judged.get(node)) || []) {
           if (judgement.coin !== null && judgement.coin !== undefined) more.append(ruler(judgement, glossary));
         }
-        const from = typeof node === "number" && node >= 0 && nodes.source ? nodes.source[node] : null;
+        const from = typeof node === "number" && node >= 0 ? nodes.source[node] : null;
         source.textContent = from ? D.sourceWords(from) : "";
         const distribution = view.distributions.get(node === -1 ? -1 : place);
         facts.replaceChildren();
         if (typeof node === "number" && node >= 0 && !distribution) {
           const fact = (word, value) => facts.append(D.el("div", {}, D.el("dt", {}, glossary.term(word, word)), D.el("dd", { text: value })));
-          fact("p", D.prob(nodes.p[node]));
+          if (nodes.p[node] !== null) fact("p", D.prob(nodes.p[node]));
           if (nodes.q[node] !== null) fact("q", D.prob(nodes.q[node]));
           more.append(facts);
         }
@@ -131,7 +131,7 @@
           const own = typeof node === "number" && node >= 0;
           more.append(bars(D.barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null), token, fields, glossary));
         } else if (node !== -1) {
-          more.append(D.el("p", { class: "ds-quiet", text: "The verdict did not come this far, so the trace does not hold the other candidates for this place." }));
+          more.append(D.el("p", { class: "ds-quiet", text: "The walk did not reach this place, so the trace does not hold the other candidates for it." }));
         }
         glossary.tidy();
       },

@@ -2,22 +2,23 @@
 (function (D) {
   "use strict";
 
-  /** "length 4, width 2; ": what sets this lane apart from another with the same drafter. */
+  /** "length 4, width 2; ": the options, which distinguish lanes with the same drafter. */
   function settings({ key, options }, name) {
     const said = Object.entries(options || {}).map(([word, value]) => `${D.visible(word).replaceAll("_", " ")} ${D.visible(value)}`);
     if (key !== name) said.unshift(D.visible(key));
     return said.length ? `${said.join(", ")}; ` : "";
   }
 
-  /** onTime(ms): the reader points at a time. */
+  /** onTime(ms): the reader chose a time. */
   D.lane = function (name, glossary, onTime) {
     const model = D.traceModel();
     const panels = D.panels(model, glossary, { ids: false, brief: true, timeline: (box) => D.raceLine(box, { onTime }), onSeek: (step) => onTime(model.steps[step].view.start + model.steps[step].view.total) });
     const rule = D.el("span", { class: "ds-lane-rule" }), numbers = D.el("span", { class: "ds-lane-numbers" });
     const element = D.el("article", { class: "ds-card ds-lane", "data-lane": name, "aria-label": `Lane ${D.visible(name)}` },
       D.el("header", { class: "ds-lane-head" }, D.el("strong", { class: "ds-lane-name", text: D.visible(name) }), rule, numbers),
-      panels.timeline,
-      D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)));
+      panels.timeline, panels.tracks,
+      D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)),
+      panels.sources, panels.exhibits);
     let told = null, taken = 0, drawn = -2;
     return {
       name, model, panels, element, wanted: null,
@@ -25,7 +26,7 @@
       clear() { model.clear(); panels.reset(); taken = 0; drawn = -2; },
       feedText(ndjson) { const { reset } = model.feed(ndjson); if (reset) { panels.reset(); drawn = -2; } panels.grow(); },
       feedEntries(entries) { for (; taken < entries.length; taken++) model.add(entries[taken]); panels.grow(); },
-      /** Draw the lane as it stood after the step with this index (-1: before the first); false if it stands so already. */
+      /** Draw the lane as it was after the step with this index (-1: before the first); false if nothing changed. */
       show(index) {
         const news = index !== drawn;
         if (news && index < 0) panels.blank();
@@ -35,7 +36,7 @@
           told = model.run;
           const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
           badge.classList.add("ds-badge");
-          rule.replaceChildren(badge, ` ${settings(told.drafter, name)}rule ${D.visible(told.verifier.key)}`);
+          rule.replaceChildren(badge, ` ${settings(told.drafter, name)}rule ${D.visible(told.verifier.title || told.verifier.key)}`);
           rule.title = rule.textContent;
         }
         const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;

@@ -1,4 +1,4 @@
-// What came of a race: one table, and one sentence on whether the exact lanes wrote the same text.
+// The result of a race: a table, and a sentence on whether the exact lanes wrote the same text.
 (function (D) {
   "use strict";
 
@@ -19,7 +19,7 @@
   const isPlain = (model) => Boolean(model.run) && (model.run.drafter.family === "none" || model.run.drafter.key === "none");
   const outputTokens = (model) => model.steps.flatMap((step) => step.output.tokens);
 
-  /** Distance of the target's two best logits before the token with this index; null if the trace does not hold it. */
+  /** The gap between the target's two best logits before the token with this index; null if the trace does not hold it. */
   D.marginAt = function (model, index) {
     const step = model.steps[model.stepOfIndex(index)], j = index - step.view.firstIndex;
     const place = step.view.distributions.get(j === 0 ? -1 : step.view.path[j - 1]);
@@ -37,17 +37,21 @@
     return { ...verdict, text: [verdict.text, left].filter(Boolean).join(" ") };
   };
 
-  /** Exact lanes owe each other one text where nothing is drawn, or where what is drawn is fixed by the seed. */
+  /** Under this rule one seed means one text. A trace that does not say so tells it by its judgements: no coin was ever tossed. */
+  const seedDecides = ({ run, steps }) => (typeof run.verifier.same_text === "boolean" ? run.verifier.same_text
+    : steps.every((step) => step.judgements.every(({ coin }) => coin === null || coin === undefined)));
+
+  /** Exact lanes must write the same text at temperature 0, and above it where the seed alone decides the text. */
   function compareExact(exact) {
     const greedy = exact.every(([, model]) => model.run.sampling.temperature === 0);
-    const bound = greedy ? exact : exact.filter(([, model]) => model.run.verifier.key === "sampler_match");
-    if (bound.length < 2) return { text: "Sampled: every lossless lane draws from the same distribution, each with its own luck, so the texts may differ.", index: null, alike: null };
+    const bound = greedy ? exact : exact.filter(([, model]) => seedDecides(model));
+    if (bound.length < 2) return { text: "Sampled: every lossless lane draws from the same distribution, each with random numbers of its own, so the texts may differ.", index: null, alike: null };
     if (bound.length === exact.length) return compareBound(bound, "exact lanes");
-    const verdict = compareBound(bound, "lanes under sampler_match");
-    return { ...verdict, text: `${verdict.text} The other exact lanes draw with luck of their own.` };
+    const verdict = compareBound(bound, "lanes whose text the seed decides");
+    return { ...verdict, text: `${verdict.text} The other exact lanes draw with random numbers of their own.` };
   }
 
-  /** who: what these lanes are called. */
+  /** who: the name of these lanes in the sentence. */
   function compareBound(bound, who) {
     const [first, ...rest] = bound.map(([name, model]) => [name, model, outputTokens(model)]);
     const finished = bound.every(([, model]) => model.summary);

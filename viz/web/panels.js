@@ -1,4 +1,5 @@
-// The four panels of one run (tree, text, timeline, inspector), drawn together for one step and linked by hover and selection.
+// The panels of one run (tree, text, timeline, inspector; tracks, sources and exhibits where a run has them), drawn together for one step and
+// linked by hover and selection.
 (function (D) {
   "use strict";
 
@@ -6,8 +7,8 @@
   D.panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { class: `ds-${word} ${word}` });
 
   /**
-   * options: ids, onSelect, onSeek(step), brief: a small canvas and a short inspector, and the caller scrolls the text
-   * (strip.newest, strip.scroll), so that several runs can be drawn before the layout is read. Returns the elements and
+   * options: ids, onSelect, onSeek(step), brief: a small canvas, a short inspector and folded exhibits; the caller scrolls the text
+   * (strip.newest, strip.scroll), so that several runs are drawn before the layout is read. Returns the elements and
    * {reset, grow, draw(index, stage, verdicts), select(node), setMode("tree" | "icicle"), camera, destroy}.
    */
   D.panels = function (model, glossary, options) {
@@ -21,7 +22,11 @@
     const svg = D.svg("svg", { class: "ds-canvas", role: "group", "aria-label": "Draft tree" }, treeStage, icicleStage);
     const note = D.el("p", { class: "ds-quiet ds-icicle-note", hidden: true });
     tree.append(svg, note);
-    const hooks = { name: (step, node, waits) => D.nodeName(step, node, rootPiece, waits) };
+    const sources = D.sources(repaint), tracks = D.tracks(), exhibits = D.exhibitCard({ fold: options.brief });
+    const hooks = {
+      sources,
+      name: (step, node, waits) => D.nodeName(step, node, rootPiece, waits) + (sources.merged && node >= 0 ? `, from ${sources.nameOf(step, node)}` : ""),
+    };
     const drawing = D.treeDrawing(treeStage, hooks, options.brief), icicle = D.icicleDrawing(icicleStage, hooks);
     const camera = D.camera(svg, treeStage);
     const inspect = D.inspector(inspector, glossary, options.brief);
@@ -64,6 +69,14 @@
       element(to).focus();
     });
 
+    /** The same step once more: another source was chosen, or another view. */
+    function repaint() {
+      const step = model.steps[shown];
+      if (!step) return;
+      picture(step);
+      mark();
+    }
+
     function picture(step) {
       if (mode === "tree") return camera.frame(drawing.draw(step, rootPiece, size.width / size.height, waits));
       const by = stage === "draft" ? "q" : field;                // p is not known before the target's pass
@@ -104,16 +117,16 @@
       land();
       drawing.clear(); icicleStage.firstChild.replaceChildren();
       strip.draw(model, 0, -1);
-      line.draw(model, -1);
+      line.draw(model, -1); tracks.draw(-1); exhibits.draw(null);
       inspect.clear("");
     }
 
-    /** The step is being played and its verdicts are not all told. */
+    /** The step is being played and some of its verdicts are not shown yet. */
     const open = () => stage === "draft" || stage === "judge";
 
     const exists = (step, node) => (node === "final" ? Boolean(step.view.final) : node !== null && node < step.view.count);
 
-    /** The node to speak of: the choice; without one the node judged last, or in the end the one that tells most about this step. */
+    /** The node to explain: the chosen one; otherwise the node judged last, and after the last verdict the most telling one. */
     function subject(step) {
       if (exists(step, chosen)) return chosen;
       if (stage === "draft") return null;
@@ -121,7 +134,7 @@
       return told ? step.judgements[told - 1].node : null;
     }
 
-    /** Ring the subject and explain it, as far as its verdict has been told. */
+    /** Ring the subject and explain it, as far as its verdict has been shown. */
     function mark() {
       const step = model.steps[shown];
       if (selectedElement) D.set(selectedElement, { "data-selected": null, tabindex: -1, "aria-pressed": null });
@@ -138,18 +151,19 @@
       size = { width: svg.clientWidth || Math.round(svg.getBoundingClientRect().width), height: svg.clientHeight || Math.round(svg.getBoundingClientRect().height) };
       if (!size.width) return;
       camera.resize(size.width, size.height);
-      if (mode === "icicle" && model.steps[shown]) { picture(model.steps[shown]); mark(); }
+      if (mode === "icicle") repaint();
     });
     watcher.observe(svg);
 
     return {
-      tree, text, timeline, inspector, svg, camera, select, line, strip,
+      tree, text, timeline, inspector, svg, camera, select, line, strip, sources: sources.element, tracks: tracks.element, exhibits: exhibits.element,
       get shown() { return shown; },
       get mode() { return mode; },
       reset() {
         shown = -1; chosen = null; spoken = null; selectedElement = null;
         hoveredElement = null;
-        drawing.reset(); line.reset(); strip.reset(model.run);
+        for (const part of [drawing, line, sources, tracks, exhibits]) part.reset();
+        strip.reset(model.run);
         camera.fit(false);
         inspect.clear("");
         blank();
@@ -157,7 +171,7 @@
       blank,
       grow() {
         if (model.run && spoken !== model.run) { spoken = model.run; strip.reset(model.run); }
-        line.grow(model);
+        for (const part of [line, sources, tracks, exhibits]) part.grow(model);
       },
       draw(index, nowStage, verdicts) {
         const step = model.steps[index];
@@ -171,7 +185,7 @@
         D.set(svg, { "data-stage": stage, "aria-label": `Draft tree of step ${index + 1}${open() ? "" : `: ${D.stepSentence(step)}`}` });
         picture(step);
         strip.draw(model, open() ? index : index + 1, index);
-        line.draw(model, index);
+        line.draw(model, index); tracks.draw(index); exhibits.draw(step);
         mark();
         if (!options.brief) strip.scroll(strip.newest());
         if (landing && options.flights) {
@@ -184,12 +198,9 @@
         D.set(treeStage, { display: mode === "tree" ? null : "none" });
         D.set(icicleStage, { display: mode === "icicle" ? null : "none" });
         note.hidden = mode !== "icicle";
-        const step = model.steps[shown];
-        if (!step) return;
-        picture(step);
-        mark();
+        repaint();
       },
-      destroy() { land(); watcher.disconnect(); },
+      destroy() { land(); exhibits.stop(); watcher.disconnect(); },
     };
   };
 })(globalThis.Draftscope);

@@ -1,19 +1,19 @@
-// Which step is on the screen, and when the next one comes. Pacing happens here, in the browser, and nowhere else.
+// Decides which step is on the screen and when the next one follows. All pacing happens here, in the browser.
 (function (D) {
   "use strict";
 
-  /** Paces by name: seconds a step, 0 = as fast as it ran; or `stages`: seconds for drafting, judging and committing, shown one after the other. */
+  /** Paces by name: seconds a step, 0 = as fast as it ran; or `stages`: seconds for drafting, judging and committing in turn. */
   D.PACES = {
     explain: { label: "explained", stages: [1.4, 1.8, 4] },
     slow: { label: "1 step a second", stages: [0.3, 0.32, 0.38] },
     brisk: { label: "4 steps a second", seconds: 0.25 },
     real: { label: "as fast as it ran", seconds: 0 },
   };
-  const EXPLAINED = 3;      // steps with a draft that an opening explains before it goes on at its usual pace
-  const BEAT = 0.08;        // seconds that a verdict stands alone at least
-  const REST = 1500;        // ms that the end of an opening is shown before a telling step takes its place
+  const EXPLAINED = 3;      // drafted steps that an opening explains before it continues at its usual pace
+  const BEAT = 0.08;        // shortest time between two verdicts, in seconds
+  const REST = 1500;        // ms for which the end of an opening stays before the telling step replaces it
 
-  /** What is shown of a step, one after the other: [stage, seconds, verdicts told so far]. */
+  /** The scenes of a step, in order: [stage, seconds, verdicts shown so far]. */
   function scenes(step, [draft, judge, commit]) {
     if (!step.view.count) return [["commit", 0.6 * (draft + judge + commit)]];
     const count = step.judgements.length, beats = Math.min(count, Math.floor(judge / BEAT));
@@ -24,7 +24,7 @@
   const forks = (step) => [...step.view.children.values()].some((kids) => kids.length > 1);
   const refuses = (step) => step.judgements.some((judgement) => !D.kept(judgement));
 
-  /** Index of the step that shows most at a glance: a refusal, two kept tokens, a fork, a token of the target, a coin, a long path, in this order; the latest of the best. -1: no step. */
+  /** Index of the most instructive step, by (in this order) a refusal, two kept tokens, a fork, a token of the target, a coin, a long path; the latest of equals. -1: no step. */
   D.tellingStep = function (steps) {
     const worth = (step) => [refuses(step), step.view.path.length > 1, forks(step), Boolean(step.view.final), step.judgements.some((judgement) => typeof judgement.coin === "number")]
       .reduce((sum, has) => 2 * sum + has, 0) * 1000 + step.view.path.length + (step.view.count ? 0.5 : 0);
@@ -32,42 +32,42 @@
     return worths.lastIndexOf(Math.max(...worths));
   };
 
-  /** The reader's own step if it refuses something and forks, as far as any telling step does; else the telling one. */
+  /** The reader's own step if it has a refusal, and a fork if the telling step has one; otherwise the telling step. */
   D.stepToShow = function (steps, own) {
     const best = D.tellingStep(steps), good = (step) => step && refuses(step) && (forks(step) || !forks(steps[best]));
     return good(steps[own]) ? own : best;
   };
 
-  /** hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many of the step's judgements are told in "judge". */
+  /** hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many of the step's judgements "judge" has shown. */
   D.player = function (model, hooks) {
     let frame = 0, due = 0, chosen = null, queue = [], opening = false, explaining = false;
     const player = {
       step: -1, stage: null, playing: false, live: false, following: false, ending: false,
 
       get pace() { return chosen || (player.live ? "real" : explaining ? "explain" : "slow"); },
-      /** The last step whose outcome is on the screen. */
+      /** The last step whose outcome is visible. */
       get finished() { return player.step - (player.stage === "draft" || player.stage === "judge" ? 1 : 0); },
       get last() { return model.steps.length - 1; },
       /** The step to rest on. */
       get telling() { return D.tellingStep(model.steps); },
-      /** Steps have come that are about to be drawn. */
+      /** Whether steps have arrived that are not drawn yet. */
       get behind() { return player.following && player.pace === "real" && player.step < player.last; },
 
       setPace(name) { chosen = name in D.PACES ? name : null; takeOver(); due = 0; queue = []; hooks.changed(); wake(); },
       /** The engine is writing: follow it. */
       follow() {
         player.live = player.following = true; player.ending = false; due = 0; takeOver();
-        player.playing = !model.summary;             // what is on the screen is an older run: wait for the new one
+        player.playing = !model.summary;             // a finished run is on the screen: wait for the new one
         if (player.stage) show(player.step, null);
         hooks.changed(); wake();
       },
-      /** The engine has stopped writing: draw what has come, then stand still. */
+      /** The engine has stopped writing: draw the steps that have arrived, then stop. */
       settle() {
         player.ending = true;
         if (player.step >= player.last) end();
         hooks.changed(); wake();
       },
-      /** New steps have come. */
+      /** New steps have arrived. */
       arrived() {
         if (player.following && player.step < player.last) player.playing = player.live = true;
         wake();
@@ -99,7 +99,7 @@
       player.step = step; player.stage = stage;
       hooks.show(step, stage, verdicts);
     }
-    /** What the reader does ends the opening: from here on nothing moves by itself but what was asked for. */
+    /** Any action of the reader ends the opening; after it only what the reader starts moves. */
     function takeOver() { opening = explaining = false; }
     function end() {
       if (player.live || !player.stage) player.playing = false;

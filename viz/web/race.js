@@ -1,8 +1,8 @@
-// The race: every lane's steps on one axis of measured compute time, and the clock that runs along it.
+// The race: the steps of every lane on one axis of measured compute time, and a clock that moves along it.
 (function (D) {
   "use strict";
 
-  /** A lane's bars: where a step stands and how wide it is, is when it ran and how long; its height is the tokens it gained. */
+  /** A lane's bars. Place and width of a bar are the time at which the step ran and how long it took; its height is the tokens gained. */
   D.raceLine = function (box, hooks) {
     const HIGH = 40;
     const bars = D.svg("g", {}), now = D.svg("line", { class: "ds-race-now", y1: 0, y2: HIGH, x1: 0, x2: 0 });
@@ -77,7 +77,7 @@
       toggle() { if (clock.playing) clock.pause(); else clock.play(); },
       seek(ms) { clock.ms = D.clamp(ms, 0, hooks.end()); hooks.tick(); },
       get factor() { return D.RACE_PACES[clock.named][1]; },
-      /** The reader's pace, or one at which the race lasts some ten to forty seconds. */
+      /** The reader's pace, otherwise one at which the race lasts ten to forty seconds. */
       get named() {
         if (clock.pace) return clock.pace;
         const end = hooks.end();

@@ -1,4 +1,4 @@
-// Why a token was kept or thrown away, in plain words.
+// Why a token was kept or thrown away, in plain words: the rule's own (templates.js), or sentences that fit the shape of a judgement.
 (function (D) {
   "use strict";
   const { quote } = D;
@@ -14,38 +14,25 @@
     return found ? found[2] : null;
   };
 
-  /** Where the token came from that stands in place of refused ones at `parent`, if that is where the step ended. */
-  function redrawn(step, parent, how) {
-    const { final } = step.view;
-    if (!final || final.kind !== "recovered" || final.parent !== parent) return "";
-    const piece = quote(final.piece);
-    return ` In its place a new token was drawn from ${LEFT[how === "one_hot"]}: ${piece}.`;
-  }
-
-  /** The token the target itself wanted where greedy and sampler-match refused: a kept sibling or the final token. */
+  /** The token that the target itself wanted in the place of a node: a kept sibling or the final token, with its p. */
   function wanted(step, node) {
-    const kept = siblingsOf(step, node).find((i) => isKept(step, i));
-    if (kept !== undefined) return [step.nodes.token[kept], step.nodes.piece[kept]];
-    const { final } = step.view;
-    return final && final.parent === step.nodes.parent[node] ? [final.token, final.piece] : null;
+    const parent = step.nodes.parent[node], kept = siblingsOf(step, node).find((i) => isKept(step, i)), { final } = step.view;
+    const [token, piece] = kept !== undefined ? [step.nodes.token[kept], step.nodes.piece[kept]] : final && final.parent === parent ? [final.token, final.piece] : [];
+    if (piece === undefined) return "another token";
+    const p = topP(step, parent, token);
+    return p === null ? quote(piece) : `${quote(piece)} (p ${D.prob(p)})`;
   }
 
-  function named(step, node, judgement) {
-    const { nodes } = step, piece = quote(nodes.piece[node]), parent = nodes.parent[node];
-    const wish = wanted(step, node), here = nodes.p[node];
-    const share = (token, text) => {
-      const p = topP(step, parent, token);
-      return p === null ? text : `${text} (p ${D.prob(p)})`;
-    };
-    if (judgement.rule === "sampler_match") {
-      if (judgement.kept) return `The target drew its own token from p and got ${piece} (p ${D.prob(here)}), just what was drafted: accepted.`;
-      const other = wish ? share(wish[0], quote(wish[1])) : "another token";
-      return `The target drew its own token from p and got ${other}, not ${piece} (p ${D.prob(here)}): rejected.`;
-    }
-    if (judgement.kept) return `The target’s favourite here was ${piece} (p ${D.prob(here)}), just what was drafted: accepted.`;
-    const other = wish ? share(wish[0], quote(wish[1])) : "another token";
-    return `The target’s favourite here was ${other}, not ${piece} (p ${D.prob(here)}): rejected.`;
+  /** Nothing was tossed: the target named its token. At temperature 0 that is its favourite, above it a token drawn from p. */
+  function named(step, node, { p, accept, kept, rule }) {
+    const { nodes, view: { run } } = step, piece = quote(nodes.piece[node]), here = `(p ${D.prob(nodes.p[node])})`;
+    if (run && !run.verifier.lossless) return `The rule “${D.visible(rule)}” judged ${piece} ${here}: ${kept ? "accepted." : "rejected."}`;
+    const start = (run ? run.sampling.temperature === 0 : p === accept) ? "The target’s favourite here was" : "The target drew its own token from p and got";
+    return kept ? `${start} ${piece} ${here}, just what was drafted: accepted.` : `${start} ${wanted(step, node)}, not ${piece} ${here}: rejected.`;
   }
+
+  /** A draw that was picked by other means than by q is judged with q = 1. */
+  const isOneHot = (judgement, earlier) => judgement.q === 1 && !earlier.some((other) => other.rule === judgement.rule && other.q < 1);
 
   function tossed(step, node, judgement, earlier) {
     const { nodes } = step, piece = quote(nodes.piece[node]), { p, q, accept, coin, kept, rule } = judgement;
@@ -53,32 +40,33 @@
     const verdict = kept ? "accepted." : "rejected.";
     const fell = kept && accept >= 1 ? verdict : `the coin fell at ${D.prob(coin)}: ${verdict}`;
     if (p === null || p === undefined) return `The rule “${D.visible(rule)}” keeps ${piece} with probability ${D.prob(accept)}; ${fell}`;
-    if (rule === "one_hot" || (q === 1 && rule !== "iid" && rule !== "without_replacement")) {
-      return `${piece} was proposed without a probability of its own; ${left} gave it ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
-    }
-    if (q === null || q === undefined) {
-      return `The rule “${D.visible(rule)}” saw p ${D.prob(p)} and kept ${piece} with probability ${D.prob(accept)}; ${fell}`;
-    }
+    if (isOneHot(judgement, earlier)) return `${piece} was proposed without a probability of its own; ${left} gave it ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
+    if (q === null || q === undefined) return `The rule “${D.visible(rule)}” saw p ${D.prob(p)} and kept ${piece} with probability ${D.prob(accept)}; ${fell}`;
     const ours = earlier.length ? `After ${D.plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
     if (accept >= 1) return `${ours} ${D.prob(q)} and ${earlier.length ? "p had even more left for it" : "p even more"}, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
     return `${ours} ${D.prob(q)}, ${earlier.length ? `and p had only ${D.prob(p)} left for it` : `p only ${D.prob(p)}`}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
   }
 
+  /** The refusals at a place of the walk, in order; before: only those before this judgement. */
+  const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
+
+  /** In the words of the run's rule; a trace without them is explained by the shape of its judgements. */
   function sentenceOfJudgement(step, node, judgement) {
-    const parent = step.nodes.parent[node];
-    const earlier = step.judgements.slice(0, judgement.order).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
-    const last = !step.judgements.slice(judgement.order + 1).some((j) => step.nodes.parent[j.node] === parent);
-    if (judgement.coin === null || judgement.coin === undefined) {
-      if (judgement.rule === "greedy" || judgement.rule === "sampler_match") return named(step, node, judgement);
-      const verdict = judgement.kept ? "accepted." : "rejected.";
-      return `The rule “${D.visible(judgement.rule)}” judged ${quote(step.nodes.piece[node])} (p ${D.prob(step.nodes.p[node])}): ${verdict}`;
-    }
-    return tossed(step, node, judgement, earlier) + (!judgement.kept && last ? redrawn(step, parent, judgement.rule) : "");
+    const parent = step.nodes.parent[node], { final } = step.view, hasCoin = judgement.coin !== null && judgement.coin !== undefined;
+    const earlier = refusalsAt(step, parent, judgement.order);
+    const last = !judgement.kept && !step.judgements.slice(judgement.order + 1).some((j) => step.nodes.parent[j.node] === parent);
+    const replaced = hasCoin && last && final && final.kind === "recovered" && final.parent === parent ? quote(final.piece) : null;
+    const own = D.ruleSentence(step, judgement, { after: earlier.length, wish: wanted(step, node), replaced });
+    if (own !== null) return own;
+    if (!hasCoin) return named(step, node, judgement);
+    return tossed(step, node, judgement, earlier) + (replaced === null ? "" : ` In its place a new token was drawn from ${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
   }
 
   function ignored(step, node) {
     const { nodes } = step, parent = nodes.parent[node];
-    const unneeded = (reason) => `The target’s pass read it too (p ${D.prob(nodes.p[node])}), but the verdict did not need it: ${reason}.`;
+    const unneeded = (reason) => (nodes.p[node] === null
+      ? `The target did not look at it: ${reason}.` : `The target’s pass read it too (p ${D.prob(nodes.p[node])}), but the verdict did not need it: ${reason}.`);
+    if (!step.judgements.length && nodes.p[node] === null) return "The target did not look at it in this step.";
     if (parent >= 0 && nodes.status[parent] === "rejected") {
       return unneeded(`it stands below ${quote(nodes.piece[parent])}, which was refused`);
     }
@@ -100,15 +88,25 @@
     const odds = p === null ? "" : ` (p ${D.prob(p)})`;
     if (count === 0) return `Nothing was drafted in this step: the target wrote its next token by itself, ${piece}${odds}.`;
     if (final.kind === "bonus") {
-      return `Every token on the path was kept, and the same pass of the target also gave the token after them: ${piece}${odds}.`;
+      return D.finalRuleSentence(step, "bonus", "", "", piece + odds) ||
+        `Every token on the path was kept, and the same pass of the target also gave the token after them: ${piece}${odds}.`;
     }
-    const here = step.judgements.filter((j) => step.nodes.parent[j.node] === final.parent && !D.kept(j));
-    const rule = here.length ? here[here.length - 1].rule : "";
-    if (rule === "greedy") return `No drafted token was the target’s favourite here, so its own went into the text: ${piece}${odds}.`;
-    if (rule === "sampler_match") return `The target drew its own token from p, and none of the drafted ones was it: ${piece}${odds}.`;
+    const here = refusalsAt(step, final.parent), ending = here[here.length - 1];
     const refused = [...new Set(here.map((j) => quote(step.nodes.piece[j.node])))];
     const names = refused.length > 3 ? `${refused.length} tokens` : refused.join(" and ");
-    return `${names || "The draft"} ${refused.length > 1 ? "were" : "was"} refused here, so a new token was drawn from ${LEFT[rule === "one_hot"]}: ${piece}${odds}.`;
+    const own = D.finalRuleSentence(step, "recovered", ending ? ending.rule : "", names || "the draft", piece + odds);
+    if (own !== null) return own;
+    if (ending && (ending.coin === null || ending.coin === undefined)) return recoveredByName(step, ending, piece + odds);
+    const left = LEFT[Boolean(ending) && isOneHot(ending, here.slice(0, -1))];
+    return `${names || "The draft"} ${refused.length > 1 ? "were" : "was"} refused here, so a new token was drawn from ${left}: ${piece}${odds}.`;
+  }
+
+  /** The final token after refusals without a coin. */
+  function recoveredByName({ view: { run } }, { p, accept }, final) {
+    if (run && !run.verifier.lossless) return `No drafted token was kept here, so the target wrote its own: ${final}.`;
+    return (run ? run.sampling.temperature === 0 : p === accept)
+      ? `No drafted token was the target’s favourite here, so its own went into the text: ${final}.`
+      : `The target drew its own token from p, and none of the drafted ones was it: ${final}.`;
   }
 
   /** The sentence for a node: an index, -1 for the root, "final" for the last token. */
@@ -116,6 +114,7 @@
     if (node === -1) return "The last token of the text so far. This step’s draft grows from it.";
     if (node === "final") return step.view.final ? finalSentence(step) : "";
     const judged = step.view.judged.get(node);
+    if (!judged && isKept(step, node)) return `It went into the text ${step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own"}.`;
     if (!judged) return ignored(step, node);
     const cut = step.nodes.status[node] === "ignored" ? " But the text had come to its end by then, so it is not part of it." : "";
     if (judged.length === 1) return sentenceOfJudgement(step, node, judged[0]) + cut;
@@ -130,7 +129,7 @@
     if (node === "final") return `${D.visible(step.view.final.piece)}, ${step.view.final.look === "plain" ? "written by the target" : step.view.final.kind}`;
     const { nodes } = step, q = nodes.q[node], piece = D.visible(nodes.piece[node]), odds = q === null ? "" : `, q ${D.prob(q)}`;
     if (waits) return `${piece}, drafted, depth ${nodes.depth[node]}${odds}`;
-    return `${piece}, ${nodes.status[node]}, depth ${nodes.depth[node]}, p ${D.prob(nodes.p[node])}${odds}`;
+    return `${piece}, ${nodes.status[node]}, depth ${nodes.depth[node]}${nodes.p[node] === null ? "" : `, p ${D.prob(nodes.p[node])}`}${odds}`;
   };
 
   /** What is proposed, before a verdict: of one node, or (null) for the place after the root. */
@@ -142,10 +141,10 @@
     return `Proposed as the next token: ${few.join(", ")}${more ? ` and ${more} more` : ""}. The target has not judged ${view.count > 1 ? "the draft" : "it"} yet.`;
   };
 
-  /** Where a drafter found a token, in words; what is not known is told as it is. */
+  /** Where a drafter found a token, in words; a source of another form is named as it is. */
   D.sourceWords = function (source) {
-    const [, kind, place] = /^(context|block) (\d+)$/.exec(source) || [];
-    if (kind === "context") return `copied from token ${Number(place) + 1} of the text`;
+    const [, kind, place, end] = /^(context|block) (\d+)(?::(\d+))?$/.exec(source) || [];
+    if (kind === "context") return end > Number(place) + 1 ? `copied from tokens ${Number(place) + 1} to ${end} of the text` : `copied from token ${Number(place) + 1} of the text`;
     if (kind === "block") return `place ${place} of the drafted block`;
     return `from ${D.shorten(D.running(source), 40)}`;
   };
@@ -155,6 +154,8 @@
     const { count, path, final } = step.view;
     if (!count) return `Nothing drafted; the target wrote ${final ? quote(final.piece) : "nothing"}.`;
     const kept = path.length === count && count > 1 ? `all ${count} kept` : `${path.length} kept`;
+    const unread = step.nodes.p.every((p) => p === null) && !step.judgements.length;      // a step in which the target did not look
+    if (unread) return `${count} drafted, ${kept} without a pass of the target: ${D.plural(step.output.tokens.length, "token")}.`;
     const own = !final ? "" : final.kind === "bonus" ? ` and the target added ${quote(final.piece)}` : `, then the target wrote ${quote(final.piece)} instead`;
     return `${count} drafted, ${kept}${own}: ${D.plural(step.output.tokens.length, "token")} in one pass.`;
   };

@@ -1,9 +1,9 @@
-// A run's steps on the axis of text positions: how far each step reached. Two runs of one prompt share this axis.
+// A run's steps on an axis of text positions. Two runs of one prompt share this axis.
 (function (D) {
   "use strict";
   const HIGH = 10;
 
-  /** hooks: onToken(index). A lane's line; used in the place of D.timeline. */
+  /** hooks: onToken(index). Replaces D.timeline in a lane. */
   D.spanLine = function (box, hooks) {
     const bars = D.svg("g", {}), now = D.svg("line", { class: "ds-race-now", y1: 0, y2: HIGH, x1: 0, x2: 0 });
     const parts = D.svg("line", { class: "ds-parts", y1: 0, y2: HIGH, visibility: "hidden" });

@@ -1,4 +1,4 @@
-// The text as a strip of tokens: the prompt dim, then every token the run wrote, with its status.
+// The text as a strip of tokens: the prompt in grey, then every token of the run with its status.
 (function (D) {
   "use strict";
 
@@ -8,7 +8,7 @@
     const output = D.el("span", { class: "ds-output", role: "listbox", "aria-label": "Tokens written" });
     box.append(prompt, output);
     D.set(box, { role: "group", "aria-label": "Text", tabindex: 0 });
-    const spans = [], raw = [];                       // of all tokens that were ever shown of this run; the first `shown` are on the page
+    const spans = [], raw = [];                       // every token of this run that was ever shown; the first `shown` are on the page
     let shown = 0, focusable = null, differs = null, standing = [], hovered = [];
 
     const indexOf = (event) => {
@@ -38,14 +38,14 @@
       if (focus) focusable.focus();
     }
 
-    /** Write the texts of the tokens around `index` again: characters may be split between neighbours. */
+    /** Rewrite the tokens around `index`, because a character may be split between neighbours. */
     function relabel(index) {
       const from = Math.max(0, index - 3), near = raw.slice(from, index + 1);
       const mended = near.some((piece) => piece.includes("⟨")) ? D.mend(near) : near;
       mended.forEach((text, k) => D.write(spans[from + k], D.running(text)));
     }
 
-    /** A token that is a word with the space before it: where a line breaks there, the space is gone. */
+    /** Whether a token is a word with a leading space, which disappears at a line break. */
     const spaced = (piece, before) => /^ \S+$/.test(piece) && !/\s$/.test(before);
 
     function make(piece, status, look, step) {
@@ -55,7 +55,7 @@
       raw.push(piece);
     }
 
-    /** Have elements for the first `want` tokens. */
+    /** Make the elements of the first `want` tokens. */
     function prepare(model, want) {
       for (let s = spans.length ? model.stepOfIndex(spans.length) : 0; spans.length < want; s++) {
         const step = model.steps[s];
@@ -93,7 +93,7 @@
         standing = []; hovered = [];
         focusable = differs = null;
       },
-      /** Show the tokens of the first `steps` steps; those of step `now` stand out. */
+      /** Show the tokens of the first `steps` steps and highlight those of step `now`. */
       draw(model, steps, now) {
         const last = model.steps[steps - 1], want = last ? last.view.firstIndex + last.view.tokens : 0;
         prepare(model, want);
@@ -102,14 +102,14 @@
         stand(step ? step.view.firstIndex : 0, step ? step.view.firstIndex + step.view.tokens : 0);
         if (shown && (!focusable || !focusable.isConnected)) rove(0, false);
       },
-      /** Where the box must be scrolled to for the newest token to be seen; null: it is. Reads the layout. */
+      /** The scroll position that shows the newest token; null if it is visible already. Reads the layout. */
       newest() {
         if (!shown) return null;
         const { offsetTop, offsetHeight } = spans[shown - 1], below = offsetTop + offsetHeight - box.clientHeight;
         return below > box.scrollTop || offsetTop < box.scrollTop ? Math.max(0, below + 8) : null;
       },
       scroll(top) { if (top !== null) box.scrollTop = top; },
-      /** Mark the token at which this text parts from the others. */
+      /** Mark the first token in which this text differs from the others. */
       differ(index) {
         if (differs !== null && spans[differs]) spans[differs].removeAttribute("data-differs");
         differs = index;

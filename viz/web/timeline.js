@@ -1,4 +1,4 @@
-// One bar a step: the tokens it gained, above; the milliseconds it took, below. Drag or arrow keys scrub.
+// One bar per step: tokens gained above, milliseconds spent below. Drag or use the arrow keys to scrub.
 (function (D) {
   "use strict";
   const TOKENS = 62, TIME = 96, PARTS = ["draft", "verify", "judge", "commit"];
@@ -55,7 +55,7 @@
 
     return {
       reset() { bars.replaceChildren(); count = 0; most = 4; longest = 0.001; span = 0; scale(); },
-      /** Take the steps that have come since. */
+      /** Draw the steps that have arrived since. */
       grow(model) {
         for (; count < model.steps.length; count++) {
           const { view, milliseconds } = model.steps[count], x = count, kept = view.tokens - (view.final ? 1 : 0);
@@ -70,7 +70,7 @@
           }
           bars.append(D.svg("g", { "data-step": count, "data-tokens": view.tokens }, D.svg("rect", { class: "ds-hit", x, y: 0, width: 1, height: 100 }), gained, spent));
           most = Math.max(most, view.tokens);
-          longest = Math.max(longest, view.total);
+          longest = Math.max(longest, view.work);
         }
         scale();
         D.set(box, { "aria-valuemax": count, "aria-valuemin": count ? 1 : 0 });

@@ -31,9 +31,16 @@
     };
   };
 
-  /** What the drawing asks of a step beyond its own fields; computed once, when the step arrives. */
-  D.enrich = function (step, firstIndex) {
+  /** The stages of a step added up, in milliseconds. */
+  D.spentOf = ({ milliseconds: ms = {} }) => (ms.draft || 0) + (ms.verify || 0) + (ms.judge || 0) + (ms.commit || 0);
+
+  /** Milliseconds in which two stages ran at once. */
+  const overlapping = (step) => (step.spans ? Math.min((D.overlap(D.spansOf(step)) || { both: 0 }).both, D.spentOf(step)) : 0);
+
+  /** Adds `view` to a step: what the drawing asks of it beyond its own fields. Computed once, when the step arrives; run: the run line. */
+  D.enrich = function (step, firstIndex, run = null) {
     const nodes = step.nodes, count = nodes.token.length;
+    nodes.source = nodes.source || nodes.token.map(() => "");
     const children = new Map([[-1, []]]);
     for (let i = 0; i < count; i++) {
       const parent = nodes.parent[i];
@@ -52,12 +59,12 @@
     const final = hasFinal
       ? { token: step.output.tokens[tokens - 1], piece: step.output.pieces[tokens - 1], kind: step.output.final, parent: path.length ? path[path.length - 1] : -1 }
       : null;
-    if (final) final.look = count ? final.kind : "plain";    // where nothing was drafted, there is nothing to be bonus to
-    const spent = step.milliseconds || {};
+    if (final) final.look = count ? final.kind : "plain";    // where nothing was drafted, the token is no bonus
+    const spent = step.milliseconds || {}, work = D.spentOf(step);
     step.view = {
-      count, children, path, judged, final, firstIndex, tokens,
+      run, count, children, path, judged, final, firstIndex, tokens,
       distributions: new Map((step.distributions || []).map((d) => [d.node, d])),
-      total: (spent.draft || 0) + (spent.verify || 0) + (spent.judge || 0) + (spent.commit || 0),
+      work, total: spent.total === undefined ? work - overlapping(step) : spent.total,      // ms on the clock
     };
     return step;
   };
@@ -82,7 +89,7 @@
           model.run = entry;
         } else if (entry.kind === "step") {
           try {
-            D.enrich(entry, model.tokens);
+            D.enrich(entry, model.tokens, model.run);
           } catch { model.trouble = "A step of the trace lacks a field."; return; }
           entry.view.start = model.milliseconds;
           model.milliseconds += entry.view.total;

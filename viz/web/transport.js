@@ -18,10 +18,10 @@
     return { element: D.el("div", { class: "ds-choices", role: "group", "aria-label": label }, ...buttons), set };
   };
 
-  const enlarged = new Set();   // what sets each picture on the page
+  const enlarged = new Set();   // one setter per view on the page
   let hall = false;
 
-  /** Large type, for a lecture hall: in every picture of the page at once. */
+  /** Large type for a lecture hall, in every view of the page at once. */
   D.largeButton = function (root) {
     const button = D.el("button", { type: "button", class: "ds-button ds-large", "aria-pressed": "false", "aria-label": "Large type", title: "Large type", text: "Aa",
       onclick: () => { hall = !root.hasAttribute("data-large"); for (const each of enlarged) each(hall); } });
@@ -60,7 +60,7 @@
     };
   };
 
-  /** Arrow keys and space, while nothing that wants them has the focus. */
+  /** Arrow keys and space, unless the focused element uses them. */
   D.keys = function (root, player) {
     const busy = "input, textarea, select, [contenteditable], [role=tab], [role=radio], [role=combobox], [role=slider]:not(.ds-timeline)";
     function onKey(event) {

@@ -8,7 +8,7 @@
 
   const GAP = 30;                                    // between the widest chips of two columns, px
 
-  /** The middle of each column, px: as wide as its widest chip. sizes, depth: by node. */
+  /** The middle of each column, px; a column is as wide as its widest chip. sizes, depth: by node. */
   D.columns = function (root, sizes, depth) {
     const widths = [root.w];
     sizes.forEach((size, i) => { widths[depth[i]] = Math.max(widths[depth[i]] || 0, size.w); });
@@ -17,7 +17,7 @@
     return { middles, right: middles[middles.length - 1] + widths[widths.length - 1] / 2 };
   };
 
-  /** Where everything of a step stands. Node `count` is the final token; `middles`: of the columns, px, if they are not spread; y in px. */
+  /** The positions of all nodes of a step. Node `count` is the final token; `middles`: of the columns before they are spread, px; y in px. */
   D.placeTree = function (step, rootPiece, crowd) {
     const { nodes, view } = step, count = view.count;
     const pieces = D.mendTree(step, rootPiece);
@@ -56,8 +56,8 @@
   const SPARE = 1.3;
 
   /**
-   * Which nodes of a step still wait for their verdict: a function of the node. stage: draft | judge | commit | null; verdicts: how
-   * many of the judgements were told in "judge". What nobody judges waits for the last of them.
+   * A function that tells whether a node still waits for its verdict. stage: draft | judge | commit | null; verdicts: how many of the
+   * judgements "judge" has shown. Nodes that are never judged wait for the last of them.
    */
   D.waiting = function (step, stage, verdicts) {
     if (stage === "draft") return () => true;
@@ -65,7 +65,7 @@
     return (node) => { const own = step.view.judged.get(node); return !own || own[own.length - 1].order >= verdicts; };
   };
 
-  /** hooks: name(step, node, waits). small: a small canvas, on which a crowd of ignored tokens is a crowd of dots. */
+  /** hooks: name(step, node, waits), sources (of D.sources). small: a small canvas, which draws crowded ignored tokens as dots. */
   D.treeDrawing = function (stage, hooks, small) {
     const edges = D.svg("g", { class: "ds-edges" }), trail = D.svg("path", { class: "ds-trail", pathLength: 1 });
     const chips = D.svg("g", { class: "ds-chips" });
@@ -76,13 +76,13 @@
     const halo = D.svg("path", { class: "ds-halo" });
     const lastLine = edge(), twigs = edge();         // twigs: the edges of all dots in one path
     twigs.set("data-status", "ignored"); twigs.set("stroke-width", "1.5");
-    let reach = null, room = null, place = null, shown = null, used = 0;
+    let reach = null, room = null, place = null, shown = null, used = 0, marked = false;
     const box = () => ({ left: -reach.root / 2 - 12, right: room.right + 12, top: room.top - 12, bottom: room.bottom + 12, focus: end() });
 
-    /** How far from the middle of its chip an edge ends: beneath a judged one, which is smaller before its verdict. */
+    /** The distance between an edge's end and the middle of its chip. Edges end beneath judged chips, which are smaller before the verdict. */
     const offMiddle = (i) => (i < used && !place.sizes[i].small ? 0.2 : 0.5) * place.sizes[i].w;
 
-    /** Where the walk ended, which shall be in sight when the whole cannot be. */
+    /** x of the end of the walk, which stays visible when the whole tree does not fit. */
     function end() {
       const { view } = shown, i = view.final ? view.count : view.path[view.path.length - 1];
       return i === undefined ? 0 : place.x[i];
@@ -101,7 +101,7 @@
       return pool[i];
     }
 
-    /** The trees of a run on much the same scale: the room that the widest needed so far, yet not so much that a small one cannot be read. */
+    /** Keep a similar scale throughout a run: reserve the room of the widest tree so far, but leave small trees legible. */
     function stretch(aspect) {
       reach.top = Math.min(reach.top, place.top); reach.bottom = Math.max(reach.bottom, place.bottom);
       reach.root = Math.max(reach.root, place.root.w); reach.right = Math.max(reach.right, place.right);
@@ -109,7 +109,7 @@
         right: Math.min(reach.right, place.right * SPARE),
         top: Math.max(reach.top, place.top * SPARE), bottom: Math.min(reach.bottom, place.bottom * SPARE),
       };
-      // a tall tree leaves room at the side: the columns spread into it
+      // a tall tree leaves room at its sides, into which the columns spread
       const spread = D.clamp((room.bottom - room.top + 24) * (aspect || 1.5) / room.right, 1, 2);
       room.right *= spread;
       place.x = place.depth.map((d) => place.middles[d] * spread);
@@ -132,26 +132,36 @@
       chip.set("data-token-text", piece);
     }
 
-    /** Give every node of the step the look of its status, or of a token that waits for its verdict. */
+    /** Give every node the look of its status, or of a token that waits for its verdict. */
     function dress(waits) {
-      const { nodes } = shown, deepest = Math.max(1, ...place.depth);
+      const { nodes } = shown, deepest = Math.max(1, ...place.depth), { merged } = hooks.sources;
       for (let i = 0; i < used; i++) {
         const chip = pool[i], open = waits(i), look = open ? "drafted" : nodes.status[i];
         chip.draw(open ? D.chipSize(place.pieces[i], "ignored", reach.crowd) : place.sizes[i], nodes.status[i], look);
         chip.set("aria-label", hooks.name(shown, i, open));
+        if (marked || merged) markSource(i, merged);
         lines[i].set("data-look", open ? look : null);
         if (!open) continue;
         for (const element of [chip.g, lines[i].path]) element.style.setProperty("--depth", (place.depth[i] / deepest).toFixed(2));
       }
+      marked = merged;
+    }
+
+    /** Mark a node with its source, and dim it where another one is chosen; not merged: take both away. */
+    function markSource(i, merged) {
+      const dim = merged && hooks.sources.dims(shown, i) ? "" : null;
+      pool[i].mark(merged ? hooks.sources.of(shown, i) : null);
+      pool[i].set("data-dim", dim);
+      lines[i].set("data-dim", dim);
     }
 
     return {
       g: stage,
-      /** Forget the extents of the former run. */
+      /** Forget the extents of the previous run. */
       reset() { reach = null; shown = null; },
-      /** Nothing on the canvas. */
+      /** Empty the canvas. */
       clear() { chips.replaceChildren(); edges.replaceChildren(); trail.removeAttribute("d"); used = 0; shown = null; },
-      /** Draws; aspect: width / height of the canvas; waits(node): it was not judged yet. Returns the box that shall be in sight. */
+      /** Draws; aspect: width / height of the canvas; waits(node): its verdict is not shown yet. Returns the box to frame. */
       draw(step, rootPiece, aspect, waits = () => false) {
         if (step === shown) { dress(waits); return box(); }
         shown = step;

@@ -28,12 +28,13 @@
 
     root.append(facts.element, note,
       D.el("div", { class: "ds-card ds-tree-card" },
-        D.el("div", { class: "ds-bar-top" }, words, D.el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), panels.tree, D.legend(glossary)),
-      D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline,
+        D.el("div", { class: "ds-bar-top" }, words, D.el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), panels.tree, D.legend(glossary), panels.sources),
+      D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline, panels.tracks,
         D.el("p", { class: "ds-timeline-key" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part }, glossary.term(part, part))), D.el("span", { "data-hint": "", text: "arrow keys step · space plays" }))),
       D.el("div", { class: "ds-main" },
         D.el("div", { class: "ds-card ds-text-card" }, panels.text),
-        D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)));
+        D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
+      panels.exhibits);
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
@@ -55,7 +56,7 @@
 
     function around() { transport.draw(); facts.draw(model, player.finished); settle(); }
 
-    /** data-state waits until the last step that has come is on the screen; the trace may come just after the word. */
+    /** data-state changes only when the last step is on the screen. The trace may arrive just after the state. */
     function settle() {
       if (wanted === null || player.behind) return;
       const now = performance.now();
@@ -79,7 +80,7 @@
         panels.grow();
         if (model.trouble) view.setState("error", model.trouble);
         if (added && player.step < 0 && !player.live && asked !== "paused") {
-          if (ran) { player.follow(); player.arrived(); player.settle(); }   // so short a run that the word "done" came before its trace
+          if (ran) { player.follow(); player.arrived(); player.settle(); }   // a run so short that "done" arrived before its trace
           else if (options.autoplay && model.summary && !D.stillWanted()) player.play();
           else player.seek(player.telling);
         } else player.arrived();

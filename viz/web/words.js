@@ -2,13 +2,13 @@
 (function (D) {
   "use strict";
   const VISIBLE = { " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u2028": "⏎", "\u2029": "⏎", "\v": "␋", "\f": "␌" };
-  // Control characters, direction marks and other invisibles are written as their code, so that no token can hide or turn the line.
+  // Control characters, direction marks and other invisible characters are written as codes: no token can hide or reverse a line.
   // oxlint-disable-next-line no-control-regex
   const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
   const SPECIAL = /^<[|｜]([^<>|｜]+)[|｜]>$/, ENDS = /^<(?:[|｜](?:endoftext|im_end|eot_id|end▁of▁sentence|end_of_text|eot|end)[|｜]|\/s|eos|end_of_turn)>$/;
 
-  /** The piece with its white space visible; "∅" if it is empty; a special token by its name, ⟨end⟩ whatever ends a text. */
+  /** The piece with visible white space; "∅" if it is empty; a special token by its name; ⟨end⟩ for every end-of-text token. */
   D.visible = function (piece) {
     if (ENDS.test(piece)) return "⟨end⟩";
     const text = String(piece).replace(SPECIAL, "⟨$1⟩").replace(/[ \n\r\t\u00a0\u2028\u2029\v\f]/g, (c) => VISIBLE[c])
@@ -16,7 +16,7 @@
     return text === "" ? "∅" : text;
   };
 
-  /** Only what could turn or hide the running text; spaces and line breaks stay what they are. */
+  /** For running text: only characters that could reverse or hide it become codes; spaces and line breaks stay. */
   D.running = (piece) => String(piece).replace(/[\u2028\u2029]/g, "\n")
     .replace(HIDDEN, (c) => (c === "\n" || c === "\t" ? c : `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`));
 
@@ -26,7 +26,7 @@
     return points.length <= length ? text : points.slice(0, length - 1).join("") + "…";
   };
 
-  /** ‘dog’, as it stands in a sentence. */
+  /** ‘dog’, for use in a sentence. */
   D.quote = (piece) => `‘${D.shorten(D.visible(piece), 24)}’`;
 
   const SPLIT = /^((?:⟨[0-9a-f]{2}⟩)*)([\s\S]*?)((?:⟨[0-9a-f]{2}⟩)*)$/;
@@ -43,8 +43,8 @@
   }
 
   /**
-   * Mend characters that were split between tokens. pieces in reading order; returns one string a piece: the token that
-   * completes the character shows it, those before it no longer show its bytes. Bytes that never become a character stay.
+   * Mends characters that are split between tokens. pieces: in reading order. Returns one string per piece: the token that completes
+   * the character shows it, and the tokens before it no longer show its bytes. Bytes that never form a character stay.
    */
   D.mend = function (pieces) {
     const shown = pieces.slice();
@@ -83,7 +83,7 @@
 
   let ruler = null;
   const widths = new Map();
-  /** Width of a text in px in the chip's type face (measured once a text). */
+  /** Width of a text in px in this font; each text is measured once. */
   D.textWidth = function (text, font) {
     const key = font + text;
     let width = widths.get(key);

@@ -87,8 +87,9 @@ LOOPS = [
 def outputs(static: bool, rule: str, temperature: float, drafter) -> list[list[int]]:
     """Of steps that no one watches, so that on static buffers the kernel judges."""
     model = model_of("llama", static, num_hidden_layers=1)
-    given = verifier(rule), Sampling(temperature, seed=2), [3, 14, 15, 9], 6
-    return [step.output for step in decode(model, drafter(model), *given, recorded=False)]
+    sampling, prompt = Sampling(temperature, seed=2), [3, 14, 15, 9]
+    request = TextRequest(drafter(model), verifier(rule), sampling, prompt, 6)
+    return [step.output for step in decode(model, request, recorded=False)]
 
 
 @pytest.mark.parametrize(("rule", "temperature", "drafter"), LOOPS)
@@ -107,22 +108,16 @@ def test_several_texts_in_one_pass(request, monkeypatch):
     monkeypatch.setattr("engine.gpu.slots.SMALLEST", 64)
     monkeypatch.setattr("engine.gpu.slots.MARGIN", 32)
 
-    def wanted(model):
+    def requests(model):
         for drafter, prompt in ((tree(model), [3, 14, 15, 9, 2]), (chain(model), [5])):
             yield TextRequest(drafter, verifier("greedy"), Sampling(), prompt, 5)
 
     plain = model_of("llama", False, num_hidden_layers=1)
-    expected = [
-        [step.output for step in decode(plain, *(getattr(one, name) for name in FIELDS))]
-        for one in wanted(plain)
-    ]
+    expected = [[step.output for step in decode(plain, one)] for one in requests(plain)]
     calls = request.getfixturevalue("on_gpu")
     model = model_of("llama", True, num_hidden_layers=1)
     found = [[], []]
-    for index, step in decode_together(model, list(wanted(plain)), recorded=False):
+    for index, step in decode_together(model, list(requests(plain)), recorded=False):
         found[index].append(step.output)
     assert found == expected
     assert calls["attention"] > 0
-
-
-FIELDS = ("drafter", "verifier", "sampling", "prompt", "max_new_tokens")

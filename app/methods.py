@@ -1,0 +1,30 @@
+"""The Methods tab: one card a method. Static data, sent once; the browser draws and filters it."""
+
+from app import words
+from app.menu import FAMILIES
+from app.parts import html, lead
+from presets import cards
+
+TOLD = (
+    *("key", "title", "kind", "family", "exactness", "needs_training", "available"),
+    *("mechanism", "watch", "paper", "claim", "part", "example", "measured"),
+)
+"""What of a card the page tells."""
+
+
+class Methods:
+    """The tab's components. Its cards say "chosen" with the name of the example to watch."""
+
+    def __init__(self) -> None:
+        lead(words.METHODS_LEAD)
+        families = {**FAMILIES, **words.OTHER_FAMILIES}
+        order = list(families)
+        shelf = sorted(cards().values(), key=lambda card: order.index(card.family))
+        self.cards = html(
+            "DraftscopePage.methods({element: element.querySelector('.pg-mount'), props, "
+            "trigger}); /* events: 'chosen' */",
+            value="",
+            methods=[{name: getattr(card, name) for name in TOLD} for card in shelf],
+            families=families,
+            elem_id="methods",
+        )

@@ -1,0 +1,37 @@
+// One card of a method: what it is, how it works, what its paper claims, what was measured here.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const EXACT = { exact: ["exact"], lossy: ["lossy"], both: ["exact", "lossy"], "n/a": [] };
+
+  /** The figures of the card's example; nothing where none were taken. */
+  function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate }) {
+    if (written === undefined) return [];
+    const kept = rate === null ? "" : `; a guess was kept in ${Math.round(rate * 100)} % of places`;
+    return [Draftscope.el("strong", { text: `${gain.toFixed(2)} tokens a step` }), `: ${written} tokens in ${passes} passes of the target${kept}.`];
+  }
+
+  /** watchIt(name): asked to show the example of this name. */
+  P.methodCard = function (method, families, watchIt) {
+    const { el } = Draftscope, { title, paper, claim, part, kind } = method, id = Draftscope.freshId("method");
+    const row = (name, ...content) => [el("dt", { text: name }), el("dd", {}, ...content)];
+    const rows = [
+      ...(claim.text ? row("Claimed", el("span", { text: claim.text }), el("span", { class: "pg-method-setting", text: claim.setting })) : []),
+      ...(method.measured.steps ? row("Here", ...measured(method.measured)) : []),
+      ...(part.name && !method.available ? row("Missing", el("span", { text: `The part ${part.name} is not shipped; the recipe ${part.recipe} makes it.` })) : []),
+    ];
+    const watch = method.example && el("button", { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",
+      "aria-describedby": id, onclick: () => watchIt(method.example) });
+    const family = families[method.family] || method.family;
+    return el("article", { class: "pg-method", "data-method": method.key, "aria-labelledby": id },
+      el("p", { class: "pg-method-kind" }, el("span", { text: method.family === kind ? family : `${family} · ${kind}` }),
+        ...EXACT[method.exactness].map((word) => el("span", { class: "pg-tag", "data-exact": word, text: word })),
+        method.needs_training && el("span", { class: "pg-tag", text: "trained" })),
+      el("h2", { id, text: title }),
+      el("p", { class: "pg-method-how", text: method.mechanism }),
+      el("p", { class: "pg-method-look" }, el("strong", { text: "Look for: " }), method.watch),
+      el("dl", {}, ...rows),
+      el("div", { class: "pg-method-foot" }, paper.title && el("p", { class: "pg-method-paper" }, el("cite", { text: paper.title }),
+        el("span", { text: ` ${paper.authors}. ${paper.venue}, ${paper.year}.` })), watch));
+  };
+})();

@@ -1,0 +1,29 @@
+"""The suites of measurements by name. Each is imported when it is asked for."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+
+from engine.parts.loading import ModelPaths
+
+SUITES = {
+    "peers": "engine.bench.command:peers",
+    "overlap": "engine.bench.overlap:overlap",
+    "kernels": "engine.gpu.bench:kernels",
+    "gpu": "engine.gpu.bench:gpu",
+}
+"""Name -> module and function. A function takes (models, workloads, quick, out)."""
+
+
+def run_suite(
+    name: str,
+    models: ModelPaths,
+    workloads: Mapping[str, Sequence[dict]],
+    quick: bool,
+    out: str | None,
+) -> None:
+    """Measure, print, and write the figures to ``out``.
+
+    workloads: prompts by kind, as presets hold them. Raises UserError where a suite cannot run.
+    """
+    module, function = SUITES[name].split(":")
+    getattr(importlib.import_module(module), function)(models, workloads, quick, out)

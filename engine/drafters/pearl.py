@@ -1,0 +1,57 @@
+"""Draft and target work at the same time: the loop ``engine.overlapped``.
+
+Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024).
+"""
+
+from engine.drafters.draft_model import DraftModelDrafter
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+
+class PearlDrafter(DraftModelDrafter):
+    """Writes ``length`` tokens behind a text whose end may not have been checked yet.
+
+    What it reads it commits at once; after a refusal its session is rewound to the last kept token.
+    """
+
+    key = "pearl"
+    title = "PEARL"
+    family = "chain"
+    summary = (
+        "A small draft model goes on writing while the target checks: two lanes of work at once."
+    )
+    options = (
+        Option(
+            "length",
+            "int",
+            0,
+            "Tokens drafted during one pass of the target (0: what pays here).",
+            0,
+            32,
+        ),
+    )
+    size_option, usual_size = "length", 4
+    loop = "overlapped"
+    trial = {"length": 3}
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def propose(self, context, max_depth):
+        tree, parent = DraftTree(), ROOT
+        length = min(self.settings["length"], max_depth)
+        drawn = None if self.sampling.greedy else self.chance.uniforms(length)
+        text = list(context)
+        for place in range(length):
+            q = self._reader.read(text)
+            kind, token = self._pick(q, None if drawn is None else drawn[place])
+            parent = tree.draw(parent, token, kind, q, "draft model")
+            text.append(token)
+        return tree
+
+    def observe(self, kept):
+        if len(kept.tokens) > len(
+            kept.path
+        ):  # the last token is the target's: drafts end before it
+            self._reader.rewind(kept.position + len(kept.path))

@@ -1,0 +1,218 @@
+"""The overlapped loop: the target checks what was drafted while the draft writes on.
+
+Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024). It is a generator,
+and between two steps nothing is at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from engine.constraint import masked_tree
+from engine.decode import begin
+from engine.drafters.base import Drafter
+from engine.exhibits import Token, Words
+from engine.sampling import distribution
+from engine.simultaneous import Pair, Timed, pair_on
+from engine.step import Clock, Final, Span, Step, cut_at_end
+from engine.target.language_model import LanguageModel
+from engine.target.prompt import PromptReading
+from engine.target.seen import Draft, Seen
+from engine.text import Outcome, Proposal, Text, TextRequest
+from engine.tree import DraftTree, Kind
+from engine.verifiers.base import Case, Verdict
+
+
+def overlapped(
+    target: LanguageModel,
+    request: TextRequest,
+    recorded: bool = True,
+    reading: PromptReading | None = None,
+) -> Iterator[Step]:
+    """Write what the request asks for, a step at a time; see ``engine.decode.decode``.
+
+    In each step the target reads the root and the tokens drafted before, while the drafter, which
+    must draft chains, writes more behind them. Then the tokens drafted before and the first of the
+    new ones are judged, for the target's pass gave p up to there.
+
+    *Pre-verify*: nothing had been drafted before, so the first token of the new draft is checked while
+    the rest of it is being written. *Post-verify*: tokens of the last step wait to be checked while
+    the draft goes on. If everything judged is kept, the other new tokens wait for the next step;
+    after a refusal they are thrown away. So a draft is as long as it stays right.
+
+    Exact with every rule that is exact for the drafter's kind of draw: each token is drawn from q
+    after the very text before it, and it is judged only if all of that text was kept.
+
+    Milliseconds add up to the time on the clock: ``verify`` is the target's pass with what ran beside
+    it, ``draft`` the time for which only the draft was at work. Spans are on a clock that stands still
+    while the caller has the step.
+    """
+    text = OverlappedText(target, request)
+    pair, clock = pair_on(target.device), Clock(target.device, precise=True)
+    try:
+        spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
+        del reading  # the last text to begin frees it
+        elapsed = spent
+        while text.stop is None:
+            step = text.step(pair, clock, elapsed)
+            elapsed += sum(step.milliseconds.values())
+            step.prefill_milliseconds, spent = spent, 0.0
+            yield step
+            clock.lap()  # the caller's time is not engine time
+    finally:
+        pair.close()
+        text.drafter.close()
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A drafted token that may wait for a later step, with everything that its judging needs."""
+
+    token: int
+    kind: Kind
+    law: Tensor | None
+    q: float | None
+    source: str
+
+
+class OverlappedText(Text):
+    """A text part of whose draft has not been judged yet."""
+
+    def __init__(self, target: LanguageModel, request: TextRequest) -> None:
+        super().__init__(target, request)
+        self._waiting: list[Guess] = []
+        self._in_a_row = 0  # drafted tokens kept since the last refusal
+
+    def step(self, pair: Pair, clock: Clock, elapsed: float) -> Step:
+        """elapsed: engine milliseconds since the run began."""
+        waiting = self._waiting
+        question = Draft(self.context[-1], _chain(waiting), len(self.context))
+        seen, fresh = self._both(pair, question)
+        times = _times(seen, clock.lap())
+        tree = _chain([*waiting, *fresh.value])
+        judged = tree.truncated(len(waiting) + bool(fresh.value))
+        logits = masked_tree(seen.value.logits, question.tree, self.request.constraint)
+        p = distribution(logits, self.sampling)
+        verdict = self._judged(judged, question.position, logits, p)
+        verdict, final = cut_at_end(verdict, judged, self.target.end_tokens)
+        final = self._final(final, verdict, read_on=len(judged) > len(waiting))
+        goes_on = self._goes_on(verdict, judged)
+        self._waiting = fresh.value[1:] if goes_on else []
+        decided = judged if goes_on else tree  # the tokens that wait belong to a later step
+        verdict.status = verdict.status + ["ignored"] * (len(decided) - len(judged))
+        decided.exhibits.append(self._at_once(waiting, fresh.value, verdict))
+        self._proposal = Proposal(decided, decided)
+        rows = len(decided) + 1
+        outcome = Outcome(verdict, final, _padded(logits, rows), _padded(p.cpu(), rows))
+        looked = replace(seen.value, logits=_padded(seen.value.logits, rows))
+        step = self.finish(replace(question, tree=decided), outcome, looked, times, clock)
+        step.spans = _spans(len(waiting), seen, fresh, elapsed)
+        return step
+
+    def _both(self, pair: Pair, question: Draft) -> tuple[Timed[Seen], Timed[list[Guess]]]:
+        """The target's pass, and a draft behind the tokens that it reads."""
+        behind = [*self.context, *question.tree.tokens]
+        room = min(self._limit, self.drafter.max_context) - len(behind)
+
+        def draft() -> list[Guess]:
+            return _guesses(self.drafter, behind, room) if room > 0 else []
+
+        return pair.run(lambda: self.session.look(question), draft)
+
+    def _judged(self, judged: DraftTree, position: int, logits: Tensor, p: Tensor) -> Verdict:
+        """The verdict on a chain, given logits and p [R, V] of the rows that the target read.
+
+        Where the last judged token has not been read, nothing is known about the token after it. The
+        rule is given some law there, and the final token that it draws from that law is not used.
+        """
+        extra = len(judged) + 1 - len(p)
+        unknown = torch.zeros_like(p[:extra])
+        unknown[:, 0] = 1.0
+        case = Case(
+            judged,
+            torch.cat([p, unknown]),
+            torch.cat([logits, torch.zeros_like(logits[:extra])]),
+            self.sampling,
+            position,
+            self.chance.judging,
+        )
+        return self.request.verifier.judge(case)
+
+    def _final(self, final: Final, verdict: Verdict, read_on: bool) -> Final:
+        """read_on: the last judged token is one of the new ones, which the target has not read."""
+        full = len(self.context) + len(verdict.accepted) >= self._limit
+        return "none" if final == "bonus" and (read_on or full) else final
+
+    def _goes_on(self, verdict: Verdict, judged: DraftTree) -> bool:
+        """Whether everything judged was kept and the text does not end with it."""
+        kept = verdict.accepted
+        ended = bool(kept) and judged.tokens[kept[-1]] in self.target.end_tokens
+        return len(kept) == len(judged) and not ended
+
+    def _keep(self, seen: Seen, verdict: Verdict) -> Tensor | None:
+        return super()._keep(seen, replace(verdict, accepted=self._read(verdict)))
+
+    def _read(self, verdict: Verdict) -> list[int]:
+        """The kept tokens that stand in the target's cache."""
+        return [node for node in verdict.accepted if node + 1 < self.session.rows]
+
+    def _at_once(self, waiting: Sequence[Guess], fresh: Sequence[Guess], verdict: Verdict) -> Words:
+        in_a_row = self._in_a_row + len(verdict.accepted)
+        self._in_a_row = 0 if "rejected" in verdict.status else in_a_row
+        checked = [Token(guess.token) for guess in [*waiting, *fresh[:1]]]
+        written = [Token(guess.token) for guess in fresh]
+        return Words(
+            title="Post-verify" if waiting else "Pre-verify",
+            note="Both lanes were at work at the same time.",
+            lines=[
+                ["Target, checking: ", *checked],
+                ["Draft, writing: ", *written],
+                f"Drafted tokens kept since the last refusal: {in_a_row}.",
+            ],
+        )
+
+
+def _guesses(drafter: Drafter, text: Sequence[int], room: int) -> list[Guess]:
+    """A chain drafted behind the text. Raises ValueError for a tree that branches."""
+    tree = drafter.propose(text, room).truncated(room)
+    if tree.parents != list(range(-1, len(tree) - 1)):
+        raise ValueError(
+            f"the drafter {drafter.key} drafts trees; the overlapped loop takes chains"
+        )
+    found = []
+    for node, parent in enumerate(tree.parents):
+        (drawn,) = tree.draws[parent]
+        law = None if drawn.law is None else tree.laws[drawn.law]
+        found.append(Guess(tree.tokens[node], drawn.kind, law, tree.q[node], tree.sources[node]))
+    return found
+
+
+def _chain(guesses: Sequence[Guess]) -> DraftTree:
+    tree, parent = DraftTree(), -1
+    for guess in guesses:
+        parent = tree.draw(parent, guess.token, guess.kind, guess.law, guess.source, guess.q)
+    return tree
+
+
+def _padded(rows: Tensor, count: int) -> Tensor:
+    """rows [R, V] -> [count, V], NaN where the target did not look."""
+    missing = rows.new_full((count - len(rows), rows.shape[-1]), torch.nan)
+    return torch.cat([rows, missing])
+
+
+def _times(seen: Timed, wall: float) -> dict[str, float]:
+    verify = min(wall, seen.end - seen.start)
+    return {"draft": wall - verify, "verify": verify}
+
+
+def _spans(waiting: int, seen: Timed, fresh: Timed, elapsed: float) -> list[Span]:
+    checks = f"post-verify, {waiting + 1} rows" if waiting else "pre-verify, 1 row"
+    spans = [Span("target", checks, elapsed + seen.start, elapsed + seen.end)]
+    if fresh.value:
+        drafts = f"drafts {len(fresh.value)} more"
+        spans.append(Span("draft", drafts, elapsed + fresh.start, elapsed + fresh.end))
+    return spans

@@ -1,0 +1,82 @@
+"""The switching loop: at each step either the drafter writes a token that nobody checks, or the
+target writes one. It is a generator and lossy.
+"""
+
+from collections.abc import Iterator
+
+from engine.decode import begin
+from engine.step import Clock, Step
+from engine.target.language_model import LanguageModel
+from engine.target.prompt import PromptReading
+from engine.target.seen import Draft, Seen
+from engine.text import Outcome, Proposal, Text, TextRequest
+from engine.tree import DraftTree
+from engine.verifiers.base import Verdict
+
+
+def switching(
+    target: LanguageModel,
+    request: TextRequest,
+    recorded: bool = True,
+    reading: PromptReading | None = None,
+) -> Iterator[Step]:
+    """Write what the request asks for, a token a step; see ``engine.decode.decode``.
+
+    A token that the drafter proposes is taken: its step has one accepted node, no p, no judgement
+    and no final token. Where the drafter proposes nothing, the target writes one token, as in plain
+    decoding. Either model reads what the other wrote when its turn comes, within its own pass.
+    """
+    text = SwitchingText(target, request)
+    clock = Clock(target.device, precise=recorded)
+    try:
+        spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
+        del reading  # the last text to begin frees it
+        while text.stop is None:
+            step = text.step(clock)
+            step.prefill_milliseconds, spent = spent, 0.0
+            yield step
+            clock.lap()  # the caller's time is not engine time
+    finally:
+        text.drafter.close()
+
+
+class SwitchingText(Text):
+    """A text whose target reads only when it writes."""
+
+    def step(self, clock: Clock) -> Step:
+        """One more token."""
+        draft = self.draft()
+        times = {"draft": clock.lap()}
+        if len(draft.tree):
+            outcome = Outcome(_taken(draft.tree), "none")
+            return self.finish(draft, outcome, Seen(None, None), times, clock)
+        seen = self._look()
+        times["verify"] = clock.lap()
+        return self.settle(draft, self.judge(draft, seen), seen, times, clock)
+
+    def draft(self) -> Draft:
+        """A token to be taken, or nothing. No place is kept for a final token."""
+        room = min(self._limit, self.drafter.max_context) - len(self.context)
+        tree = self.drafter.propose(self.context, 1).truncated(1) if room > 0 else DraftTree()
+        self._proposal = Proposal(tree, tree)
+        return Draft(self.context[-1], tree, len(self.context))
+
+    def _look(self) -> Seen:
+        """The target reads what was written since its last turn, and commits it at once."""
+        logits = self.session.extend(self.context[self.session.length :])
+        return Seen(logits[None], None)
+
+    def _keep(self, seen, verdict):
+        """Nothing: see ``_look``."""
+
+
+def _taken(tree: DraftTree) -> Verdict:
+    """A verdict that keeps the one node of the tree and judges nothing."""
+    return Verdict(
+        accepted=[0],
+        status=["accepted"],
+        judgements=[],
+        final_token=tree.tokens[0],
+        final="bonus",
+        walk=[],
+    )

@@ -1,0 +1,80 @@
+"""Meters: exhibits that the recorder adds to a step, whatever its drafter and its rule.
+
+Adding a meter is its function and its line in ``METERS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+from engine.exhibits import Exhibit, Gauge, Table
+from engine.sampling import Sampling
+from engine.step import Step
+from engine.tree import ROOT
+from engine.verifiers import Verifier
+from engine.verifiers.expected import rejection_keeps
+from engine.verifiers.schemes import EXCLUSIVE, IID, Scheme, scheme_of
+from engine.verifiers.transport import transport_bound
+
+Meter = Callable[[Step, Sampling, Verifier | None], Iterable[Exhibit]]
+"""From a step, the sampling and the rule of its run to exhibits with ``meter=True``."""
+
+MOST_DRAWS = 8  # of which the bound is worked out
+EVERY = 3
+"""Three and more draws without replacement cost about 2 ms, so they are measured in every third step only:
+recording stays within a tenth of the run."""
+
+
+def acceptance_at_the_root(
+    step: Step, sampling: Sampling, rule: Verifier | None
+) -> Iterable[Exhibit]:
+    """How often this rule keeps a draft after the last token, and how often any exact rule could.
+
+    Of ways of sampling several drafts there; see ``engine.verifiers.transport``.
+    """
+    draws = step.tree.draws.get(ROOT, ())
+    if sampling.greedy or step.p is None or len(draws) < 2:
+        return
+    scheme, p = scheme_of(step.tree, draws), step.p[0]
+    if scheme is None or not _within_reach(scheme) or bool(p[0].isnan()):
+        return
+    if scheme.kind == EXCLUSIVE and scheme.draws > 2 and step.index % EVERY:
+        return
+    most = transport_bound(p, scheme)
+    found = None if rule is None else rule.expected_acceptance(p, scheme)
+    found = None if found is None else min(found, most)  # the two are rounded differently
+    name = "this rule" if rule is None else rule.title or rule.key
+    yield Gauge(
+        title="Chance that a draft after the last token is kept",
+        value=found,
+        mark=most,
+        note="Before the drafts are drawn. The mark is the bound of this way of sampling: no rule that "
+        "keeps the target’s distribution passes it.",
+        meter=True,
+    )
+    rows = [["drafts", _words(scheme)], [name, found], ["bound of this way of sampling", most]]
+    if not scheme.fixed:
+        rows.append(["one draft alone", rejection_keeps(p, Scheme(IID, scheme.q, 1))])
+    yield Table(title="How far from the optimum", columns=("", "value"), rows=rows, meter=True)
+
+
+def _within_reach(scheme: Scheme) -> bool:
+    exclusive = scheme.kind == EXCLUSIVE
+    return scheme.draws <= MOST_DRAWS and not (
+        exclusive and int((scheme.q > 0).sum()) < scheme.draws
+    )
+
+
+def _words(scheme: Scheme) -> str:
+    how = "without replacement" if scheme.kind == EXCLUSIVE else "independent"
+    drawn = f"{scheme.draws} drawn" + (f", {how}" if scheme.draws > 1 else "")
+    return f"{len(scheme.fixed)} fixed, {drawn}" if scheme.fixed else drawn
+
+
+METERS: tuple[Meter, ...] = (acceptance_at_the_root,)
+
+
+def measured(step: Step, sampling: Sampling, rule: Verifier | None) -> list[Exhibit]:
+    """What every meter has to say of a step."""
+    return list(chain.from_iterable(meter(step, sampling, rule) for meter in METERS))

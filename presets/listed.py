@@ -1,0 +1,87 @@
+"""The examples that the page lists: of Watch a prompt and a drafter, of Compare a prompt and lanes."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+from engine.errors import UserError
+
+HERE = Path(__file__).parent
+KINDS = ("story", "edit", "template", "code", "arithmetic", "operations")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An example of Watch: everything that makes a run, and what to look for in it.
+
+    kind: the workload its prompt belongs to. prompt: the text itself. verifier: None for the
+    drafter's own rule. json_schema: one that the text must follow, or None.
+    """
+
+    name: str
+    title: str
+    kind: str
+    prompt: str
+    drafter: str
+    look_for: str
+    options: dict = field(default_factory=dict)
+    verifier: str | None = None
+    rule_options: dict = field(default_factory=dict)
+    json_schema: str | None = None
+    temperature: float = 0.0
+    max_new_tokens: int = 128
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class RacePreset:
+    """An example of Compare: a prompt, the drafters that race on it, and what to look for.
+
+    lanes: keys of drafters, plain decoding first.
+    """
+
+    name: str
+    title: str
+    kind: str
+    prompt: str
+    look_for: str
+    lanes: tuple[str, ...]
+    max_new_tokens: int = 128
+
+
+@cache
+def prompts(kind: str) -> list[dict]:
+    """The prompts of a workload: {"id", "prompt", "note", ...}. Raises UserError if unknown."""
+    if kind not in KINDS:
+        raise UserError(f"There is no workload {kind!r}; known are: {', '.join(KINDS)}.")
+    lines = (HERE / "prompts" / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if line.strip()]
+
+
+def prompt_of(kind: str, identifier: str) -> str:
+    """The text of one prompt of a workload. Raises UserError if either is unknown."""
+    for entry in prompts(kind):
+        if entry["id"] == identifier:
+            return entry["prompt"]
+    raise UserError(f"The workload {kind} has no prompt {identifier!r}.")
+
+
+@cache
+def presets() -> tuple[Preset, ...]:
+    """The examples of Watch, in order; the first is on the screen when the page opens."""
+    return tuple(Preset(**card) for card in _cards("presets.json"))
+
+
+@cache
+def races() -> tuple[RacePreset, ...]:
+    """The examples of Compare, in order; the first is on the screen when it opens."""
+    return tuple(RacePreset(**card) for card in _cards("races.json"))
+
+
+def _cards(file: str) -> list[dict]:
+    """The cards in this file, each with its prompt's text in place of the prompt's id."""
+    found = json.loads((HERE / file).read_text(encoding="utf-8"))
+    return [{"prompt": prompt_of(card["kind"], card.pop("prompt_id")), **card} for card in found]

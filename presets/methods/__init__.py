@@ -1,0 +1,96 @@
+"""One card a method, one file a card: ``presets/methods/KEY.toml``.
+
+A card says what a method is, what its paper claims, and which run shows it. What was measured
+here is written into measured.json by ``python -m presets methods``, never by hand.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from engine.drafters import drafters
+from engine.verifiers import verifiers
+from presets.listed import HERE as PRESETS
+from presets.listed import Preset
+from presets.methods.reading import read_card
+
+HERE = Path(__file__).parent
+MEASURED = HERE / "measured.json"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What the page tells of one method.
+
+    family, kind, exactness: words of ``presets.methods.reading``. mechanism: how it works, in
+    two sentences. watch: what to look for in its example. paper: {"title", "authors", "venue",
+    "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
+    example: the name of the example that shows it, "" where there is none; own_example: that
+    example, where the card brings its own. measured: figures of that run, {} before it was made.
+    """
+
+    key: str
+    title: str
+    family: str
+    kind: str
+    exactness: str
+    needs_training: bool
+    mechanism: str
+    watch: str
+    paper: dict = field(default_factory=dict)
+    claim: dict = field(default_factory=dict)
+    part: dict = field(default_factory=dict)
+    example: str = ""
+    own_example: Preset | None = None
+    measured: dict = field(default_factory=dict)
+
+    @property
+    def available(self) -> bool:
+        """Whether it runs here: the engine has it, and the part that it needs is there."""
+        registered = {"drafter": drafters, "rule": verifiers}.get(self.kind)
+        if registered is not None and self.key not in registered():
+            return False
+        return not self.part or self._part_is_here()
+
+    def _part_is_here(self) -> bool:
+        models, name = PRESETS / "models", self.part["name"]
+        return (models / "parts" / name).is_dir() or (models / name).is_dir()
+
+
+@cache
+def cards() -> dict[str, Card]:
+    """Every card by key, in the order of titles. Raises UserError, one sentence, for a bad file."""
+    return read_cards(HERE, json.loads(MEASURED.read_text("utf-8")) if MEASURED.exists() else {})
+
+
+def read_cards(folder: Path, measured: Mapping[str, dict]) -> dict[str, Card]:
+    """The cards of a folder, with what was measured by key."""
+    found = [
+        Card(key=path.stem, measured=measured.get(path.stem, {}), **read_card(path))
+        for path in folder.glob("*.toml")
+    ]
+    return {card.key: card for card in sorted(found, key=lambda card: card.title.lower())}
+
+
+def own_trace(name: str) -> Path:
+    """Where the finished trace of a card's own example lies, or would lie."""
+    return PRESETS / "traces" / "methods" / f"{name}.ndjson"
+
+
+def methods() -> list[dict]:
+    """The cards as `engine list --json` has them."""
+    return [
+        {
+            "key": card.key,
+            "title": card.title,
+            "kind": card.kind,
+            "family": card.family,
+            "exactness": card.exactness,
+            "needs_training": card.needs_training,
+            "available": card.available,
+            "preset": card.example or None,
+        }
+        for card in cards().values()
+    ]

@@ -1,0 +1,56 @@
+"""The figures of the method cards, each read from the finished trace of the card's own example.
+
+They count tokens, steps and passes, so they do not depend on the machine or on its load.
+"""
+
+import json
+
+from engine.errors import UserError
+from engine.trace import read_trace
+from presets import trace_file
+from presets.methods import MEASURED, Card, cards, own_trace
+from presets.recording import record, request_of
+
+LARGEST = 120_000
+"""Bytes of a finished trace, at most: they lie in the repository."""
+
+
+def measure(keys: list[str]) -> None:
+    """Record the own examples of these cards, and those that have no trace yet; write the figures
+    of all cards. Raises UserError for a key without a card."""
+    known = cards()
+    for key in keys:
+        if key not in known:
+            raise UserError(f"There is no method card {key!r}; known are: {', '.join(known)}.")
+    for card in known.values():
+        if card.own_example and (card.key in keys or not own_trace(card.key).exists()):
+            _record(card)
+    found = {key: figures(card) for key, card in sorted(known.items()) if card.example}
+    MEASURED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def _record(card: Card) -> None:
+    file = own_trace(card.key)
+    record(request_of(card.own_example), file)
+    if file.stat().st_size > LARGEST:
+        raise UserError(
+            f"{file.name} has {file.stat().st_size:,} bytes; a finished trace has at most "
+            f"{LARGEST:,}: give the card's example fewer max_new_tokens."
+        )
+
+
+def figures(card: Card) -> dict:
+    """What the finished trace of the card's example says.
+
+    tokens_per_step: the final token included. target_passes: of the whole run, without prefill.
+    acceptance_rate: None where nothing was drafted.
+    """
+    summary = read_trace(trace_file(card.example).read_text("utf-8")).summary
+    rate = summary["acceptance_rate"]
+    return {
+        "new_tokens": summary["new_tokens"],
+        "steps": summary["steps"],
+        "target_passes": summary["target_calls"],
+        "tokens_per_step": round(summary["mean_accepted"], 2),
+        "acceptance_rate": None if rate is None else round(rate, 3),
+    }

@@ -1,0 +1,95 @@
+"""Reading one method card. A mistake in it is told in one sentence that names the file."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.errors import UserError
+from presets.listed import Preset, presets, prompt_of
+
+FAMILIES = (
+    *("chain", "tree", "retrieval", "diffusion", "heads", "self", "none"),
+    *("rule", "loop", "policy", "recipe", "meter", "constraint"),
+)
+KINDS = (
+    *("drafter", "rule", "loop", "policy", "recipe", "meter"),
+    *("workload", "kernel", "constraint"),
+)
+EXACTNESS = ("exact", "lossy", "both", "n/a")
+
+CARD = {
+    **dict.fromkeys(("title", "family", "kind", "exactness", "mechanism", "watch"), str),
+    "needs_training": bool,
+}
+TABLES = {
+    "paper": {"title": str, "authors": str, "venue": str, "year": int},
+    "claim": {"text": str, "setting": str},
+    "part": {"name": str, "recipe": str},
+}
+EXAMPLE = {
+    **dict.fromkeys(("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema"), str),
+    **dict.fromkeys(("options", "rule_options"), dict),
+    "temperature": (int, float),
+    "max_new_tokens": int,
+}
+NOUNS = {str: "text", bool: "true or false", int: "a whole number", dict: "a table"}
+
+
+def read_card(path: Path) -> dict:
+    """The fields of a card, its own example made into a Preset. Raises UserError."""
+    try:
+        given = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"The card {path.name} is not TOML: {error}.") from None
+    place = f"The card {path.name}"
+    tables = {name: given.pop(name) for name in (*TABLES, "example") if name in given}
+    _check(place, given, CARD, required=CARD)
+    for name, words in (("family", FAMILIES), ("kind", KINDS), ("exactness", EXACTNESS)):
+        if given[name] not in words:
+            known = ", ".join(words)
+            raise UserError(f"{place} has the {name} {given[name]!r}; known are: {known}.")
+    for name, fields in TABLES.items():
+        if name in tables:
+            _check(f"{place}, [{name}],", tables[name], fields, required=fields)
+    example = tables.pop("example", None)
+    return {**given, **tables, **_example(path.stem, place, given, example)}
+
+
+def _example(key: str, place: str, card: Mapping, given: object) -> dict:
+    """The card's example: the name of a listed preset, or one of its own, named as the card."""
+    if given is None:
+        return {}
+    place = f"{place}, [example],"
+    if isinstance(given, dict) and set(given) == {"preset"}:
+        if all(given["preset"] != preset.name for preset in presets()):
+            raise UserError(f"{place} names the preset {given['preset']!r}, which is not listed.")
+        return {"example": given["preset"]}
+    _check(place, given, EXAMPLE, required=("drafter",))
+    fields = dict(given)
+    kind = fields.pop("workload", "story")
+    if "prompt_id" in fields:
+        fields["prompt"] = prompt_of(kind, fields.pop("prompt_id"))
+    if "prompt" not in fields:
+        raise UserError(f"{place} has neither a prompt nor a prompt_id.")
+    own = Preset(name=key, title=card["title"], kind=kind, look_for=card["watch"], **fields)
+    return {"example": key, "own_example": own}
+
+
+def _check(place: str, given: object, fields: Mapping, required) -> None:
+    """Raises UserError unless `given` is a table of these fields, with the required ones."""
+    if not isinstance(given, dict):
+        raise UserError(f"{place} must be a table.")
+    for name in given:
+        if name not in fields:
+            known = ", ".join(fields)
+            raise UserError(f"{place} has an unknown field {name!r}; known are: {known}.")
+    for name in required:
+        if name not in given:
+            raise UserError(f"{place} has no {name}.")
+    for name, value in given.items():
+        wanted = fields[name]
+        number = wanted is not bool and isinstance(value, bool)
+        if number or not isinstance(value, wanted):
+            raise UserError(f"{place} must have {NOUNS.get(wanted, 'a number')} as its {name}.")
+        if isinstance(value, str) and not value.strip():
+            raise UserError(f"{place} has an empty {name}.")

@@ -1,0 +1,32 @@
+"""Making finished traces: an example is run once, and its trace kept for the page."""
+
+from pathlib import Path
+
+from engine.run import RunRequest, open_run
+from engine.trace import write_lines
+from presets import HERE, family
+from presets.listed import Preset
+
+
+def request_of(example: Preset) -> RunRequest:
+    """The run that an example stands for, on the embedded models."""
+    return RunRequest(
+        prompt=example.prompt,
+        models=family(),
+        drafter=example.drafter,
+        options=example.options,
+        verifier=example.verifier,
+        rule_options=example.rule_options,
+        json_schema=example.json_schema,
+        temperature=example.temperature,
+        max_new_tokens=example.max_new_tokens,
+    )
+
+
+def record(request: RunRequest, path: Path) -> None:
+    """Run this and write its trace."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    open_run(request).cancel()  # loads the models, so that no timing contains it
+    run = open_run(request)
+    write_lines(path, [run.header(), *run.steps(), run.summary()])
+    print(f"{path.relative_to(HERE)}: {run.milliseconds:.0f} ms")

@@ -1,0 +1,139 @@
+"""The Methods tab: cards that are found, filtered, and watched."""
+
+import json
+
+import pytest
+
+from app.methods import TOLD
+from presets import cards, preset, trace_file
+from tests.app.bare import bare_page
+from tests.app.test_page import PHONE, violations
+
+TOY = {
+    **dict.fromkeys(TOLD, ""),
+    "title": "Toy",
+    "family": "chain",
+    "kind": "drafter",
+    "exactness": "exact",
+    "mechanism": "It drafts.",
+    "watch": "Look.",
+    "needs_training": False,
+    "available": True,
+    "paper": {},
+    "claim": {},
+    "part": {},
+    "measured": {},
+}
+TOYS = [
+    {**TOY, "key": "ash", "title": "Ash", "exactness": "lossy"},
+    {**TOY, "key": "birch", "title": "Birch", "needs_training": True, "family": "tree"},
+    {**TOY, "key": "cedar", "title": "Cedar", "exactness": "both", "mechanism": "Like an ash."},
+    {
+        **TOY,
+        "key": "fir",
+        "title": "Fir",
+        "exactness": "n/a",
+        "kind": "recipe",
+        "available": False,
+        "part": {"name": "needles", "recipe": "grow"},
+        "measured": {"new_tokens": 30, "steps": 10, "target_passes": 11, "tokens_per_step": 3.0}
+        | {"acceptance_rate": None},
+    },
+]
+MOUNT = """(methods) => {
+  const props = {value: '', methods, families: {chain: 'chain', tree: 'tree'}};
+  DraftscopePage.methods({element: here, props, trigger() {}});
+}"""
+
+
+def shown(page) -> list[str]:
+    return [
+        card.get_attribute("data-method")
+        for card in page.locator("[data-method]").all()
+        if card.is_visible()
+    ]
+
+
+@pytest.fixture
+def toys(browser):
+    page = bare_page(browser.new_page(), {})
+    page.set_default_timeout(20_000)
+    page.evaluate(MOUNT, TOYS)
+    yield page
+    page.close()
+
+
+def test_search_and_filters_find_cards(toys):
+    assert shown(toys) == ["ash", "birch", "cedar", "fir"]
+    toys.get_by_label("Search").fill("ash")
+    assert shown(toys) == ["ash", "cedar"], "in the sentences, too"
+    assert toys.get_by_role("status").inner_text() == "2 of 4 methods"
+    toys.get_by_label("Output").select_option("exact")
+    assert shown(toys) == ["cedar"]
+    toys.get_by_label("Search").fill("")
+    assert shown(toys) == ["birch", "cedar"]
+    toys.get_by_label("Training").select_option("yes")
+    assert shown(toys) == ["birch"]
+    toys.get_by_label("Family").select_option("chain")
+    assert shown(toys) == []
+    assert toys.get_by_role("status").inner_text() == "None of 4 methods"
+    for name in ("Output", "Training", "Family"):
+        toys.get_by_label(name).select_option("")
+    assert toys.get_by_role("status").inner_text() == "4 methods"
+
+
+def test_a_card_says_what_is_missing_and_what_was_measured(toys):
+    fir = toys.locator("[data-method=fir]").inner_text()
+    assert "needles" in fir and "grow" in fir
+    assert "3.00 tokens a step: 30 tokens in 11 passes" in fir
+    assert toys.get_by_role("button").count() == 0, "no example, nothing to watch"
+
+
+def open_methods(visitor):
+    visitor.page.get_by_role("tab", name="Methods").click()
+    visitor.page.wait_for_selector("[data-method]")
+
+
+def test_watch_it_opens_the_finished_run_with_its_controls(visit):
+    """A card with an example of its own, and one whose example is listed."""
+    visitor = visit("/", reduced_motion="reduce")
+    page = visitor.page
+    own = next(card for card in cards().values() if card.own_example and card.kind == "rule")
+    listed = next(card for card in cards().values() if card.example and not card.own_example)
+    for card in (own, listed):
+        example, recorded = preset(card.example), trace_file(card.example).read_text("utf-8")
+        open_methods(visitor)
+        page.locator(f"[data-method={card.key}]").get_by_role("button", name="Watch it").click()
+        page.wait_for_function("t => DraftscopePage.trace('watch') === t", arg=recorded)
+        assert page.locator("#tree").is_visible()
+        page.wait_for_function(
+            "p => document.querySelector('#prompt textarea').value === p", arg=example.prompt
+        )
+        page.wait_for_function(
+            "look => document.querySelector('.pg-note').textContent === look", arg=example.look_for
+        )
+        name = example.title if card is listed else "Your own"
+        assert page.input_value("#preset input") == name
+        assert page.input_value("#drafter input").endswith(f"({example.drafter})")
+        assert page.input_value("#verifier") == (example.verifier or "")
+    open_methods(visitor)
+    page.locator(f"[data-method={own.key}]").get_by_role("button", name="Watch it").click()
+    page.wait_for_function(
+        "rule => document.querySelector('#verifier').value === rule", arg=own.own_example.verifier
+    )
+    assert visitor.run() == "done"
+    made, told = (json.loads(t.splitlines()[0]) for t in (visitor.trace(), recorded))
+    assert made["verifier"]["key"] == own.key and told["verifier"]["key"] != own.key
+    assert made["sampling"]["temperature"] == own.own_example.temperature
+    page.click("#copy-link")
+    page.wait_for_function("name => location.search.includes(`preset=${name}`)", arg=own.key)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_address_opens_it_and_nothing_stands_in_the_way(visit, scheme):
+    path = f"/?tab=methods&__theme={scheme}"
+    page = visit(path, color_scheme=scheme, reduced_motion="reduce", **PHONE).page
+    page.wait_for_selector("[data-method]")
+    assert page.locator("[data-method]").count() == len(cards())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert violations(page) == []

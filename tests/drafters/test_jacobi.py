@@ -1,0 +1,104 @@
+"""The window of guesses: made by the target, moved on with the text."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from engine.drafters.jacobi import JacobiDrafter
+from engine.exhibits import Token
+from engine.loops import run_loop
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.decoding import step_error
+from tests.verifiers.memo import remembering
+from tests.verifiers.tiny import tiny_models
+
+KEY, WINDOW = "jacobi", 5
+PROMPT = (1, 2, 0, 1, 2)
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
+def test_guesses_are_the_choices_of_the_last_pass(sampling):
+    steps = steps_of(tiny_models(16), KEY, [3, 5, 7], 30, sampling, window=WINDOW)
+    for before, step in pairwise(steps):
+        kept = len(before.verdict.accepted)
+        choices = before.logits.argmax(-1).tolist()[kept + 1 :]
+        assert step.tree.tokens[: len(choices)] == choices[: len(step.tree)]
+        fresh = step.tree.sources.count("first guess")
+        assert fresh == max(len(step.tree) - len(choices), 0)
+
+
+def test_a_window_of_right_guesses_is_kept_whole():
+    """A fixed point: the target changes nothing, and the step writes the window and one token."""
+    models, prompt = tiny_models(16), [3, 5, 7]
+    truth = text_of(steps_of(models, "none", prompt, 30))
+
+    class Told(JacobiDrafter):
+        def _first_guess(self, root):
+            return truth[self._first + len(self._window) - len(prompt)]
+
+    made = built(Told, models, window=WINDOW)
+    request = TextRequest(made, verifier("greedy"), Sampling(), prompt, 12)
+    assert [len(step.output) for step in run_loop(models.target, request)] == [6, 6]
+
+
+def test_the_table_follows_each_place_through_the_passes():
+    steps = steps_of(tiny_models(16), KEY, [3, 5, 7], 30, window=WINDOW)
+    history: dict[int, list[int]] = {}
+    for step in steps:
+        if len(step.tree) < WINDOW:  # at the end of the text not all places are looked at
+            break
+        (table,) = step.tree.exhibits
+        for row in table.rows:
+            position, latest, calm = row[0], row[1].id, row[-1]
+            guesses = history.setdefault(position, [])
+            guesses.append(latest)
+            shown = [cell.id for cell in row[1:-1] if isinstance(cell, Token)]
+            assert shown == guesses[::-1][: len(shown)] and len(shown) == min(len(guesses), 4)
+            others = [age for age, guess in enumerate(guesses[::-1]) if guess != latest]
+            assert calm == min(others, default=len(guesses)) - 1
+    assert len(history) > 20
+
+
+@pytest.mark.parametrize("fill", ["prompt", "vocabulary", "repeat"])
+@pytest.mark.parametrize("prompt", [[3], [3, 5, 7]], ids=["one token", "three"])
+def test_a_window_longer_than_the_context_changes_no_token(prompt, fill):
+    models = tiny_models(16)  # with a context of 64
+    steps = steps_of(models, KEY, prompt, 100, window=64, fill=fill)
+    assert text_of(steps) == text_of(steps_of(models, "none", prompt, 100))
+    assert steps[-1].stop == "context"
+    first = steps[0].tree.tokens
+    if fill != "vocabulary":
+        assert set(first) <= set(prompt if fill == "prompt" else prompt[-1:])
+    again = steps_of(models, KEY, prompt, 100, window=64, fill=fill)
+    assert again[0].tree.tokens == first
+
+
+class CallsItselfDrawn(JacobiDrafter):
+    """The fault that is near at hand: the target's favourite passed off as a draw from its p."""
+
+    def observe(self, kept):
+        super().observe(kept)
+        self._p = kept.logits[-1].softmax(-1)
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        if hasattr(self, "_p"):
+            tree.laws.append(self._p)
+            for parent, draws in tree.draws.items():
+                tree.draws[parent] = [replace(draw, kind="iid", law=0) for draw in draws]
+        return tree
+
+
+def test_a_planted_bias_is_caught():
+    models, sampling = remembering(tiny_models(4)), Sampling(1.0)
+
+    def error(cls):
+        rule = verifier("rejection")
+        return step_error(models, lambda: built(cls, models), rule, sampling, PROMPT, 2)
+
+    assert error(JacobiDrafter) < 1e-5
+    assert error(CallsItselfDrawn) > 1e-3

@@ -1,0 +1,117 @@
+"""A visitor's memory: bounded, resettable, and nobody else's."""
+
+import json
+from functools import partial
+from itertools import islice
+
+import pytest
+
+from engine.drafters import drafters
+from engine.memory import Memory, Store
+from engine.run import RunRequest, open_run
+from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
+from presets import family
+from tests.drafters.writing import begun, drafted, steps_of
+from tests.engine.tiny import tiny_model
+from tests.parts import tiny_parts
+
+HERS, HIS = [30, 29, 28, 31, 30, 29], [1, 2, 3, 1, 2]
+
+
+class Bytes(Store):
+    def __init__(self, size):
+        self.size = size
+
+    @property
+    def nbytes(self):
+        return self.size
+
+
+def test_the_store_used_longest_ago_is_forgotten_first():
+    memory = Memory(limit=100)
+    kept = [memory.store(name, lambda: Bytes(40)) for name in ("a", "b")]
+    assert memory.store("a", lambda: Bytes(40)) is kept[0]
+    memory.store("c", lambda: Bytes(40))
+    assert memory.nbytes == 80
+    assert memory.store("a", lambda: Bytes(40)) is kept[0]
+    assert memory.store("b", lambda: Bytes(40)) is not kept[1]
+
+
+def test_a_store_that_grew_counts_when_it_is_trimmed():
+    memory = Memory(limit=100)
+    old, grown = memory.store("old", lambda: Bytes(10)), memory.store("grown", lambda: Bytes(10))
+    grown.size = 95
+    memory.trim()
+    assert memory.nbytes == 95 and memory.store("old", lambda: Bytes(1)) is not old
+
+
+LEARNERS = [cls for cls in drafters().values() if cls.learns]
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Four layers, so that a drafter that leaves out middle layers has some to choose from."""
+    return tiny_parts(
+        tiny_model(num_hidden_layers=4),
+        LEARNERS,
+        partial(LanguageModel, tokenizer=None, name="part"),
+    )
+
+
+@pytest.mark.parametrize("key", [cls.key for cls in LEARNERS])
+def test_nothing_of_one_memory_is_drafted_from_another(key, models):
+    """Not one node differs, refused ones and their order included, whatever another visitor wrote."""
+
+    def write(prompt, memory, seed=0):
+        return drafted(steps_of(models, key, prompt, 40, Sampling(1.0, seed=seed), memory=memory))
+
+    alone = write(HIS, Memory())
+    assert any(tokens for tokens, _, _ in alone)
+    hers = Memory()
+    for seed in range(4):
+        write(HERS, hers, seed)
+    assert write(HIS, Memory()) == alone
+    assert write(HIS, None) == alone, "without a memory there is a fresh one"
+    assert write(HIS, hers) != alone, "her own next text does profit"
+    hers.reset()
+    assert hers.nbytes == 0 and write(HIS, hers) == alone
+
+
+@pytest.mark.parametrize("key", [cls.key for cls in LEARNERS])
+def test_two_visitors_who_take_turns_do_not_meet(key, models):
+    """Their runs advance step by step in the same process."""
+    alone = drafted(steps_of(models, key, HIS, 30, memory=Memory()))
+    mine, other = Memory(), Memory()
+    runs = begun(models, key, HIS, 30, memory=mine), begun(models, key, HERS, 30, memory=other)
+    his = []
+    for step in runs[0]:
+        his.append(step)
+        next(runs[1], None)
+    assert drafted(his) == alone
+
+
+@pytest.mark.parametrize("key", [cls.key for cls in LEARNERS])
+def test_a_memory_is_bounded(key, models):
+    memory = Memory(limit=3000)
+    for width in range(8):
+        prompt = [width, 3, 5]
+        steps_of(models, key, prompt, 20, memory=memory)
+        assert memory.nbytes <= 3000
+
+
+def test_runs_that_share_a_memory_profit_from_one_another():
+    """Through a run request, as the page makes it."""
+
+    def first_nodes(memory):
+        request = RunRequest(
+            "Once upon a time", family(), "token_recycling", {"budget": 8}, memory=memory
+        )
+        lines = [json.loads(line) for line in islice(open_run(request).steps(), 12)]
+        return lines[0]["nodes"]["token"]
+
+    mine = Memory()
+    assert first_nodes(mine) == [] and len(first_nodes(mine)) == 8
+    assert first_nodes(Memory()) == [] and first_nodes(None) == []
+    mine.reset()
+    assert first_nodes(mine) == []

@@ -1,0 +1,41 @@
+"""Texts written by one drafter on small models, for tests of its proposals."""
+
+from engine.drafters import drafter
+from engine.loops import run_loop
+from engine.options import resolve
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
+
+
+def built(cls, models, **options):
+    """An instance; options that are not given are those of its trial."""
+    return cls.build(resolve(cls.key, cls.options, {**cls.trial, **options}), models)
+
+
+def steps_of(*arguments, **named):
+    """The steps of a text; see ``begun``."""
+    return list(begun(*arguments, **named))
+
+
+def begun(models, key, prompt, count=24, sampling=None, rule=None, memory=None, **options):
+    """A text that is written as its steps are asked for."""
+    sampling = sampling or Sampling()
+    rule = verifier(rule or ("greedy" if sampling.greedy else "rejection"))
+    made = built(drafter(key), models, **options)
+    request = TextRequest(made, rule, sampling, prompt, count, memory=memory)
+    return run_loop(models.target, request)
+
+
+def text_of(steps):
+    return [token for step in steps for token in step.output]
+
+
+def drafted(steps):
+    """Everything that was drafted, step by step, with its places and makers."""
+    return [(step.tree.tokens, step.tree.parents, step.tree.sources) for step in steps]
+
+
+def roots(prompt, steps):
+    """The token on which each step's tree stood."""
+    return [prompt[-1], *(step.output[-1] for step in steps[:-1])]

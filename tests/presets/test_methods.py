@@ -1,0 +1,127 @@
+"""The cards of the methods: one file a method, read with care, their figures as their runs have them."""
+
+import json
+
+import pytest
+
+from engine.drafters import drafters
+from engine.errors import UserError
+from engine.trace import read_trace
+from engine.verifiers import verifiers
+from presets import cards, examples, methods, preset, presets, trace_file
+from presets.methods import HERE, MEASURED, own_trace, read_cards
+from presets.methods.measuring import LARGEST, figures, measure
+
+CARD = """
+title = "A method"
+family = "chain"
+kind = "drafter"
+exactness = "exact"
+needs_training = false
+mechanism = "It drafts. It is judged."
+watch = "Look."
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    """read(text): the card in a file of its own, named toy."""
+
+    def one(text: str):
+        (tmp_path / "toy.toml").write_text(text, "utf-8")
+        return read_cards(tmp_path, {"toy": {"steps": 3}})["toy"]
+
+    return one
+
+
+def test_every_drafter_and_rule_has_a_card_and_every_card_its_method():
+    """A drafter and a rule of one key are one method, with one card."""
+    assert set(cards()) >= set(drafters()) | set(verifiers())
+    registered = {"drafter": drafters(), "rule": verifiers()}
+    for card in cards().values():
+        assert card.kind not in registered or card.key in registered[card.kind], card.key
+
+
+def test_a_cards_run_says_what_the_card_says():
+    for key, card in cards().items():
+        if not card.example:
+            continue
+        file = trace_file(card.example)
+        assert file.exists(), f"python -m presets methods {key}"
+        assert file.stat().st_size <= LARGEST, file.name
+        trace, example = read_trace(file.read_text("utf-8")), preset(card.example)
+        assert trace.run["prompt"]["text"] == example.prompt
+        assert trace.run["drafter"]["key"] == example.drafter
+        shows = {"drafter": "drafter", "rule": "verifier"}.get(card.kind)
+        if shows:
+            assert trace.run[shows]["key"] == key
+        if shows and card.exactness != "both":
+            assert trace.run["verifier"]["lossless"] == (card.exactness == "exact")
+
+
+def test_the_figures_are_those_of_the_runs():
+    written = json.loads(MEASURED.read_text("utf-8"))
+    assert written == {key: figures(card) for key, card in cards().items() if card.example}
+
+
+def test_no_trace_is_left_without_a_card():
+    own = {name for name, example in examples().items() if example not in presets()}
+    assert {path.stem for path in own_trace("none").parent.glob("*.ndjson")} == own
+
+
+def test_the_list_for_programs():
+    listed = {entry["key"]: entry for entry in methods()}
+    assert set(listed) == {path.stem for path in HERE.glob("*.toml")}
+    for key, entry in listed.items():
+        assert entry["available"] or cards()[key].part or cards()[key].kind in ("drafter", "rule")
+        assert entry["preset"] is None or entry["preset"] in examples()
+
+
+def test_a_card_may_bring_its_own_example(read):
+    card = read(CARD + '[example]\ndrafter = "chain"\nprompt = "Once"\ntemperature = 0.5')
+    assert (card.example, card.own_example.prompt) == ("toy", "Once")
+    assert card.own_example.look_for == "Look."
+    assert card.measured == {"steps": 3}
+    assert not card.available, "no drafter of this name"
+    assert read(CARD + f'[example]\npreset = "{presets()[0].name}"').own_example is None
+
+
+def test_a_part_that_is_not_shipped_names_its_recipe(read):
+    card = read(CARD.replace('"drafter"', '"loop"') + '[part]\nname = "gone"\nrecipe = "heads"')
+    assert not card.available and card.part["recipe"] == "heads"
+    assert read(
+        CARD.replace('"drafter"', '"loop"') + '[part]\nname = "draft"\nrecipe = "d"'
+    ).available
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "title = ",
+        CARD.replace('watch = "Look."', ""),
+        CARD.replace('watch = "Look."', 'watch = " "'),
+        CARD.replace("needs_training = false", "needs_training = 0"),
+        CARD.replace('"chain"', '"shrub"'),
+        CARD.replace('"exact"', '"perhaps"'),
+        CARD + "colour = 3",
+        "paper = 3\n" + CARD,
+        CARD + '[paper]\ntitle = "T"',
+        CARD + '[claim]\ntext = "fast"\nsetting = "here"\nyear = 1',
+        CARD + '[paper]\ntitle = "T"\nauthors = "A"\nvenue = "V"\nyear = true',
+        CARD + '[example]\npreset = "nowhere"',
+        CARD + '[example]\ndrafter = "chain"',
+        CARD + '[example]\nprompt = "Once"',
+        CARD + '[example]\ndrafter = "chain"\nworkload = "poem"\nprompt_id = "poem-01"',
+        CARD + '[example]\ndrafter = "chain"\nprompt_id = "story-99"',
+        CARD + '[example]\ndrafter = "chain"\nprompt = "x"\noptions = 3',
+    ],
+)
+def test_a_bad_card_is_told_in_one_sentence(read, bad):
+    with pytest.raises(UserError) as told:
+        read(bad)
+    assert str(told.value).endswith(".") and "\n" not in str(told.value)
+
+
+def test_an_unknown_key_measures_nothing():
+    with pytest.raises(UserError, match="no method card 'nobody'"):
+        measure(["nobody"])

@@ -1,0 +1,126 @@
+"""Big Little Decoder: the rollback rule by hand-made p, and where its drafter stops."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from engine.catalogue import catalogue
+from engine.chance import JudgeChance
+from engine.drafters.bild import BigLittleDrafter
+from engine.errors import UserError
+from engine.exhibits import Table
+from engine.loops import run_loop
+from engine.options import resolve
+from engine.run import open_run
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.tree import ROOT, DraftTree
+from engine.verifiers import Case, verifier
+from tests.engine.family import request, trace_of
+from tests.verifiers.tiny import tiny_models
+
+GREEDY = Sampling()
+ROWS = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.05, 0.05, 0.9]])
+
+
+def case(sampling, tokens=(0, 0)):
+    """A chain of two tokens; the target's probabilities after root, first and second are ROWS."""
+    tree, parent = DraftTree(), ROOT
+    for token in tokens:
+        parent = tree.draw(parent, token, "iid", torch.tensor([0.7, 0.2, 0.1]), "draft")
+    p = ROWS if not sampling.greedy else torch.eye(3)[ROWS.argmax(-1)]
+    return Case(tree, p, ROWS.log(), sampling, 7, JudgeChance(0))
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, Sampling(1.0)], ids=("greedy", "sampled"))
+@pytest.mark.parametrize("threshold, kept", [(0.6, 0), (0.7, 1), (2.2, 1), (2.4, 2)])
+def test_the_first_token_beyond_the_threshold_is_rolled_back(sampling, threshold, kept):
+    """The distances are -log .5 = .69 and -log .1 = 2.30, at temperature 0 by the plain softmax."""
+    verdict = verifier("bild", {"rollback": threshold}).judge(case(sampling))
+    assert verdict.accepted == list(range(kept))
+    assert verdict.final == ("bonus" if kept == 2 else "recovered")
+    assert [entry.accept for entry in verdict.judgements] == [1.0] * kept + [0.0] * (kept < 2)
+    assert all(entry.coin is None for entry in verdict.judgements)
+    if sampling.greedy:
+        assert verdict.final_token == ROWS[kept].argmax()
+    (table,) = verdict.exhibits
+    assert isinstance(table, Table) and len(table.rows) == len(verdict.judgements)
+    assert table.rows[0][1] == pytest.approx(0.7)
+    assert table.rows[0][3] == pytest.approx(-math.log(0.5), rel=1e-5)
+
+
+def test_a_token_that_the_target_cannot_write_is_rolled_back():
+    given = case(Sampling(1.0))
+    given.p[0] = torch.tensor([0.0, 1.0, 0.0])
+    verdict = verifier("bild", {"rollback": 50.0}).judge(given)
+    assert (verdict.accepted, verdict.final_token) == ([], 1)
+    (table,) = verdict.exhibits
+    assert table.to_dict(str)["rows"][0][3] is None, "an infinite distance has no number in JSON"
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, Sampling(0.9, seed=2)], ids=("greedy", "sampled"))
+def test_the_small_model_stops_before_the_place_where_it_is_unsure(sampling):
+    """And only there, unless the step is full."""
+    models, fallback = tiny_models(16), 0.35
+    settings = resolve("bild", BigLittleDrafter.options, {"fallback": fallback, "length": 4})
+    drafter, stopped = BigLittleDrafter.build(settings, models), 0
+    context = [3, 5, 7, 3, 5]
+    asked = TextRequest(drafter, verifier("bild"), sampling, list(context), 40)
+    for step in run_loop(models.target, asked):
+        tokens = step.tree.tokens
+        tops = []
+        for count in range(len(tokens) + 1):
+            logits = models.part("draft").session(64).extend([*context, *tokens[:count]])
+            if sampling.greedy:
+                tops.append(float(logits.softmax(-1).max()))
+            else:
+                tops.append(float((logits / sampling.temperature).softmax(-1).max()))
+        assert all(top >= fallback for top in tops[: len(tokens)])
+        room = len(context) + 1 + len(tokens) == 45
+        assert len(tokens) == 4 or room or tops[-1] < fallback
+        stopped += len(tokens) < 4
+        context += step.output
+    assert stopped
+
+
+def test_it_says_lossy_wherever_it_appears():
+    found = catalogue()
+    (drafter,) = (entry for entry in found["drafters"] if entry["key"] == "bild")
+    (rule,) = (entry for entry in found["verifiers"] if entry["key"] == "bild")
+    assert drafter["lossless"] is False and drafter["default_verifier"] == "bild"
+    assert rule["kind"] == "lossy" and "lossy" in rule["summary"]
+    for temperature in (0.0, 0.8):
+        trace = trace_of("The cat", drafter="bild", temperature=temperature, max_new_tokens=12)
+        rule = trace.run["verifier"]
+        assert (rule["key"], rule["lossless"], rule["same_text"]) == ("bild", False, False)
+        assert rule["options"] == {"rollback": 2.0}
+        shown = [one for step in trace.steps for one in step["drafter"].get("exhibits", [])]
+        assert {"gauge", "table"} <= {one["kind"] for one in shown}
+        assert {entry["rule"] for step in trace.steps for entry in step["judgements"]} == {"bild"}
+
+
+def test_with_an_exact_rule_the_text_is_the_targets():
+    def text(**fields):
+        return trace_of("The cat", max_new_tokens=16, **fields).summary["text"]
+
+    assert text(drafter="bild", verifier="greedy") == text(drafter="none")
+
+
+@pytest.mark.parametrize(
+    "wrong, named",
+    [
+        ({"options": {"fallback": 1.5}}, "fallback"),
+        ({"options": {"fallback": -0.1}}, "fallback"),
+        ({"options": {"length": 0}}, "length"),
+        ({"rule_options": {"rollback": -1}}, "rollback"),
+        ({"rule_options": {"rollback": "nan"}}, "rollback"),
+        ({"rule_options": {"fallback": 0.5}}, "fallback"),
+    ],
+)
+def test_thresholds_out_of_range_are_one_sentence(wrong, named):
+    with pytest.raises(UserError, match=named) as caught:
+        open_run(request("The cat", drafter="bild", **wrong))
+    assert "\n" not in str(caught.value)
+    json.dumps(str(caught.value))

@@ -1,0 +1,256 @@
+"""Drafters that draw several siblings: the law of their trees, and biases that must be caught."""
+
+import numpy as np
+import pytest
+import torch
+
+from engine.chance import DraftChance
+from engine.drafters.base import Start
+from engine.drafters.levels import favourites
+from engine.drafters.mdsd import MDSDGreedy
+from engine.drafters.multi_chain import MultiChainDrafter
+from engine.drafters.rsd_c import RSDConstant
+from engine.drafters.rsd_s import RSDBeam
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.options import resolve
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.trace.meters import EVERY, measured
+from engine.tree import ROOT, Draw
+from engine.verifiers import verifier
+from tests.engine.family import trace_of
+from tests.statistics import p_value
+from tests.verifiers.decoding import Reader, step_error
+from tests.verifiers.enumeration import OracleDraftChance, branches, path_of
+from tests.verifiers.test_pairs import EXACT, PROMPT, maker, memo
+
+T1 = Sampling(1.0)
+CUT = Sampling(0.7, top_k=3, top_p=0.97)
+
+
+def proposed(cls, chance, sampling=T1, vocabulary=4, **options):
+    models = memo(vocabulary)
+    drafter = maker(cls, models, **options)()
+    drafter.begin(Start(PROMPT, sampling, chance))
+    return drafter.propose(PROMPT, 5)
+
+
+def drawn_order(tree):
+    """The paths of a tree's nodes, level by level, each level in the order drawn."""
+    return tuple(path_of(tree, node) for node in range(len(tree)))
+
+
+def tree_law(cls, **options):
+    """Each tree with its probability."""
+    law = {}
+    for order, oracle in branches(
+        lambda oracle: drawn_order(proposed(cls, OracleDraftChance(oracle), **options))
+    ):
+        law[order] = law.get(order, 0.0) + oracle.weight
+    return law
+
+
+# ---- Stochastic beam search ----------------------------------------------------------------------
+
+SAMPLES = 2000
+FALSE_ALARM = 1e-3
+
+
+class Gumbels:
+    """Stochastic beam search as Kool et al. write it: perturbed values, top down."""
+
+    def __init__(self, width, length, vocabulary=4):
+        self._reader = Reader(
+            type(memo(vocabulary))(memo(vocabulary).parts["draft"], {}), Sampling(1.0)
+        )
+        self._random = np.random.default_rng(7)
+        self._width, self._length = width, length
+
+    def sample(self, conditioned=True):
+        """conditioned: whether children have their parent's value as their maximum."""
+        beam, order = [((), 0.0, 0.0)], []
+        for _ in range(self._length):
+            found = []
+            for path, log_q, value in beam:
+                row = np.array(self._reader._next((*PROMPT, *path)))
+                logs = log_q + np.log(np.maximum(row, 1e-300))
+                values = logs + self._random.gumbel(size=len(row))
+                if conditioned:
+                    inside = np.exp(-value) - np.exp(-values.max()) + np.exp(-values)
+                    values = -np.log(inside)
+                found += [((*path, token), logs[token], values[token]) for token in range(len(row))]
+            beam = sorted(found, key=lambda entry: -entry[2])[: self._width]
+            order += [path for path, _, _ in beam]
+        return tuple(order)
+
+
+@pytest.mark.parametrize("width, length, vocabulary", [(2, 2, 4), (2, 3, 3)])
+def test_the_trees_are_those_of_stochastic_beam_search(width, length, vocabulary):
+    """The discrete race gives each tree, in order, as often as perturbed values do."""
+    law = tree_law(RSDBeam, vocabulary=vocabulary, width=width, length=length)
+    assert abs(sum(law.values()) - 1) < 1e-9
+    search = Gumbels(width, length, vocabulary)
+    assert p_value((search.sample() for _ in range(SAMPLES)), law) > FALSE_ALARM / 2
+    wrong = (search.sample(conditioned=False) for _ in range(SAMPLES))
+    assert p_value(wrong, law) < FALSE_ALARM / 2
+
+
+def test_gumbel_top_k_is_drawing_one_after_another():
+    law = tree_law(RSDConstant, branching="3")
+    reader = Gumbels(3, 1)
+    assert p_value((reader.sample() for _ in range(SAMPLES)), law) > FALSE_ALARM
+
+
+class BestFirst(RSDBeam):
+    """The right sequences, but siblings are handed over by q instead of by perturbed value."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        for siblings in tree.draws.values():
+            siblings.sort(key=lambda drawn: -tree.q[drawn.node])
+        return tree
+
+
+class CopiesOfTheLaw(RSDBeam):
+    """Every sibling brings its own copy of q: what was refused stays in it."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        for parent, siblings in tree.draws.items():
+            for place, drawn in enumerate(siblings):
+                tree.laws.append(tree.laws[drawn.law].clone())
+                tree.draws[parent][place] = Draw(drawn.node, drawn.kind, len(tree.laws) - 1)
+        return tree
+
+
+class Likeliest(RSDBeam):
+    """Sequences are kept by q after all, though their tokens were drawn."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        for parent, siblings in tree.draws.items():
+            tree.draws[parent] = [max(siblings, key=lambda drawn: tree.q[drawn.node])]
+        return tree
+
+
+class LawOfAll(MDSDGreedy):
+    """The drawn token claims to come from all of q."""
+
+    def place(self, tree, parent, q, tokens):
+        self._rest[0] = q.double()
+        super().place(tree, parent, q, tokens)
+
+
+class CountedOnce(MultiChainDrafter):
+    """Equal draws are handed over once."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        for parent, siblings in tree.draws.items():
+            tree.draws[parent] = list(dict.fromkeys(siblings))
+        return tree
+
+
+@pytest.mark.parametrize(
+    "wrong, key",
+    [
+        (BestFirst, "rejection"),
+        (CopiesOfTheLaw, "rejection"),
+        (Likeliest, "rejection"),
+        (LawOfAll, "rejection"),
+        (CountedOnce, "rejection"),
+        (CountedOnce, "spectr"),
+    ],
+)
+def test_a_drafter_that_breaks_the_law_is_caught(wrong, key):
+    models = memo(4)
+    assert step_error(models, maker(wrong, models), verifier(key), CUT, PROMPT) > 100 * EXACT
+
+
+# ---- Shapes -----------------------------------------------------------------------------------------
+
+
+def test_branching_factors_are_the_shape():
+    for cls in (RSDConstant, MDSDGreedy):
+        for sampling in (Sampling(), T1):
+            tree = proposed(cls, DraftChance(3), sampling, 16, branching="3-2-1")
+            assert [tree.depths.count(depth) for depth in (1, 2, 3)] == [3, 6, 6]
+            assert all(len(tree.laws) == len({id(law) for law in tree.laws}) for _ in (0,))
+    with pytest.raises(UserError, match="branching"):
+        resolve("rsd_c", RSDConstant.options, {"branching": "9-9"})
+
+
+def test_a_beam_keeps_its_width_at_every_level():
+    for sampling in (Sampling(), T1):
+        tree = proposed(RSDBeam, DraftChance(3), sampling, 16, width=3, length=4)
+        assert [tree.depths.count(depth) for depth in (1, 2, 3, 4)] == [3] * 4
+
+
+def test_the_greedy_beam_is_beam_search():
+    """The sequences with the highest probability of those that the level above allows."""
+    tree = proposed(RSDBeam, DraftChance(0), Sampling(), 4, width=2, length=2)
+    search, beam = Gumbels(2, 2), [((), 1.0)]
+    for depth in (1, 2):
+        found = [
+            ((*path, token), share * q)
+            for path, share in beam
+            for token, q in enumerate(search._reader._next((*PROMPT, *path)))
+        ]
+        beam = sorted(found, key=lambda entry: -entry[1])[:2]
+        level = [path for path in drawn_order(tree) if len(path) == depth]
+        assert level == [path for path, _ in beam]
+
+
+def test_chains_count_every_draw():
+    for seed in range(20):
+        tree = proposed(MultiChainDrafter, DraftChance(seed), chains=5, length=3)
+        assert len(tree.draws[ROOT]) == 5
+        for node in range(len(tree)):
+            through = sum(drawn.node == node for drawn in tree.draws[tree.parents[node]])
+            assert len(tree.draws.get(node, ())) == (through if tree.depths[node] < 3 else 0)
+        for siblings in tree.draws.values():
+            assert len({drawn.law for drawn in siblings}) == 1
+
+
+def test_greedy_chains_begin_differently():
+    tree = proposed(MultiChainDrafter, DraftChance(0), Sampling(), chains=6, length=2)
+    assert len(tree.children(ROOT)) == 4  # the vocabulary holds no more
+    assert all(len(tree.children(child)) == 1 for child in tree.children(ROOT))
+
+
+def test_favourites_leave_out_what_is_impossible():
+    assert favourites(torch.tensor([[0.0, 0.7, 0.3]]), 3) == [[1, 2]]
+    tree = proposed(MDSDGreedy, DraftChance(0), Sampling(1.0, top_k=2), branching="4")
+    assert [drawn.kind for drawn in tree.draws[ROOT]] == ["one_hot", "one_hot"]
+
+
+# ---- The meter -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "cls, key, options",
+    [
+        (RSDConstant, "rejection", {"branching": "3-2-1"}),
+        (RSDBeam, "rejection", {"width": 4}),
+        (MultiChainDrafter, "spectr", {"chains": 3}),
+        (MultiChainDrafter, "sampler_match", {"chains": 3}),
+        (MDSDGreedy, "rejection", {"branching": "3-2-1"}),
+    ],
+)
+def test_the_meter_stands_beside_every_rule(cls, key, options):
+    models, rule = memo(16), verifier(key)
+    request = TextRequest(maker(cls, models, **options)(), rule, T1, list(PROMPT), 6)
+    for step in run_loop(models.target, request):
+        if len(step.tree.draws.get(ROOT, ())) > 1 and step.index % EVERY == 0:
+            gauge, table = measured(step, T1, rule)
+            assert gauge.meter and table.meter
+            assert 0 < gauge.value <= gauge.mark <= 1
+            assert not measured(step, Sampling(), rule)  # nothing is sampled in greedy decoding
+
+
+def test_a_trace_of_spectr_is_valid():
+    """Its p and q stay probabilities, with the division factor applied."""
+    trace = trace_of("Once upon a time", drafter="multi_chain", temperature=1.0, max_new_tokens=12)
+    judged = [entry for step in trace.steps for entry in step["judgements"]]
+    assert {"k_sequential"} <= {entry["rule"] for entry in judged}

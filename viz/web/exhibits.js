@@ -1,0 +1,106 @@
+// What a method wants to show of a step: its exhibits, one renderer a kind (exhibit-*.js). Nothing here knows a method.
+(function (D) {
+  "use strict";
+  const MOST = 16;                                   // exhibits drawn of one step
+  const LOW = new Set(["gauge", "layers", "words"]);
+  const EMPTY = Object.freeze([]);
+
+  /** The exhibits of a step, in order. */
+  D.exhibitsOf = (step) => (step && step.drafter && Array.isArray(step.drafter.exhibits) ? step.drafter.exhibits : EMPTY);
+
+  /** How much room a step's exhibits need: 0 none, 1 a low card, 2 a tall one. */
+  D.roomOf = function (exhibits) {
+    if (!exhibits.length) return 0;
+    const low = exhibits.length <= 3 && exhibits.every((one) => one && LOW.has(one.kind) && (one.kind !== "words" || (Array.isArray(one.lines) && one.lines.length <= 3)));
+    return low ? 1 : 2;
+  };
+
+  /** {content, summary?, wide?, keys?, hint?, left?} of one exhibit. What is unknown or malformed becomes plain lines of text. */
+  function render(exhibit) {
+    const kind = exhibit && typeof exhibit === "object" ? exhibit.kind : "";
+    if (typeof kind === "string" && Object.hasOwn(D.EXHIBITS, kind)) {
+      try { return D.EXHIBITS[kind](exhibit); } catch { /* malformed: plain words */ }
+    }
+    return D.EXHIBITS.words({ lines: D.plainLines(exhibit) });
+  }
+
+  function figure(exhibit) {
+    const { content, summary, wide, keys, hint, left } = render(exhibit), { title, note, kind } = Object(exhibit);
+    const name = D.words(title) || D.words(kind, 40) || "exhibit", told = D.words(note, 400);
+    const more = left ? `Not all of it is drawn: ${left}.` : "";
+    const box = D.el("div", { class: "ds-exhibit-box" }, content);
+    if (wide) D.set(box, { tabindex: 0, role: "group", "aria-label": [name, summary, keys && hint].filter(Boolean).join(". ") });
+    if (keys) box.addEventListener("keydown", keys);
+    box.addEventListener("scroll", () => { box.dataset.left = box.scrollLeft; }, { passive: true });   // reading it later would cost a layout
+    return D.el("figure", { class: "ds-exhibit", "data-kind": D.words(kind, 40) }, D.el("figcaption", { text: name }), box,
+      summary && D.el("p", { class: "ds-unseen", text: summary }), told && D.el("p", { class: "ds-quiet", text: told }), more && D.el("p", { class: "ds-quiet", text: more }));
+  }
+
+  /** A row of figures. Calling it redraws only the figures that changed; focus and sideways scrolling stay. */
+  function row(element) {
+    let keys = [];
+    return function (exhibits) {
+      const next = exhibits.map((one) => JSON.stringify(one) || "");
+      while (element.children.length > next.length) element.lastChild.remove();
+      next.forEach((key, i) => {
+        if (key === keys[i]) return;
+        const old = element.children[i], fresh = figure(exhibits[i]);
+        if (!old) { element.append(fresh); return; }
+        const focused = old.contains(document.activeElement), [was, now] = [old, fresh].map((one) => one.querySelector(".ds-exhibit-box"));
+        old.replaceWith(fresh);
+        if (was.dataset.left) now.scrollLeft = was.dataset.left;
+        if (focused) now.focus({ preventScroll: true });
+      });
+      keys = next;
+    };
+  }
+
+  /**
+   * The card of a run. fold: closed until the reader opens it (a lane of a comparison). {element, reset, grow(model), draw(step)}; the
+   * card is hidden in a run without exhibits, keeps one height in a run that has some, and is drawn once a frame at most.
+   */
+  D.exhibitCard = function ({ fold } = {}) {
+    const id = D.freshId("exhibits"), title = "This method, this step";
+    const own = D.el("div", { class: "ds-exhibit-row" }), measured = D.el("div", { class: "ds-exhibit-row" });
+    const nothing = D.el("p", { class: "ds-quiet", text: "Nothing to show in this step.", hidden: true });
+    const meters = D.el("div", { class: "ds-meters", hidden: true }, D.el("h3", { text: "Meter" }), measured);
+    const body = D.el("div", { class: "ds-exhibits-body", tabindex: 0, role: "group", "aria-labelledby": id }, nothing, own, meters);
+    const element = fold
+      ? D.el("details", { class: "ds-exhibits", hidden: true, ontoggle: () => ask() }, D.el("summary", { id, text: title }), body)
+      : D.el("section", { class: "ds-card ds-exhibits", hidden: true, "aria-labelledby": id }, D.el("h2", { id, text: title }), body);
+    const drawOwn = row(own), drawMeters = row(measured);
+    let room = 0, counted = 0, wanted = null, shown = null, metered = false;
+
+    function draw() {
+      if (!room || wanted === shown || (fold && !element.open)) return;
+      shown = wanted;
+      const exhibits = D.exhibitsOf(wanted).slice(0, MOST), isMeter = (one) => Boolean(one) && one.meter === true;
+      const plain = exhibits.filter((one) => !isMeter(one)), measures = exhibits.filter(isMeter);
+      drawOwn(plain); drawMeters(measures);
+      nothing.hidden = !wanted || exhibits.length > 0;
+    }
+    const ask = D.coalesce(draw);
+
+    return {
+      element,
+      reset() { room = counted = 0; wanted = shown = null; metered = false; element.hidden = meters.hidden = true; drawOwn(EMPTY); drawMeters(EMPTY); ask.stop(); },
+      /** Take the steps that have arrived: they decide whether there is a card, and its height. */
+      grow(model) {
+        const before = room;
+        for (; counted < model.steps.length; counted++) {
+          const exhibits = D.exhibitsOf(model.steps[counted]);
+          room = Math.max(room, D.roomOf(exhibits));
+          metered = metered || exhibits.some((one) => Boolean(one) && one.meter === true);
+        }
+        if (!room) return;
+        meters.hidden = !metered;
+        if (room === before) return;
+        element.hidden = false;
+        body.setAttribute("data-room", room);
+        ask();
+      },
+      draw(step) { wanted = step; if (room) ask(); },
+      stop: () => ask.stop(),
+    };
+  };
+})(globalThis.Draftscope);

@@ -1,0 +1,36 @@
+// The sentences that a rule brings with its trace: templates whose placeholders are filled with text. The page itself names no rule.
+(function (D) {
+  "use strict";
+  const LONGEST = 1000;
+
+  /** values: {token, p, q, accept, coin, final}, all text. What is inserted is not looked at again; an unknown placeholder stays. */
+  D.fillTemplate = (template, values) => D.words(template, LONGEST).replace(/\{(\w+)\}/g, (whole, name) => (Object.hasOwn(values, name) ? values[name] : whole));
+
+  /** The first of these sentences that the run's rule has, else null. */
+  function ownSentence(step, names) {
+    const { run } = step.view, sentences = run && run.verifier && run.verifier.sentences;
+    if (!sentences || typeof sentences !== "object") return null;
+    const found = names.find((name) => Object.hasOwn(sentences, name) && typeof sentences[name] === "string" && sentences[name]);
+    return found === undefined ? null : sentences[found];
+  }
+
+  /**
+   * Why a judgement ended as it did, in the rule's own words; null if it has none. after: refusals at the same place before this one;
+   * wish: the token that the target wanted there, as text; replaced: the token that came in its place, as text, or null.
+   */
+  D.ruleSentence = function (step, { node, rule, p, q, accept, coin, kept }, { after, wish, replaced }) {
+    const { nodes } = step, tossed = typeof coin === "number";
+    const own = ownSentence(step, kept ? [...(accept >= 1 ? [`${rule}.sure`] : []), `${rule}.kept`] : [`${rule}.refused`]);
+    if (own === null) return null;
+    const values = { token: D.quote(nodes.piece[node]), p: D.prob(tossed ? p : nodes.p[node]), q: D.prob(q), accept: D.prob(accept), coin: D.prob(coin), final: wish };
+    const before = tossed && after ? `After ${D.plural(after, "refusal")} here, judged by what was left of p: ` : "";
+    const instead = replaced === null ? "" : ` ${D.fillTemplate(ownSentence(step, [`${rule}.replaced`]) || "In its place the target wrote {final}.", { ...values, final: replaced })}`;
+    return before + D.fillTemplate(own, values) + instead;
+  };
+
+  /** The same for the final token. kind: recovered | bonus; rule: the one that refused last at its place; tokens, final: text. */
+  D.finalRuleSentence = function (step, kind, rule, tokens, final) {
+    const own = ownSentence(step, [`${rule}.${kind}`, kind]);
+    return own === null ? null : D.fillTemplate(own, { token: tokens, final });
+  };
+})(globalThis.Draftscope);
