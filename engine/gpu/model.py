@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from engine.cpu.lean import fits
 from engine.gpu import attention
+from engine.gpu.cache import StaticCache
 from engine.gpu.lean_rows import LeanRows
-from engine.gpu.session import StaticSession
+from engine.gpu.session import BufferedSession, StaticSession
 from engine.gpu.slots import BufferSets
 from engine.gpu.text_slot import TextSlot
 from engine.target.language_model import LanguageModel
@@ -21,6 +22,9 @@ class JoinedModel(LanguageModel):
     def __init__(self, model, tokenizer, name: str, lean: bool = True) -> None:
         super().__init__(model, tokenizer, name)
         self.rows = LeanRows(model) if lean and fits(model) else model
+
+    def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
+        return BufferedSession(self, StaticCache.empty(self.layers, capacity), tuple(features))
 
     def new_slots(self, captures: bool = True) -> BufferSets:
         """Buffers for passes of the module; captures: as CUDA graphs, on CUDA."""
