@@ -9,6 +9,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -105,9 +106,24 @@ def stream(seed: int, name: str) -> torch.Generator:
 
 
 def position_noise(seed: int, position: int, vocabulary: int) -> Tensor:
-    """Exponential(1) noise [V] that belongs to one position of the text."""
-    generator = torch.Generator().manual_seed(_key(seed, "target", position))
-    return torch.empty(vocabulary).exponential_(generator=generator)
+    """Exponential(1) noise [V] that belongs to one position of the text.
+
+    Number i is -log of word i of the counter-based generator Philox4x64-10 (Salmon et al. 2011) with
+    the key of the seed and the position in its counter. Any number can be computed alone, so a GPU
+    makes the same noise where it is needed (``engine.kernels.position_noise``).
+    """
+    key = np.array(noise_key(seed), dtype=np.uint64)
+    words = np.random.Philox(key=key, counter=[0, position, 0, 0]).random_raw(vocabulary)
+    uniform = (words >> np.uint64(12)) + 0.5  # 52 bits and a half: neither 0 nor 1 after scaling
+    uniform *= 2.0**-52
+    noise = np.log(uniform, out=uniform)
+    return torch.from_numpy(np.negative(noise, out=noise).astype(np.float32))
+
+
+def noise_key(seed: int) -> tuple[int, int]:
+    """Two 64-bit words, the key of the generator of a seed's noise."""
+    digest = hashlib.blake2b(repr((seed, "target")).encode(), digest_size=16).digest()
+    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
 def uniforms(generator: torch.Generator, count: int) -> Tensor:
@@ -125,7 +141,8 @@ def pick(weights: Tensor, drawn: Tensor) -> Tensor:
     rising = weights.double().cumsum(-1)
     whole = rising[..., -1:]
     share = torch.minimum(drawn[..., None] * whole, whole.nextafter(torch.zeros_like(whole)))
-    return torch.searchsorted(rising, share, right=True)[..., 0]
+    found = torch.searchsorted(rising, share, right=True)[..., 0]
+    return found.clamp(max=weights.shape[-1] - 1)  # of NaN no share is found
 
 
 def draw(probabilities: Tensor, noise: Tensor) -> int:

@@ -1,15 +1,16 @@
-"""Steps on buffers that keep their place, which a CUDA graph can replay.
+"""Steps on static buffers, which CUDA graphs can replay.
 
-A pass of a model is a pure function of one small int32 buffer and the KV buffers (``step``). It has
-a few fixed sizes, padded rows are masked out and never committed (``inputs``), and it never asks
-the host anything (``host_free``). On CUDA it is therefore captured once a size and replayed
-(``capture``); the buffers outlive a run and serve the next one (``slots``). On a CPU the same
-function is simply called, which is how the tests hold it against the plain way. Models of the Llama
-class make a pass in a third of the launches (``lean_rows``).
+A pass of a model is a pure function of one small int32 buffer and the KV buffers (``step``). There
+are a few fixed sizes; padded rows are masked out and never committed (``inputs``); no pass waits for
+the host (``host_free``). On CUDA each size is captured once and then replayed (``capture``). The
+buffers outlive a run and serve the next one (``slots``). On a CPU the same functions are called, and
+tests compare them with the plain passes. Llama-class models need a third of the launches
+(``lean_rows``).
 
-Where nobody records, the target's pass also judges its tree and moves the kept rows (``question``,
-``verdict``, ``judge``), and drafters leave their choices on the device (``twins``, ``device_*``,
-``choice``, ``best_first``): a step is a copy in, a replay, and the few numbers of the verdict.
+In an unrecorded run the target's pass also judges its tree and moves the kept rows (``question``,
+``verdict``, ``judge``), and drafted tokens stay on the device (``twins``, ``device_*``,
+``choice``, ``best_first``). A step is then one copy to the device, one replay, and the few numbers
+of the verdict.
 
 Nothing outside imports this room except ``engine.opening``. Importing it registers its ways of
 writing a text, of reading for several texts, and of drafting.

@@ -15,8 +15,8 @@ from engine.tree import ROOT
 class BestFirst(Choice):
     """The ``budget`` likeliest prefixes under independent rows: int32 [budget] and their shape.
 
-    What ``drawn`` holds is 1 for a row that may be used and 0 for the others. Nodes that no path of
-    any probability is left for are none, and stand at the end.
+    ``drawn`` is 1 for a row that may be used and 0 for the others. Where fewer than ``budget`` paths have
+    any probability, the last entries are no nodes.
 
     A prefix stands among the ``budget`` likeliest only if the one before its last token does, on
     its own level; and the i-th of these with its r-th likeliest token only if (i + 1)(r + 1) is no

@@ -6,15 +6,15 @@ from torch import Tensor
 from engine.drafters.marginals import BlockReader
 from engine.gpu.block_slot import BlockSlot
 from engine.gpu.choice import Choice
-from engine.gpu.slots import Slots
+from engine.gpu.slots import BufferSets
 from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
 from engine.parts.dflash_model import DFlashModel
 from engine.transfer import to_device
 
 
-def slots_of(drafter: DFlashModel) -> Slots:
+def slots_of(drafter: DFlashModel) -> BufferSets:
     device, layers = drafter.norm.weight.device, len(drafter.layers)
-    return Slots(BlockSlot, drafter, layers, "The diffusion drafter", device)
+    return BufferSets(BlockSlot, drafter, layers, "The diffusion drafter", device)
 
 
 def static_contexts(drafter: DFlashModel):
@@ -27,7 +27,7 @@ def static_contexts(drafter: DFlashModel):
 class StaticContext(BlockContext):
     """See ``BlockContext``."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: BufferSets) -> None:
         self._slot = slots.take(self, CAPACITY)
         self._length = 0
 

@@ -13,7 +13,7 @@ from engine.gpu.attention import tree_attention
 from engine.gpu.cache import StaticCache
 from engine.gpu.choice import Choice
 from engine.gpu.inputs import DeviceRows, Size, StepInputs
-from engine.gpu.slots import Pass, Slot
+from engine.gpu.slots import BufferSet, Pass
 from engine.gpu.step import StaticMask
 from engine.kernels.bits import WORD
 from engine.kernels.lang import power_of_two
@@ -23,11 +23,11 @@ from engine.transfer import into
 if TYPE_CHECKING:
     from engine.target.language_model import LanguageModel
 
-MOST_READ = 33  # rows of the features of a step; more are a prompt, read in a pass of its own size
+MOST_READ = 32  # rows of features in a step; more are a prompt, read in a pass of its own size
 
 
-class BlockSlot(Slot):
-    """See ``Slot``. Letters in shapes as in ``engine.parts.dflash_model``."""
+class BlockSlot(BufferSet):
+    """See ``BufferSet``. Letters in shapes as in ``engine.parts.dflash_model``."""
 
     def read(self, features: Tensor, length: int) -> None:
         """Features [T, n*H] of committed tokens as keys and values, behind ``length`` columns."""
@@ -37,35 +37,35 @@ class BlockSlot(Slot):
         self.cache.length = length
         if count > MOST_READ:
             self._make_room(length + count)
-            _read_plainly(self._slots.module, features, self.cache)
+            _read_plainly(self._sets.module, features, self.cache)
             return
         size = Size.of(count, 0)
         self._make_room(length + size.scratch)
         key = ("read", size)
         if key not in self._passes:
-            inputs = StepInputs(size, self._slots.device)
-            beside = features.new_zeros(size.rows, features.shape[-1])
-            function = partial(read, self._slots.module, inputs, beside, self.cache)
-            self._passes[key] = Pass(inputs, beside, function)
+            inputs = StepInputs(size, self._sets.device)
+            extra_input = features.new_zeros(size.rows, features.shape[-1])
+            function = partial(read, self._sets.module, inputs, extra_input, self.cache)
+            self._passes[key] = Pass(inputs, extra_input, function)
         found = self._passes[key]
         found.inputs.load(_rows(length, count))
-        found.beside[:count].copy_(features)
+        found.extra_input[:count].copy_(features)
         self._run(key)
 
     def denoise(self, embeddings: Tensor, length: int) -> Tensor:
-        """Block rows [B, H] behind ``length`` columns -> hidden [B, H]; the columns stay."""
+        """Block rows [B, H] behind ``length`` columns -> hidden [B, H]. No column changes."""
         count = len(embeddings)
         size = Size(count, power_of_two(-(-count // WORD)))
         self.cache.length = length
         self._make_room(length + size.scratch)
         key = ("denoise", size)
         if key not in self._passes:
-            inputs, beside = StepInputs(size, self._slots.device), torch.zeros_like(embeddings)
-            function = partial(denoise, self._slots.module, inputs, beside, self.cache)
-            self._passes[key] = Pass(inputs, beside, function)
+            inputs, extra_input = StepInputs(size, self._sets.device), torch.zeros_like(embeddings)
+            function = partial(denoise, self._sets.module, inputs, extra_input, self.cache)
+            self._passes[key] = Pass(inputs, extra_input, function)
         found = self._passes[key]
         found.inputs.load(_rows(length, count))
-        found.beside.copy_(embeddings)
+        found.extra_input.copy_(embeddings)
         return self._run(key).clone()
 
     def draft(
@@ -76,9 +76,9 @@ class BlockSlot(Slot):
         choice: Choice,
         drawn: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        """What is chosen for a block of these tokens behind ``length`` columns; these stay.
+        """The choice for a block of these tokens behind ``length`` columns, which do not change.
 
-        drawn: uniforms, at most one a row that is chosen for; the others are anything.
+        drawn: uniforms for the rows of the choice, or for the first of them.
         """
         count = len(tokens)
         size = Size(count, power_of_two(-(-count // WORD)))
@@ -87,24 +87,24 @@ class BlockSlot(Slot):
         key = ((choice,), size, target)
         if key not in self._passes:
             self._forget_laws_but((choice,))
-            inputs = StepInputs(size, self._slots.device)
-            held = torch.zeros(choice.length, dtype=torch.float64, device=self._slots.device)
-            function = partial(draft, self._slots.module, inputs, self.cache, target, choice, held)
+            inputs = StepInputs(size, self._sets.device)
+            held = torch.zeros(choice.length, dtype=torch.float64, device=self._sets.device)
+            function = partial(draft, self._sets.module, inputs, self.cache, target, choice, held)
             self._passes[key] = Pass(inputs, held, function)
         found = self._passes[key]
         found.inputs.load(_rows(length, count, tokens))
         if drawn is not None:
-            into(found.beside[: len(drawn)], drawn)
+            into(found.extra_input[: len(drawn)], drawn)
         return tuple(None if part is None else part.clone() for part in self._run(key))
 
 
 def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> DeviceRows:
-    """So many rows one behind the other, each of which sees all of them."""
+    """``count`` rows in a line, each of which sees all of them."""
     return DeviceRows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
 
 
 def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) -> None:
-    """Behind the columns in use, as many as there are."""
+    """Append features of any number behind the columns in use."""
     first = cache.length
     places = torch.arange(first, first + len(features), device=features.device)
     fresh = drafter.context_kv(drafter.project(features), places)
@@ -113,7 +113,7 @@ def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) ->
 
 
 def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: StaticCache) -> None:
-    """features [R, n*H] -> columns of the cache. Padding goes where the next pass writes over it."""
+    """features [R, n*H] -> columns of the cache. The next pass overwrites those of padded rows."""
     mask = StaticMask(inputs, cache.capacity)
     fresh = drafter.context_kv(drafter.project(features), mask.row_positions[0])
     with cache.written_at(mask.columns):
@@ -143,7 +143,7 @@ def draft(
     choice: Choice,
     drawn: Tensor,
 ) -> tuple[Tensor | None, ...]:
-    """From the tokens of a block, root first, to what is chosen for the rows behind it."""
+    """From the tokens of a block, root first, to the choice for the rows behind the root."""
     hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
     return choice(target.head(hidden[1 : choice.length + 1]), drawn)
 

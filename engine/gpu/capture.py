@@ -1,40 +1,137 @@
-"""A function of static buffers as a CUDA graph."""
+"""Functions of static buffers as CUDA graphs, and when these graphs may end.
 
-from collections.abc import Callable
+cuBLAS keeps one workspace for each pair of thread and stream, and a captured graph contains its
+address. The end of any graph frees the workspaces of the stream on which that graph was captured
+(from torch 2.12 on; pytorch issue 193402). A graph therefore must not end while another graph of
+its stream may still be replayed. Two rules follow: each model captures on a stream of its own, and
+the graphs of a model end together.
+"""
+
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from typing import ClassVar
 
 import torch
 
-from engine.gpu.host_free import HostFree
-
 WARM_UP = 2  # runs before the capture: kernels are compiled and workspaces allocated
+MOST_RETIRED = 32  # graphs that nobody needs any more and that wait for the end of all
+STREAMS = 32  # torch hands out this many high-priority streams in turn
+
+_CAPTURING = threading.RLock()
+"""One capture at a time in the process. A capture begins with a wait for the whole device, and such
+a wait breaks a capture that runs in another thread."""
 
 
-def captured(function: Callable[[], object], pool) -> Callable[[], object]:
-    """Run the function, capture it, and return what replays it and gives its (static) result.
+class CaptureStream:
+    """A CUDA stream of the high-priority pool that no other living CaptureStream has.
 
-    pool: graph memory that the graphs of one slot share; their results hold until the next of
-    them is replayed. Raises where the function cannot be captured: WaitsForHost if it waits for
-    the host, which is found before the capture, or what CUDA or a compiler says. The current stream
-    is the caller's again also then, which torch sees to only if a capture succeeds.
+    torch's own default for captures has the usual priority, so eager work and the captures of other
+    code are on other streams. Raises RuntimeError where all STREAMS are in use.
     """
-    with HostFree():
-        function()
-    here, side = torch.cuda.current_stream(), torch.cuda.Stream()
-    side.wait_stream(here)
-    with torch.cuda.stream(side):
+
+    _taken: ClassVar[set[int]] = set()
+
+    def __init__(self, device: torch.device) -> None:
+        for _ in range(STREAMS):
+            self.stream = torch.cuda.Stream(device, priority=-1)
+            handle = self.stream.cuda_stream
+            if handle not in self._taken:
+                self._taken.add(handle)
+                weakref.finalize(self, self._taken.discard, handle).atexit = False
+                return
+        raise RuntimeError(f"all {STREAMS} streams for captures are in use")
+
+
+class Recording:
+    """A captured function. A call replays the graph and returns the function's static result.
+
+    ended: the graph is gone, and the function has to be captured again.
+    """
+
+    def __init__(self, stream: CaptureStream) -> None:
+        self.graph, self.result = torch.cuda.CUDAGraph(), None
+        self._stream = stream  # stays reserved as long as the graph exists
+
+    @property
+    def ended(self) -> bool:
+        return self.graph is None
+
+    def __call__(self) -> object:
+        self.graph.replay()
+        return self.result
+
+    def end(self) -> None:
+        self.graph = self.result = None
+
+
+class Recorder:
+    """Captures the passes of one model, all on one stream.
+
+    lock: held around every capture and every replay, so that no thread ends a graph between another
+    thread's check that it lives and the replay.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.lock = threading.RLock()
+        self._device = device
+        self._stream: CaptureStream | None = None
+        self._recordings: list[Recording] = []  # every graph of the stream, retired ones too
+        self._retired = 0
+        self._pools: weakref.WeakKeyDictionary[Hashable, object] = weakref.WeakKeyDictionary()
+
+    def record(self, function: Callable[[], object], owner: Hashable) -> Recording:
+        """Warm up and capture. Graphs of one owner share their memory: the result of one holds until
+        another one of them is replayed. Raises what CUDA or a compiler raises."""
+        with self.lock, _CAPTURING:
+            if self._retired > MOST_RETIRED:
+                self.end_all()
+            self._stream = self._stream or CaptureStream(self._device)
+            if owner not in self._pools:
+                self._pools[owner] = torch.cuda.graph_pool_handle()
+            recording = Recording(self._stream)
+            # kept before the capture: the graph of a failed one must not end alone either
+            self._recordings.append(recording)
+            try:
+                recording.result = _captured(
+                    recording.graph, function, self._stream.stream, self._pools[owner]
+                )
+            except BaseException:
+                self._retired += 1
+                raise
+            return recording
+
+    def retire(self, recordings: list[Recording]) -> None:
+        """These are not needed any more. Their results are let go, their graphs stay for now."""
+        with self.lock:
+            for recording in recordings:
+                recording.result = None
+            self._retired += len(recordings)
+
+    def end_all(self) -> None:
+        """End every graph of this recorder; the workspaces of the stream go with them."""
+        with self.lock, _CAPTURING:
+            torch.cuda.synchronize(self._device)
+            for recording in self._recordings:
+                recording.end()
+            self._recordings.clear()
+            self._pools.clear()  # memory that no graph uses any more cannot be captured into
+            self._retired = 0
+
+
+def _captured(graph, function: Callable[[], object], stream, pool) -> object:
+    """Warm up and capture on one stream, so that the workspace is allocated outside the graph's
+    memory. The current stream is the caller's again also where the capture fails, which torch does
+    not see to."""
+    here = torch.cuda.current_stream()
+    stream.wait_stream(here)
+    with torch.cuda.stream(stream):
         for _ in range(WARM_UP):
             function()
-    here.wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
+    here.wait_stream(stream)
     # only this thread is held to the rules of a capture: others may draw, load or measure
     with (
         torch.cuda.stream(here),
-        torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"),
+        torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"),
     ):
-        result = function()
-
-    def replay() -> object:
-        graph.replay()
-        return result
-
-    return replay
+        return function()

@@ -1,4 +1,4 @@
-"""What is made of the logits of a block on the device, as part of the pass that computes them."""
+"""Choosing tokens from the logits of a block on the device, in the pass that computes these."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.kernels.truncation import truncated
 from engine.sampling import Sampling, display_distribution, pick
 
 
 @dataclass(frozen=True)
 class Choice(ABC):
-    """For ``length`` rows; sampling: with seed 0, for a pass is known by its choice."""
+    """A choice for ``length`` rows. sampling: with seed 0, because a choice is part of a pass's key."""
 
     length: int
     sampling: Sampling
@@ -22,16 +23,16 @@ class Choice(ABC):
 
     @abstractmethod
     def __call__(self, logits: Tensor, drawn: Tensor) -> tuple:
-        """logits: [length, V]. drawn: float64 [length], a number a row; uniforms where one is drawn.
+        """logits: [length, V]. drawn: float64 [length], a number a row: uniforms if tokens are drawn.
 
-        What is returned can be cloned."""
+        Every part of the result is None or has ``clone``."""
 
 
 class OneEach(Choice):
-    """A token for each row: int32 [length], and q [length, V] if it is drawn from that, else None."""
+    """A token for each row: int32 [length], and the q [length, V] it was drawn from, or None."""
 
     def __call__(self, logits, drawn):
-        q = display_distribution(logits, self.sampling)
         if self.greedy:
-            return q.argmax(-1).to(torch.int32), None
+            return display_distribution(logits, self.sampling).argmax(-1).to(torch.int32), None
+        q = truncated(logits, self.sampling)
         return pick(q, drawn).to(torch.int32), q

@@ -1,7 +1,7 @@
-"""Code that must not wait for the host: watched at the level at which torch runs operations.
+"""Finds operations that make host and device wait for each other.
 
-A CUDA graph can hold no operation whose launches depend on numbers on the device, and no copy
-between host and device. Better to learn which one it was, and in Python, than from a broken capture.
+A CUDA graph can hold no operation whose launches depend on numbers on the device, and no copy between
+host and device. Here such an operation raises an error that names it; a capture would only break.
 """
 
 import torch

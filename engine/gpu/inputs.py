@@ -1,4 +1,4 @@
-"""What a pass reads beside weights and KV: one int32 buffer on the device, filled by one copy."""
+"""The int32 buffer of a pass: all it reads but weights and KV, filled by one copy."""
 
 from array import array
 from collections.abc import Sequence
@@ -14,15 +14,17 @@ from engine.kernels.lang import power_of_two
 from engine.target.rows import Rows
 from engine.transfer import into
 
-ROWS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
-"""Rows of the passes there are: the root alone, and the root with 1, 2, 4 ... 128 nodes."""
+ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 160)
+"""Rows of the passes, the root's among them. Times the query heads of a KV head (4 or 8 in most
+models) they fill the attention kernel's tiles: nodes and root beyond such a number would cost
+another tile, for which the whole prefix is read again."""
 
 _ALIGNED = 4  # each part begins at a multiple of so many numbers (16 bytes)
 
 
 @dataclass(frozen=True)
 class Size:
-    """rows: of a pass, padding included. words: of 32 scratch rows each, among which they stand."""
+    """rows: of a pass, padding included. words: the scratch rows it knows of, in units of 32."""
 
     rows: int
     words: int
@@ -34,7 +36,7 @@ class Size:
 
     @classmethod
     def of(cls, count: int, behind: int) -> "Size | None":
-        """The smallest for ``count`` rows behind so many scratch rows; None beyond the largest."""
+        """The smallest size for ``count`` rows behind ``behind`` scratch rows; None beyond the largest."""
         rows = next((rows for rows in ROWS if rows >= count), None)
         if rows is None:
             return None
@@ -43,11 +45,10 @@ class Size:
 
 @dataclass(frozen=True)
 class DeviceRows(Rows):
-    """Rows of which a part is on the device only.
+    """Rows of which a part may be known to the device only.
 
-    ids: int32 [len(tokens) - 1], tokens[1:] where they are on the device only. shape: where these are
-    root and tree, whose depths and ancestors are on the device only. question: where the pass judges
-    this tree.
+    ids: int32 [len(tokens) - 1], tokens[1:] if only the device knows them. shape: of root and tree, if
+    only the device knows their depths and ancestors. question: set if the pass judges this tree.
     """
 
     ids: Tensor | None = None
@@ -59,8 +60,8 @@ class StepInputs:
     """The buffer of one size for B sequences, and its parts as views.
 
     prefix [B]: committed columns. behind [B]: scratch rows fed before these. tokens [B, R]. own
-    [B, R]: depths of the rows. depths [B, S]: of all scratch rows. bits [B, R, W]: who sees whom
-    among them. more: parts [B, width] that a kind of inputs adds to these.
+    [B, R]: depths of the rows. depths [B, S]: of all scratch rows. bits [B, R, W]: which scratch rows
+    each row sees. more: parts [B, width] that a subclass adds.
     """
 
     def __init__(self, size: Size, device: torch.device, sequences: int = 1) -> None:
@@ -80,18 +81,18 @@ class StepInputs:
         self.bits = bits.view(sequences, size.rows, size.words)
 
     def _room(self, size: Size) -> tuple[int, ...]:
-        """Numbers a sequence in each part."""
+        """How many numbers each part has for one sequence."""
         return 1, 1, size.rows, size.rows, size.scratch, size.rows * size.words
 
     def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
-        """What fills each part, from its beginning; the rest is 0."""
+        """The numbers of each part, from its beginning; the rest is 0."""
         return (
             (rows.prefix,), (rows.behind,), rows.tokens, rows.depths[rows.behind :],
             rows.depths, array("i", self._seen(rows)),
         )  # fmt: skip
 
     def load(self, *given: DeviceRows) -> None:
-        """Set up a pass over these rows, one entry a sequence."""
+        """Fill the buffer for a pass over these rows, one entry a sequence."""
         numbers = array("i", bytes(4 * self._places[-1]))
         for sequence, rows in enumerate(given):
             parts = self._numbers(rows)

@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from engine.chance import JudgeChance
+from engine.errors import UserError
 from engine.gpu.device_tree import DeviceTree
 from engine.gpu.question import JudgedSeen, JudgingKey, Question, QuestionedDraft
 from engine.kernels.flat_tree import FlatTree, Places
-from engine.kernels.verify_tree import RULES, verify_tree
-from engine.sampling import distribution, position_noise
+from engine.kernels.position_noise import noise_rows
+from engine.kernels.truncation import truncated
+from engine.kernels.verify_tree import NOT_A_NUMBER, RULES, verify_tree
 from engine.target.language_model import LanguageModel
 from engine.target.seen import Seen
 from engine.text import PendingVerdict
@@ -77,7 +79,7 @@ class DeviceJudge:
             flat = flat.holding(ids)
         key, rows = question.key, logits
         if key.rule != "greedy":
-            rows = distribution(logits, key.sampling)
+            rows = truncated(logits, key.sampling)
         coins = to_device(torch.tensor(question.coins, dtype=torch.float64), device)
         return verify_tree(key.rule, rows, flat, coins, question.noise).numbers.tolist
 
@@ -88,6 +90,11 @@ class DeviceJudge:
 
     def _verdict(self, tree: DraftTree, numbers: list[int]) -> Verdict:
         (count, token, final, tossed), rest = numbers[:4], numbers[4:]
+        if final == NOT_A_NUMBER:
+            raise UserError(
+                "The model's scores are not numbers (NaN): its numbers overflow, "
+                "which bfloat16 or float32 may prevent."
+            )
         size = len(rest) // 3  # of the tree and its padding
         accepted, kept = rest[:count], rest[size : size + count]
         self._coins.spend(tossed)
@@ -132,12 +139,12 @@ class NoiseRows:
         self._rows: dict[int, Tensor] = {}
 
     def make(self, first: int, count: int) -> None:
-        """See that these positions have theirs; what is new crosses in one copy."""
+        """See that these positions have theirs. Positions only ever grow, so the new ones are
+        consecutive."""
         fresh = [place for place in range(first, first + count) if place not in self._rows]
         if fresh:
-            made = [position_noise(self._seed, place, self._vocabulary) for place in fresh]
-            sent = to_device(torch.stack(made), self._device)
-            self._rows |= zip(fresh, sent, strict=True)
+            made = noise_rows(self._seed, fresh[0], len(fresh), self._vocabulary, self._device)
+            self._rows |= zip(fresh, made, strict=True)
 
     def rows(self, first: int, count: int) -> Tensor:
         """[count, V] of the positions from ``first`` on; those before it are forgotten."""

@@ -1,7 +1,7 @@
-"""What of a step runs in Triton kernels when the model lies on a CUDA device.
+"""The operations of a step that run in Triton kernels when the model is on a CUDA device.
 
-Each function says whether it could: where it could not, the caller goes the way of the CPU, and
-the log names the reason once.
+Each function tells whether a kernel did the work. Where none could, the caller does it as on a CPU,
+and the log names the reason once.
 """
 
 import logging
@@ -14,15 +14,19 @@ from engine.kernels.lang import on_gpu
 from engine.target.row_mask import RowMask
 from engine.transfer import to_device
 
-MOST_ROWS = 256  # more are a prefill, which SDPA does as well
+MOST_ROWS = 512  # as many as a pass over a prompt has; more go to SDPA
 MOST_HEAD = 256
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 _log = logging.getLogger(__name__)
 
 
+_launched: dict[tuple, bool] = {}
+"""Kinds of attention that have been launched, and whether the first launch succeeded."""
+
+
 def takes(tensor: Tensor) -> bool:
-    """Whether kernels are for tensors that lie where this one does."""
+    """Whether kernels run on this tensor's device."""
     return on_gpu(tensor)
 
 
@@ -36,7 +40,7 @@ def attend(
     softcap: float | None,
     sinks: Tensor | None,
 ) -> Tensor | None:
-    """query [1, H, R, D], key and value [1, Hkv, T, D] -> [1, H, R, D], or None: not by a kernel.
+    """query [B, H, R, D], key and value [B, Hkv, T, D] -> [B, H, R, D], or None where no kernel can.
 
     Nothing of size R x T is made; the mask crosses to the device as a few words of bits.
     """
@@ -46,9 +50,24 @@ def attend(
     if reason is not None:
         _say_once(f"Attention runs without the Triton kernel: {reason}.")
         return None
-    from engine.kernels.tree_attention import tree_attention
+    from engine.kernels import tree_attention
 
-    return tree_attention(query, key, value, mask.bits, scaling, window, softcap, sinks)
+    kind = (query.device, query.dtype, *query.shape[1:], key.shape[1], window is None)
+    kind = (*kind, softcap is None, sinks is None)
+    if not _launched.get(kind, True):
+        return None
+    given = (query, key, value, mask.bits, scaling, window, softcap, sinks)
+    try:
+        out = tree_attention.tree_attention(*given)
+    except Exception as error:  # of the compiler, the driver, or for want of shared memory
+        if kind in _launched:
+            raise
+        _launched[kind] = False
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        _say_once(f"Attention of {query.shape[2]} rows runs without the Triton kernel. {reason}")
+        return None
+    _launched[kind] = True
+    return out
 
 
 def _why_not(query: Tensor, key: Tensor, value: Tensor) -> str | None:
@@ -64,12 +83,12 @@ def _why_not(query: Tensor, key: Tensor, value: Tensor) -> str | None:
 
 
 def addresses(buffers: list[Tensor]) -> Tensor | None:
-    """Where the buffers [1, Hkv, C, D] begin, as ``commit`` needs it; good while they stay there.
+    """The addresses of the buffers [B, Hkv, C, D], for ``commit``; valid while these stay in place.
 
-    None where it cannot move them, for the layers' buffers differ.
+    None where the layers' buffers differ, so that the kernel cannot move their rows.
     """
     if not _alike(buffers):
-        _say_once("Kept rows are moved layer by layer, for the layers' caches differ.")
+        _say_once("Kept rows are moved layer by layer, because the layers' caches differ.")
         return None
     from engine.kernels.kv_commit import addresses_of
 

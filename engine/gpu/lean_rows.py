@@ -1,9 +1,8 @@
-"""A pass of Llama-class models with few launches, for a GPU, where each costs about as much as reading
-eight megabytes of weights: 15 a layer instead of 41 (Llama) or 57 (Qwen3), over the same weights.
+"""A pass of Llama-class models with few launches: 15 a layer instead of 41 (Llama) or 57 (Qwen3), over
+the same weights. On a GPU a launch costs about as much as reading eight megabytes of weights.
 
-q, k and v come out of one product, gate and up out of another, the residual is added by the product
-before it, and a norm is one kernel. Only torch's operations and ours; what a module of transformers
-would be called with goes in, what it would give comes out.
+One product gives q, k and v, another gate and up; the product before a residual adds it; a norm is one
+kernel. All are torch's operations and ours. Arguments and result are those of a transformers module.
 
 Letters in shapes: B sequences, R rows each, W hidden size, D head size, Hq and Hkv heads.
 """
@@ -50,16 +49,16 @@ class LeanRows:
         turn = _turn(*decoder.rotary_emb(hidden, position_ids))
         states = []
         for layer, own in zip(self._layers, past_key_values.layers, strict=True):
-            if output_hidden_states:
-                states.append(hidden.clone())  # rows are added to in place
-            layer.attend(hidden.unflatten(0, shape), turn, row_mask, own)
+            states.append(hidden)
+            mixed = layer.attend(hidden.unflatten(0, shape), turn, row_mask, own)
+            hidden = layer.add(hidden, mixed, fresh=output_hidden_states)
             layer.feed_forward(hidden)
         hidden = _normed(hidden, decoder.norm)
         logits = self._model.lm_head(hidden).unflatten(0, shape)
+        if not output_hidden_states:
+            return SimpleNamespace(logits=logits, hidden_states=None)
         states = [each.unflatten(0, shape) for each in (*states, hidden)]
-        return SimpleNamespace(
-            logits=logits, hidden_states=states if output_hidden_states else None
-        )
+        return SimpleNamespace(logits=logits, hidden_states=states)
 
 
 def _turn(cosine: Tensor, sine: Tensor) -> Rotary:
@@ -73,7 +72,7 @@ def _normed(rows: Tensor, module: nn.Module) -> Tensor:
 
 
 class _Layer:
-    """One block: its products joined, and what it does with rows. Both methods add to hidden."""
+    """One block, with its products joined."""
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
@@ -90,8 +89,8 @@ class _Layer:
             self._gains = torch.stack([norm.weight.data for norm in norms])
             self._epsilon = attention.q_norm.variance_epsilon
 
-    def attend(self, hidden: Tensor, turn: Rotary, mask, own: StaticLayer) -> None:
-        """hidden [B, R, W]"""
+    def attend(self, hidden: Tensor, turn: Rotary, mask, own: StaticLayer) -> Tensor:
+        """hidden [B, R, W] -> the heads' outputs side by side, [B * R, Hq * D]."""
         rows = _normed(hidden, self._module.input_layernorm)
         heads = F.linear(rows, self._qkv, self._qkv_bias).unflatten(-1, (-1, self._size))
         values = heads[:, :, self._qk :]
@@ -101,7 +100,12 @@ class _Layer:
             self._attention, turned[:, :, : self._q].transpose(1, 2), keys, values, None,
             self._attention.scaling, row_mask=mask, sliding_window=self._window,
         )  # fmt: skip
-        _add(hidden, mixed.flatten(2), self._attention.o_proj)
+        return mixed.flatten(0, 1).flatten(1)
+
+    def add(self, hidden: Tensor, mixed: Tensor, fresh: bool) -> Tensor:
+        """hidden [B * R, W] plus the product of the heads' outputs: in a new tensor if fresh, for a
+        caller who keeps the old one, else in place."""
+        return _add(hidden, mixed, self._attention.o_proj, fresh)
 
     def _turned(self, heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         """q and k heads [B, R, Hq + Hkv, D] of all heads, normed and at their positions."""
@@ -112,15 +116,14 @@ class _Layer:
         return (rotated * cosine).addcmul_(swapped, sine)
 
     def feed_forward(self, hidden: Tensor) -> None:
-        """hidden [B * R, W]"""
+        """Adds to hidden [B * R, W], in place."""
         rows = _normed(hidden, self._module.post_attention_layernorm)
         gate, up = F.linear(rows, self._gate_up, self._gate_up_bias).chunk(2, -1)
         _add(hidden, F.silu(gate).mul_(up), self._mlp.down_proj)
 
 
-def _add(hidden: Tensor, rows: Tensor, module: nn.Linear) -> None:
-    """hidden += the module's product of rows, all laid out as one batch of rows."""
-    flat = hidden.view(-1, hidden.shape[-1])
-    flat.addmm_(rows.reshape(-1, rows.shape[-1]), module.weight.t())
-    if module.bias is not None:
-        flat.add_(module.bias)
+def _add(hidden: Tensor, rows: Tensor, module: nn.Linear, fresh: bool = False) -> Tensor:
+    """hidden plus the module's product of rows, both [B * R, ...]."""
+    add = torch.addmm if fresh else torch.Tensor.addmm_
+    total = add(hidden, rows, module.weight.t())
+    return total if module.bias is None else total.add_(module.bias)

@@ -7,7 +7,7 @@ from engine.gpu import attention
 from engine.gpu.cache import StaticCache
 from engine.gpu.lean_rows import LeanRows
 from engine.gpu.session import BufferedSession, StaticSession
-from engine.gpu.slots import Slots
+from engine.gpu.slots import BufferSets
 from engine.gpu.text_slot import TextSlot
 from engine.target.language_model import LanguageModel
 from engine.target.session import Session
@@ -24,15 +24,13 @@ class JoinedModel(LanguageModel):
         self.rows = LeanRows(model) if lean and fits(model) else model
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
-        """Its masks are those that a kernel reads, wherever the kernels take the module's tensors."""
-        cache = StaticCache.empty(self.layers, capacity)
-        return BufferedSession(self, cache, tuple(features))
+        return BufferedSession(self, StaticCache.empty(self.layers, capacity), tuple(features))
 
-    def new_slots(self, captures: bool = True) -> Slots:
+    def new_slots(self, captures: bool = True) -> BufferSets:
         """Buffers for passes of the module; captures: as CUDA graphs, on CUDA."""
-        return Slots(TextSlot, self.rows, self.layers, self.name, self.device, captures)
+        return BufferSets(TextSlot, self.rows, self.layers, self.name, self.device, captures)
 
-    def joint_slots(self) -> Slots:
+    def joint_slots(self) -> BufferSets:
         return self.new_slots(captures=False)
 
 
@@ -47,5 +45,5 @@ class StaticModel(JoinedModel):
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         return StaticSession(self, capacity, tuple(features))
 
-    def joint_slots(self) -> Slots:
+    def joint_slots(self) -> BufferSets:
         return self.slots

@@ -1,4 +1,4 @@
-"""KV buffers with the passes captured on them; they outlive a run, for capturing takes time."""
+"""KV buffers with the passes captured on them. They outlive a run, because capturing takes time."""
 
 import logging
 import threading
@@ -11,57 +11,66 @@ import torch
 from torch import Tensor, nn
 
 from engine.gpu.cache import StaticCache
-from engine.gpu.capture import captured
+from engine.gpu.capture import Recorder, Recording
+from engine.gpu.host_free import HostFree, WaitsForHost
 from engine.gpu.inputs import StepInputs
 from engine.kernels.lang import power_of_two
 
 MARGIN = 256  # columns behind the text: the scratch rows of the largest pass
 SMALLEST, COARSE = 512, 4096  # capacities are powers of two, then multiples
-MOST_FREE = 5  # slots that wait for the next run: as many as Compare has lanes
+MOST_FREE = 5  # buffer sets that wait for the next run: as many as Compare has lanes
+ATTEMPTS = 2  # to capture a pass: the first may fail for a reason that passes
+MOST_FAILED = 4  # captures, before the first that succeeds: then no others are tried
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Pass:
-    """inputs, beside: to be loaded before ``call``, which is None until the first time.
+    """A function of static buffers. ``inputs`` and ``extra_input`` are loaded before it runs.
 
-    beside: what the pass reads that is no int32.
+    extra_input: numbers the pass reads that are not int32. recording: None until it is captured.
+    attempts: captures that failed.
     """
 
     inputs: StepInputs
-    beside: Tensor | None
+    extra_input: Tensor | None
     function: Callable[[], object]
-    call: Callable[[], object] | None = None
+    recording: Recording | None = None
+    attempts: int = 0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it is known that this pass cannot be captured."""
+        return self.attempts >= ATTEMPTS
 
 
-class Slot:
+class BufferSet:
     """The buffers of one sequence, or of several side by side, and the passes over them.
 
-    What passes there are is the business of its kinds: ``TextSlot``, ``BlockSlot``. Where tokens are
-    drawn or judged, a pass's key begins with the tuple of laws by which that happens; each says
-    whether it is greedy.
+    The subclasses ``TextSlot`` and ``BlockSlot`` define the passes. The key of a pass that draws or
+    judges tokens begins with the tuple of laws by which it does so; each law knows whether it is
+    greedy.
     """
 
-    def __init__(self, slots: "Slots", capacity: int, sequences: int = 1) -> None:
-        self.cache = StaticCache.empty(slots.layers, capacity, sequences)
+    def __init__(self, sets: "BufferSets", capacity: int, sequences: int = 1) -> None:
+        self.cache = StaticCache.empty(sets.layers, capacity, sequences)
         self.sequences = sequences
-        self._slots = slots
+        self._sets = sets
         self._passes: dict[tuple, Pass] = {}
         self._capacity = capacity
-        self._pool = None
+
+    def retire(self) -> None:
+        """Forget all passes."""
+        self._drop([*self._passes])
 
     def _drop(self, keys: Collection[tuple]) -> None:
-        """Let go of these passes, once none of them is being replayed."""
-        if keys and self._slots.captures:
-            torch.cuda.synchronize(self._slots.device)
-        for key in keys:
-            del self._passes[key]
-        if not self._passes:
-            self._pool = None  # memory that no graph uses any more cannot be captured into
+        dropped = [self._passes.pop(key).recording for key in keys]
+        self._sets.recorder.retire([recording for recording in dropped if recording is not None])
 
     def _forget_laws_but(self, laws: tuple) -> None:
-        """Passes of other sampling settings: there is no end of those, and their graphs hold memory."""
+        """Drop the passes of other sampled laws. There is no end of such settings, and each pass
+        holds a graph."""
         known = [key for key in self._passes if isinstance(key[0], tuple)]
         others = [key for key in known if key[0] != laws]
         self._drop([key for key in others if not all(law.greedy for law in key[0])])
@@ -69,29 +78,29 @@ class Slot:
     def _make_room(self, columns: int) -> None:
         self.cache.reserve(columns)
         if self.cache.capacity != self._capacity:  # the buffers have moved
-            self._drop([*self._passes])
+            self.retire()
             self._capacity = self.cache.capacity
 
+    def _given_up(self, key: tuple) -> bool:
+        """Whether this pass is known not to be capturable."""
+        return key in self._passes and self._passes[key].given_up
+
     def _run(self, key: tuple):
-        """The result, which holds until the slot's next pass. The inputs have been loaded."""
-        found = self._passes[key]
-        if found.call is None:
-            if self._pool is None and self._slots.captures:
-                self._pool = torch.cuda.graph_pool_handle()
-            found.call = self._slots.prepared(found.function, self._pool)
-        return found.call()
+        """The pass's result, which holds until the set's next pass. Its inputs have been loaded."""
+        return self._sets.run(self._passes[key], self)
 
 
-class Slots:
-    """The slots of one model.
+class BufferSets:
+    """The buffer sets of one model.
 
-    kind: of the slots. captures: whether passes become CUDA graphs, which they can on CUDA; else
-    they are simply called. usable: False once one could not be captured.
+    kind: class of the sets. captures: whether passes become CUDA graphs, which they can on CUDA;
+    elsewhere they are simply called. usable: False once MOST_FAILED captures have failed and
+    none has succeeded.
     """
 
     def __init__(
         self,
-        kind: type[Slot],
+        kind: type[BufferSet],
         module: nn.Module,
         layers: int,
         name: str,
@@ -101,48 +110,71 @@ class Slots:
         self._kind, self.module, self.layers, self.device = kind, module, layers, device
         self.captures = captures and self.device.type == "cuda"
         self.usable = True
+        self.recorder = Recorder(device)
+        self._captured = self._failed = 0
+        self._said: set[str] = set()
         self._name = name
-        self._free: list[Slot] = []
-        self._returned: SimpleQueue[Slot] = SimpleQueue()
+        self._free: list[BufferSet] = []
+        self._returned: SimpleQueue[BufferSet] = SimpleQueue()
         self._guard = threading.Lock()
 
-    def take(self, owner: object, capacity: int, sequences: int = 1) -> Slot:
-        """A slot of at least this capacity and a margin, for as long as its owner lives."""
+    def take(self, owner: object, capacity: int, sequences: int = 1) -> BufferSet:
+        """A set of at least this capacity and a margin, for as long as its owner lives."""
         capacity = _rounded(capacity + MARGIN)
         with self._guard:
             self._collect()
             fitting = [
-                slot
-                for slot in self._free
-                if slot.sequences == sequences and slot.cache.capacity >= capacity
+                one
+                for one in self._free
+                if one.sequences == sequences and one.cache.capacity >= capacity
             ]
-            slot = min(fitting, key=lambda slot: slot.cache.capacity, default=None)
-            if slot is not None:
-                self._free.remove(slot)
-        slot = slot or self._kind(self, capacity, sequences)
+            found = min(fitting, key=lambda one: one.cache.capacity, default=None)
+            if found is not None:
+                self._free.remove(found)
+        found = found or self._kind(self, capacity, sequences)
         # a queue, not the lock: an owner may be finalized in the middle of anything, this included
-        weakref.finalize(owner, self._returned.put, slot).atexit = False
-        return slot
+        weakref.finalize(owner, self._returned.put, found).atexit = False
+        return found
 
     def _collect(self) -> None:
-        """Take back what owners have left behind; of too many the oldest go."""
+        """Take back the sets of owners that are gone; of too many, let the oldest go."""
         while not self._returned.empty():
-            slot = self._returned.get()
-            slot.cache.keep(0, [])
-            self._free.append(slot)
+            found = self._returned.get()
+            found.cache.keep(0, [])
+            self._free.append(found)
+        for oldest in self._free[:-MOST_FREE]:
+            oldest.retire()
         del self._free[:-MOST_FREE]
 
-    def prepared(self, function: Callable[[], object], pool) -> Callable[[], object]:
-        """The function captured; or itself, where that is not wanted or not possible."""
-        if not (self.captures and self.usable):
-            return function
+    def run(self, one: Pass, owner: BufferSet) -> object:
+        """The result of the pass: replayed if it is captured or can be, else called."""
+        if not (self.captures and self.usable) or one.given_up:
+            return one.function()
+        with self.recorder.lock:
+            if one.recording is None or one.recording.ended:
+                one.recording = self._recorded(one, owner)
+            if one.recording is not None:
+                return one.recording()
+        return one.function()
+
+    def _recorded(self, one: Pass, owner: BufferSet) -> Recording | None:
+        """None where the capture failed, of which the log speaks."""
         try:
-            return captured(function, pool)
+            with HostFree():
+                one.function()
+            recording = self.recorder.record(one.function, owner)
         except Exception as error:  # noqa: BLE001 - no failed capture may end a run
-            self.usable = False
+            # a pass that waits for the host always will; other reasons may be gone the next time
+            one.attempts = ATTEMPTS if isinstance(error, WaitsForHost) else one.attempts + 1
             reason = (str(error) or type(error).__name__).splitlines()[0]
-            _log.warning("%s runs without CUDA graphs: %s.", self._name, reason)
-            return function
+            if reason not in self._said:
+                _log.warning("%s runs a pass without a CUDA graph: %s.", self._name, reason)
+                self._said.add(reason)
+            self._failed += 1
+            self.usable = self._captured > 0 or self._failed < MOST_FAILED
+            return None
+        self._captured += 1
+        return recording
 
 
 def _rounded(capacity: int) -> int:

@@ -1,9 +1,8 @@
-"""A pass of the model as a pure function of buffers that keep their place.
+"""A pass of the model as a pure function of static buffers.
 
-Nothing here depends on the numbers in the buffers but through operations on the device: the same
-launches serve every prefix length and every tree of a size. Padded rows see the prefix and
-themselves, so that they stay finite; they are written behind the real ones, where the next pass
-writes over them.
+Only operations on the device depend on the numbers in the buffers, so the same launches serve every
+prefix length and every tree of a size. Padded rows see the prefix and themselves, so they stay
+finite. They are written behind the real rows, and the next pass overwrites them.
 """
 
 from functools import cached_property
@@ -19,7 +18,7 @@ from engine.target.forward import forward
 
 
 class StaticMask:
-    """As ``engine.target.row_mask.RowMask`` to the layers, for B sequences, worked out on the device.
+    """What ``engine.target.row_mask.RowMask`` is to the layers, computed on the device for B sequences.
 
     Its columns are those of the whole KV buffers, used or not.
     """
@@ -36,7 +35,7 @@ class StaticMask:
 
     @cached_property
     def columns(self) -> Tensor:
-        """[B, R], where the rows' keys and values go."""
+        """[B, R], the columns of the rows' keys and values."""
         rows = torch.arange(self._inputs.size.rows, device=self._inputs.buffer.device)
         return (self._inputs.prefix + self._inputs.behind)[:, None] + rows
 
@@ -82,12 +81,12 @@ def chain(
     sampling: Sampling,
     drawn: Tensor,
 ) -> tuple[Tensor, Tensor | None]:
-    """A draft of one token a pass, each pass fed the pick of the one before: int32 [passes], and
-    the laws they were drawn from, [passes, V]; None in greedy decoding, which takes the likeliest.
+    """A chain, one token a pass; each pass reads the token of the one before. Returns the tokens, int32
+    [passes], and the distributions they were drawn from, [passes, V], or None in greedy decoding.
 
-    The first pass is loaded from the host; the others hold a row each, standing behind the first
-    one's, and take prefix and token from the device. Only the first ``vocabulary`` tokens count.
-    drawn: a uniform a pass, not looked at in greedy decoding.
+    The host loads the first pass. The others have one row each, behind those of the first, and take
+    prefix and token from the device. Only the first ``vocabulary`` tokens can be drawn. drawn: a
+    uniform a pass, unused in greedy decoding.
     """
     picks: list[Tensor] = []
     laws: list[Tensor] = []

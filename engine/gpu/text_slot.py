@@ -1,4 +1,5 @@
-"""The passes of a language model on static buffers: a tree looked at, a chain written."""
+"""The passes of a language model on static buffers: over a tree, with or without a verdict, and along
+a chain."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,8 +9,9 @@ import torch
 from torch import Tensor
 
 from engine.gpu.inputs import DeviceRows, Size, StepInputs
+from engine.gpu.precision import refuse_tf32
 from engine.gpu.question import JudgedSeen
-from engine.gpu.slots import Pass, Slot
+from engine.gpu.slots import BufferSet, BufferSets, Pass
 from engine.gpu.step import chain, step
 from engine.gpu.verdict import Arrival, JudgedInputs, judged
 from engine.kernels.bits import WORD
@@ -18,24 +20,32 @@ from engine.sampling import Sampling
 from engine.transfer import into
 
 
-class TextSlot(Slot):
-    """See ``Slot``. Passes are known by (size, features); where tokens are judged or drafted, by the
-    laws of that and (size, features) or (tokens read, drafted, V)."""
+class TextSlot(BufferSet):
+    """See ``BufferSet``. The key of a plain pass is (size, features), of a judged pass (laws, size,
+    features), and of a chain (laws, tokens read, tokens drafted, V)."""
+
+    def __init__(self, sets: BufferSets, capacity: int, sequences: int = 1) -> None:
+        weight = sets.module.get_output_embeddings().weight
+        refuse_tf32(weight.dtype, weight.device)
+        super().__init__(sets, capacity, sequences)
 
     def feed(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
-        """One pass over rows of every sequence: the logits and features of each one's rows. None
-        where no size is large enough, or where steps of one sequence should be captured and cannot
-        be, so that the plain way is the better one.
+        """One pass over rows of every sequence: the logits and features of each sequence's rows.
+
+        None where no size is large enough, and for a single sequence whose pass cannot be captured,
+        because the plain pass is faster then.
         """
         size = self._size(given)
         if size is None:
             return None
         key = (size, features)
+        if self._given_up(key) and self.sequences == 1:
+            return None
         if key not in self._passes:
-            inputs = StepInputs(size, self._slots.device, self.sequences)
-            function = partial(step, self._slots.module, inputs, self.cache, features)
+            inputs = StepInputs(size, self._sets.device, self.sequences)
+            function = partial(step, self._sets.module, inputs, self.cache, features)
             self._passes[key] = Pass(inputs, None, function)
         self._passes[key].inputs.load(*given)
         logits, states = self._run(key)
@@ -50,18 +60,22 @@ class TextSlot(Slot):
     def judge(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[JudgedSeen] | None:
-        """The same with the verdict on every sequence's root and tree, whose kept rows are in their
-        place afterwards. None also before the buffers exist, and where there are too many draws."""
+        """The same with a verdict on every sequence's tree. Afterwards the kept rows are in their place.
+
+        None also before the buffers exist, and where there are too many draws.
+        """
         size = self._size(given)
         if size is None or not self.cache.ready:
             return None
         laws = tuple(rows.question.key for rows in given)
         key = (laws, size, features)
+        if self._given_up(key) and self.sequences == 1:
+            return None
         if key not in self._passes:
             self._forget_laws_but(laws)
-            vocabulary = self._slots.module.get_output_embeddings().weight.shape[0]
-            inputs = JudgedInputs(size, self._slots.device, laws, vocabulary)
-            function = partial(judged, self._slots.module, inputs, self.cache, features)
+            vocabulary = self._sets.module.get_output_embeddings().weight.shape[0]
+            inputs = JudgedInputs(size, self._sets.device, laws, vocabulary)
+            function = partial(judged, self._sets.module, inputs, self.cache, features)
             self._passes[key] = Pass(inputs, None, function)
         inputs = self._passes[key].inputs
         if not inputs.fits(given):
@@ -80,9 +94,9 @@ class TextSlot(Slot):
         ]
 
     def _size(self, given: Sequence[DeviceRows]) -> Size | None:
-        """Of a pass over these rows, for which there is room then; None where it should not be."""
+        """The size of a pass over these rows, after making room for it; None where there is none."""
         size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
-        if size is None or (not self._slots.usable and self.sequences == 1):
+        if size is None or (not self._sets.usable and self.sequences == 1):
             return None
         self._make_room(max(rows.prefix for rows in given) + size.scratch)
         return size
@@ -109,15 +123,15 @@ class TextSlot(Slot):
         if key not in self._passes:
             self._forget_laws_but((law,))
             sizes = [Size(first, words)] + [Size(1, words)] * (count - 1)
-            passes = [StepInputs(size, self._slots.device) for size in sizes]
+            passes = [StepInputs(size, self._sets.device) for size in sizes]
             for row, inputs in enumerate(passes[1:], start=first):
                 inputs.load(DeviceRows([0], 0, range(row + 1), sees[row : row + 1]))
-            held = torch.zeros(count, dtype=torch.float64, device=self._slots.device)
-            function = partial(chain, self._slots.module, passes, self.cache, vocabulary, law, held)
+            held = torch.zeros(count, dtype=torch.float64, device=self._sets.device)
+            function = partial(chain, self._sets.module, passes, self.cache, vocabulary, law, held)
             self._passes[key] = Pass(passes[0], held, function)
         found = self._passes[key]
         found.inputs.load(DeviceRows(tokens, prefix, range(first), sees[:first]))
         if drawn is not None:
-            into(found.beside, drawn)
+            into(found.extra_input, drawn)
         ids, laws = self._run(key)
         return ids.clone(), None if laws is None else laws.clone()

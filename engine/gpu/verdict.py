@@ -1,4 +1,4 @@
-"""A pass of the target that judges its tree and moves what is kept: nothing is asked in between."""
+"""A pass of the target that judges its tree and moves the kept rows, without waiting for the host."""
 
 from array import array
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from engine.gpu.question import JudgingKey
 from engine.gpu.shape import DeviceShape
 from engine.gpu.step import step
 from engine.kernels.flat_tree import FlatTree
+from engine.kernels.truncation import truncated
 from engine.kernels.verify_tree import verify_tree
-from engine.sampling import distribution
 from engine.transfer import to_device
 
 
 class JudgedInputs(StepInputs):
-    """The buffer of such a pass, the verdict's whole numbers and coins among its parts.
+    """The buffer of a judged pass; the verdict's whole numbers and coins are among its parts.
 
-    Letters and names as in ``FlatTree``, for R - 1 nodes and R draws. noise, q: [R, V] of each
-    sequence; of no rows where its law needs none.
+    Letters and names as in ``FlatTree``, for R - 1 nodes and R draws. noise, q: [R, V] for each
+    sequence, or [0, V] if its law needs none.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class JudgedInputs(StepInputs):
         self.first[sequence, places:].copy_(shape.first[-1:].expand(self.size.rows + 1 - places))
 
     def fits(self, given: Sequence[DeviceRows]) -> bool:
-        """Independent draws may repeat, so that they are more than there is room for; and a drafter
-        may say of its kinds that they need no q."""
+        """Whether there is room. Independent draws may repeat, so there may be more draws than rows; and
+        a drafter may propose with a q although its kinds need none."""
         return all(
             len(places.draws) <= self.size.rows
             and (law.rule != "rejection" or len(places.q) <= len(q))
@@ -88,13 +88,13 @@ class JudgedInputs(StepInputs):
         """logits [R, V] of a sequence -> the numbers of its verdict, int32 [4 + 3 (R - 1)]."""
         law, rows = self.laws[sequence], logits
         if law.rule != "greedy":
-            rows = distribution(logits, law.sampling)
+            rows = truncated(logits, law.sampling)
         noise, coins = self.noise[sequence], self.coins[sequence]
         return verify_tree(law.rule, rows, self.tree(sequence), coins, noise).numbers
 
 
 def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
-    """Distributions of one width, that of ``held`` or less, wherever they are."""
+    """Copy distributions of one width, at most that of ``held``, from any device."""
     width = q[0].shape[-1]
     held[: len(q), :width].copy_(to_device(torch.stack(tuple(q)), held.device))
     held[: len(q), width:].zero_()
@@ -103,8 +103,8 @@ def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
 def judged(
     module: nn.Module, inputs: JudgedInputs, cache: StaticCache, features: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """One pass and its verdicts: logits [B, R, V], features [B, R, n*H] of the kept rows, moved up
-    as those of the cache are, and the verdicts' numbers, int32 [B, 4 + 3 (R - 1)]."""
+    """One pass and its verdicts: logits [B, R, V]; features [B, R, n*H], the kept rows first, as in the
+    cache; and the verdicts' numbers, int32 [B, 4 + 3 (R - 1)]."""
     logits, states = step(module, inputs, cache, features)
     numbers = torch.stack([inputs.judge(index, logits[index]) for index in range(len(logits))])
     place = torch.arange(inputs.size.rows, device=numbers.device, dtype=torch.int32)
@@ -118,7 +118,7 @@ def judged(
 
 
 class Arrival:
-    """Numbers [B, N] of the device, which cross once for all sequences, when the first are wanted."""
+    """Numbers [B, N] of the device. The first request copies those of all sequences to the host."""
 
     def __init__(self, numbers: Tensor) -> None:
         self._numbers = numbers

@@ -1,4 +1,4 @@
-"""Who sees whom among the rows of a step, as bits: what the attention kernel reads as its mask.
+"""Which rows of a step see which, as bits: the mask that the attention kernel reads.
 
 A step's scratch rows stand behind the committed columns of the cache. Every row sees the whole
 prefix and, of the scratch rows, those whose bit is set (its ancestors and itself).

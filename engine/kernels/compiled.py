@@ -1,4 +1,4 @@
-"""Compile launches for a GPU that need not be there, and read what the machine code uses.
+"""Compile launches for any GPU, present or not, and read which resources the machine code uses.
 
     python -m engine.kernels.compiled [80 90]     the table over every kernel's specimens
 
@@ -42,7 +42,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a compiled kernel takes. registers a thread; stack bytes a thread (spills lie there);
+    """The resources of a compiled kernel. registers a thread; stack bytes a thread (spills lie there);
     shared bytes a program; None where the disassembler is not at hand."""
 
     kernel: str
@@ -56,7 +56,7 @@ class Usage:
 
 @contextlib.contextmanager
 def caught() -> Iterator[list[Launch]]:
-    """Within it, Triton launches are put into the list instead of being made."""
+    """Within it, Triton launches are put into the list and not made."""
     from triton.runtime.jit import JITFunction
 
     launches: list[Launch] = []

@@ -62,7 +62,7 @@ class FlatTree:
 class Places:
     """How the children of each place of a tree were proposed, on the host; names as in ``FlatTree``.
 
-    q: a row each of those distributions, wherever the drafter has them.
+    q: the distributions, on the drafter's device.
     """
 
     draws: list[int]

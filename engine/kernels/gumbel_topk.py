@@ -20,6 +20,7 @@ from torch import Tensor
 
 from engine.kernels.lang import on_gpu, power_of_two, tl, triton
 from engine.kernels.philox import exponential
+from engine.kernels.truncation import below_peak, threshold, total
 
 
 @dataclass(frozen=True)
@@ -104,55 +105,6 @@ def gumbel_topk_triton(
     return Draws(tokens, probabilities, q)
 
 
-@triton.jit
-def _below(row, peak, inverse, index, vocabulary):
-    """How far each logit lies below the largest, over the temperature: fp32, 0 or more."""
-    logit = tl.load(row + index, mask=index < vocabulary, other=float("-inf")).to(tl.float32)
-    return (peak - logit) * inverse
-
-
-@triton.jit
-def _threshold(
-    row, peak, inverse, bound, limit, vocabulary, WEIGHED: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    """The largest key such that the tokens with smaller keys number, or weigh, less than limit.
-
-    A token's key is the bit pattern of its ``_below``, which grows with it. Three bits a pass,
-    from the top. Tokens with keys over ``bound`` do not count.
-    """
-    lane = tl.arange(0, BLOCK)
-    step_of = tl.arange(0, 8)
-    low = 0
-    for turn in range(11):
-        shift = tl.maximum(28 - 3 * turn, 0)
-        cut = low + (step_of << shift)
-        weight = tl.zeros([BLOCK, 8], tl.float32)
-        for begin in range(0, vocabulary, BLOCK):
-            below = _below(row, peak, inverse, begin + lane, vocabulary)
-            key = below.to(tl.int32, bitcast=True)
-            one = tl.where((key <= bound) & (begin + lane < vocabulary), 1.0, 0.0)
-            if WEIGHED:
-                one = one * tl.exp(-below)
-            weight += tl.where(key[:, None] < cut[None, :], one[:, None], 0.0)
-        light = (tl.sum(weight, 0) < limit) & (step_of > 0)
-        if turn == 10:  # one bit is left
-            light = light & (step_of == 1)
-        low += tl.sum(light.to(tl.int32), 0) << shift
-    return low
-
-
-@triton.jit
-def _total(row, peak, inverse, bound, vocabulary, BLOCK: tl.constexpr):
-    """The mass of the tokens with keys up to bound, the largest weighing 1."""
-    lane = tl.arange(0, BLOCK)
-    mass = tl.zeros([BLOCK], tl.float32)
-    for begin in range(0, vocabulary, BLOCK):
-        below = _below(row, peak, inverse, begin + lane, vocabulary)
-        kept = (below.to(tl.int32, bitcast=True) <= bound) & (begin + lane < vocabulary)
-        mass += tl.where(kept, tl.exp(-below), 0.0)
-    return tl.sum(mass, 0)
-
-
 @triton.jit(do_not_specialize=["top_k", "k", "seed"])
 def _race_kernel(
     logits, noise, tokens, probabilities, q, inverse, top_p, top_k, k, seed, vocabulary,
@@ -174,17 +126,17 @@ def _race_kernel(
     if TOP_K:
         limit = top_k.to(tl.float32)
         bound = tl.minimum(
-            bound, _threshold(row, peak, inverse, bound, limit, vocabulary, False, BLOCK)
+            bound, threshold(row, peak, inverse, bound, limit, vocabulary, False, BLOCK)
         )
     if TOP_P:
-        limit = _total(row, peak, inverse, bound, vocabulary, BLOCK) * top_p
+        limit = total(row, peak, inverse, bound, vocabulary, BLOCK) * top_p
         bound = tl.minimum(
-            bound, _threshold(row, peak, inverse, bound, limit, vocabulary, True, BLOCK)
+            bound, threshold(row, peak, inverse, bound, limit, vocabulary, True, BLOCK)
         )
-    mass = _total(row, peak, inverse, bound, vocabulary, BLOCK)
+    mass = total(row, peak, inverse, bound, vocabulary, BLOCK)
     if WANT_Q:
         for begin in range(0, vocabulary, BLOCK):
-            below = _below(row, peak, inverse, begin + lane, vocabulary)
+            below = below_peak(row, peak, inverse, begin + lane, vocabulary)
             kept = below.to(tl.int32, bitcast=True) <= bound
             share = tl.where(kept, tl.exp(-below) / mass, 0.0)
             place = at.to(tl.int64) * vocabulary + begin + lane
@@ -196,7 +148,7 @@ def _race_kernel(
         where = tl.full([BLOCK], 2147483647, tl.int32)
         for begin in range(0, vocabulary, BLOCK):
             word = begin + lane
-            below = _below(row, peak, inverse, word, vocabulary)
+            below = below_peak(row, peak, inverse, word, vocabulary)
             kept = (below.to(tl.int32, bitcast=True) <= bound) & (word < vocabulary)
             score = -below
             if SAMPLED:
@@ -216,6 +168,6 @@ def _race_kernel(
         last = tl.max(best, 0)
         last_word = tl.min(tl.where(best == last, where, 2147483647), 0)
         found = last_word < vocabulary
-        below = _below(row, peak, inverse, tl.where(found, last_word, 0), vocabulary)
+        below = below_peak(row, peak, inverse, tl.where(found, last_word, 0), vocabulary)
         tl.store(tokens + at * k + rank, tl.where(found, last_word, -1))
         tl.store(probabilities + at * k + rank, tl.where(found, tl.exp(-below) / mass, 0.0))

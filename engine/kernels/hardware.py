@@ -9,11 +9,17 @@ import torch
 @dataclass(frozen=True)
 class Gpu:
     """processors: multiprocessors. shared: bytes of shared memory a program may take. major: of
-    the compute capability (8 Ampere and Ada, 9 Hopper)."""
+    the compute capability (8 Ampere and Ada, 9 Hopper, 10 and 12 Blackwell)."""
 
     processors: int
     shared: int
     major: int
+
+    @property
+    def large_products(self) -> bool:
+        """Whether four warps multiply matrices together, with operands in shared memory: the large
+        Hopper and Blackwell chips. The others, consumer Blackwell too, hold them in registers."""
+        return self.major in (9, 10)
 
     @classmethod
     def of(cls, device: torch.device) -> "Gpu":
@@ -26,6 +32,15 @@ def _of(index: int) -> Gpu:
     return Gpu(found.multi_processor_count, found.shared_memory_per_block_optin, found.major)
 
 
+OLDEST = 8
+"""The compute capability from which on the kernels are planned and compiled in the tests."""
+
 AMPERE = Gpu(108, 166_912, 8)  # A100
 HOPPER = Gpu(132, 232_448, 9)  # H100, H200
-KNOWN = {80: AMPERE, 90: HOPPER}
+KNOWN = {
+    80: AMPERE,
+    86: Gpu(80, 101_376, 8),  # A10G
+    89: Gpu(58, 101_376, 8),  # L4
+    90: HOPPER,
+    120: Gpu(170, 101_376, 12),  # RTX 5090
+}

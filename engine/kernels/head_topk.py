@@ -134,8 +134,9 @@ def _best_kernel(
             where = tl.where(higher, word, where)
         last = tl.max(score, 0)
         last_word = tl.min(tl.where(score == last, where, 2147483647), 0)
-        token = last_word
+        found = last_word < 2147483647  # not so where the logits are NaN
+        token = tl.where(found, last_word, -1)
         if HAS_IDS:
-            token = tl.load(ids + last_word).to(tl.int32)
+            token = tl.load(ids + last_word, mask=found, other=-1).to(tl.int32)
         tl.store(best + row * k + rank, last)
         tl.store(tokens + row * k + rank, token)

@@ -1,34 +1,55 @@
-"""What verify_tree does at one place of the tree, over the vocabulary; jitted, no launches."""
+"""The work of verify_tree at one place of the tree, over the vocabulary: jitted, no launches.
+
+NaN counts as the largest number, as in torch.argmax, so that every index found lies in the vocabulary.
+"""
 
 from engine.kernels.lang import tl, triton
 
 
 @triton.jit
+def is_nan(number):
+    return number != number  # noqa: PLR0124 - there is no other way to ask
+
+
+@triton.jit
 def _better(best, where, score, index):
     """Per lane the higher score and its index; of equals the earlier."""
-    higher = score > best
+    higher = (score > best) | (is_nan(score) & ~is_nan(best))
     return tl.where(higher, score, best), tl.where(higher, index, where)
 
 
 @triton.jit
 def _first_of_best(best, where):
     """Across lanes: the lowest index that holds the best score."""
-    return tl.min(tl.where(best == tl.max(best, 0), where, 2147483647), 0)
+    broken = is_nan(best)
+    first_broken = tl.min(tl.where(broken, where, 2147483647), 0)
+    highest = tl.max(tl.where(broken, float("-inf"), best), 0)
+    first = tl.min(tl.where(best == highest, where, 2147483647), 0)
+    return tl.where(first_broken < 2147483647, first_broken, first)
 
 
 @triton.jit
 def argmax(row, noise, vocabulary, RACED: tl.constexpr, BLOCK: tl.constexpr):
-    """argmax(row), or argmax(row / noise), in fp32 with the division rounded as IEEE has it."""
+    """argmax(row), or argmax(row / noise), in fp32 with the division rounded as IEEE has it; and
+    whether there is a NaN among these."""
     lane = tl.arange(0, BLOCK)
     best = tl.full([BLOCK], float("-inf"), tl.float32)
-    where = tl.full([BLOCK], 2147483647, tl.int32)
+    where = lane  # of a row of minus infinities the first is the largest
     for begin in range(0, vocabulary, BLOCK):
         index = begin + lane
         score = tl.load(row + index, mask=index < vocabulary, other=float("-inf")).to(tl.float32)
         if RACED:
             score = tl.div_rn(score, tl.load(noise + index, mask=index < vocabulary, other=1.0))
         best, where = _better(best, where, score, index)
-    return _first_of_best(best, where)
+    return _first_of_best(best, where), tl.max(is_nan(best).to(tl.int32), 0) > 0
+
+
+@triton.jit
+def _raced(best, where, law, noise, inside, index):
+    """One tile of a race, in fp32: a division of the vocabulary in fp64 would cost more than all else
+    on GPUs that have few units for it."""
+    score = tl.where(inside, tl.div_rn(law.to(tl.float32), noise), float("-inf"))
+    return _better(best, where, score, index)
 
 
 @triton.jit
@@ -43,9 +64,9 @@ def _mass(row, vocabulary, BLOCK: tl.constexpr):
 
 @triton.jit
 def _refused(law, q, index, token, by_q):
-    """What is left of the law once ``token`` has been refused, before it is normalised.
+    """The rest of the law after the refusal of ``token``, before it is normalised.
 
-    A draw can be refused only where q exceeds the law, so that nothing is left of it.
+    A draw can be refused only where q exceeds the law, so nothing is left of its own share.
     """
     left = tl.where(by_q, tl.maximum(law - q, 0.0), law)
     return tl.where(index == token, 0.0, left)
@@ -56,12 +77,14 @@ def weigh_draws(
     row, q, law, noise, tokens, draws, accept, p_used, q_used, begin, end, vocabulary,
     has_q, without_replacement, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """All draws of one place, one pass over the vocabulary each; returns the recovered token.
+    """All draws of one place, one pass over the vocabulary each. Returns the recovered token, and
+    whether there is a NaN in the row.
 
     A pass takes the refusal before (``last_*``) into the law and sums what this one would leave.
     """
     lane = tl.arange(0, BLOCK)
     scale = 1.0 / _mass(row, vocabulary, BLOCK)
+    broken = is_nan(scale)
     q_scale = scale * 0.0
     if has_q:
         q_scale = 1.0 / _mass(q, vocabulary, BLOCK)
@@ -80,10 +103,10 @@ def weigh_draws(
         mass = tl.zeros([BLOCK], tl.float64)
         q_mass = tl.zeros([BLOCK], tl.float64)
         p_here = tl.zeros([BLOCK], tl.float64)
-        best = tl.full([BLOCK], float("-inf"), tl.float64)
-        where = tl.full([BLOCK], 2147483647, tl.int32)
-        whole_best = tl.full([BLOCK], float("-inf"), tl.float64)
-        whole_where = tl.full([BLOCK], 2147483647, tl.int32)
+        best = tl.full([BLOCK], float("-inf"), tl.float32)
+        where = lane
+        whole_best = tl.full([BLOCK], float("-inf"), tl.float32)
+        whole_where = lane
         for start in range(0, vocabulary, BLOCK):
             index = start + lane
             inside = index < vocabulary
@@ -105,10 +128,9 @@ def weigh_draws(
             p_here += tl.where(index == token, now, 0.0)
             q_mass += tl.where(index == token, 0.0, u)
             if draw + 1 == end:
-                e = tl.load(noise + index, mask=inside, other=1.0).to(tl.float64)
-                best, where = _better(best, where, tl.where(inside, left / e, -1.0), index)
-                whole = tl.where(inside, now / e, -1.0)
-                whole_best, whole_where = _better(whole_best, whole_where, whole, index)
+                e = tl.load(noise + index, mask=inside, other=1.0)
+                best, where = _raced(best, where, left, e, inside, index)
+                whole_best, whole_where = _raced(whole_best, whole_where, now, e, inside, index)
         remaining = tl.sum(mass, 0)
         probability = tl.sum(p_here, 0)
         weight = tl.where(by_q, weight, 1.0)
@@ -133,4 +155,4 @@ def weigh_draws(
             left_q = tl.sum(q_mass, 0)
             q_scale = tl.where(left_q > 0, 1.0 / left_q, 0.0)
         tl.debug_barrier()
-    return final
+    return final, broken

@@ -4,8 +4,8 @@ buffers: the keys and the values of every layer, each [B, Hkv, C, D], of one sha
 dtype. Behind the ``start[b]`` committed columns lie the step's scratch rows; of these ``rows[b]``
 (the first ``count[b]`` of it, ascending) stay and are moved to columns start, start + 1, ...
 
-A kept row never moves up and never onto a row that is still to be moved, for they ascend. So the
-move is done in place, a block of rows at a time, read before it is written.
+The kept rows ascend, so none moves up or onto a row that is still to be moved. The move is therefore
+done in place, a block of rows at a time, and each block is read before it is written.
 
 Bytes moved: 2 (read, written) times buffers B Hkv D count, times the size of an element, less what
 stays where it is. No floating-point operations.
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engine.kernels.lang import on_gpu, power_of_two, tl, triton
 
-BLOCK_R = 16  # rows a program moves at a time; the same for every path, for each is compiled anew
+BLOCK_R = 16  # rows a program moves at a time; one size, because each would be compiled anew
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 

@@ -1,9 +1,11 @@
-"""Triton where it is installed; where it is not, the kernels' files can still be imported."""
+"""Triton, if it is installed; without it the kernels' files can still be imported."""
 
 import logging
 from functools import cache
 
 import torch
+
+from engine.kernels.hardware import OLDEST
 
 try:
     import triton
@@ -31,20 +33,23 @@ _log = logging.getLogger(__name__)
 
 
 def on_gpu(tensor: torch.Tensor) -> bool:
-    """Whether Triton's kernels are for tensors that lie where this one does."""
+    """Whether Triton's kernels run on this tensor's device."""
     return tensor.is_cuda and runs_on(tensor.device)
 
 
 @cache
 def runs_on(device: torch.device) -> bool:
-    """Whether kernels can be built and launched there; the log says why not, once.
+    """Whether kernels can be built and launched on this device; if not, the log says why, once.
 
-    Triton needs more than to be installed: a driver that it knows, a C compiler, Python's headers.
-    Without one of these the first launch of any kernel raises, and no two raise alike.
+    Besides its own installation Triton needs a driver that it knows, a C compiler and Python's
+    headers. Without one of these the first launch of any kernel raises, and no two raise alike. GPUs
+    before Ampere are refused: their shared memory is too small for the plans.
     """
     try:
         if not AVAILABLE:
             raise ImportError("Triton is not installed")
+        if device.type == "cuda" and torch.cuda.get_device_capability(device)[0] < OLDEST:
+            raise RuntimeError(f"The kernels need compute capability {OLDEST}.0")
         _mark[(1,)](torch.empty(1, dtype=torch.int32, device=device))
     except Exception as error:  # noqa: BLE001 - of the compiler, a subprocess, the driver
         reason = f"{type(error).__name__}: {error}".splitlines()[0]

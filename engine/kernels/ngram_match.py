@@ -1,4 +1,4 @@
-"""Prompt lookup on the device: what followed the last time these words stood in the text.
+"""Prompt lookup on the device: the tokens that followed the last occurrence of the text's end.
 
 context: int32 [B, C], of which the first length[b] tokens are text. For each sequence the longest
 n-gram, min_ngram <= n <= max_ngram, that ends the text and stands in it earlier as well, and the

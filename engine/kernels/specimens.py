@@ -1,4 +1,4 @@
-"""Launches that stand for those of real models; what is compiled to prove that all compile.
+"""Launches like those of real models. They are compiled, to prove that every kernel compiles.
 
 Each takes the GPU to plan for and makes its launches on empty CPU tensors: nothing is run.
 """
@@ -15,8 +15,11 @@ from engine.kernels.hardware import Gpu
 from engine.kernels.head_topk import head_topk_triton
 from engine.kernels.kv_commit import kv_commit_triton
 from engine.kernels.ngram_match import ngram_match_triton
+from engine.kernels.position_noise import noise_rows_triton
 from engine.kernels.tree_attention import tree_attention_triton
+from engine.kernels.truncation import truncated_triton
 from engine.kernels.verify_tree import verify_tree_triton
+from engine.sampling import Sampling
 
 BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
 VOCABULARY = 4096  # of the specimens; a kernel's code does not depend on it
@@ -59,6 +62,10 @@ def _race(**settings):
     return lambda gpu: gumbel_topk_triton(torch.empty(2, VOCABULARY, dtype=BF16), 4, **settings)
 
 
+def _truncation(gpu: Gpu) -> None:
+    truncated_triton(torch.empty(4, VOCABULARY, dtype=BF16), Sampling(0.8, 50, 0.9))
+
+
 def _ngram(gpu: Gpu) -> None:
     text = torch.zeros(1, 4096, dtype=torch.int32)
     ngram_match_triton(text, torch.zeros(1, dtype=torch.int32), 1, 5, 10)
@@ -75,14 +82,14 @@ def _head(rows, dtype):
 
 SPECIMENS: dict[str, Callable[[Gpu], None]] = {
     "llama-8b, 1 row": _attention(1, 32, 8, 128, BF16),
-    "llama-8b, 9 rows": _attention(9, 32, 8, 128, BF16),
+    "llama-8b, 16 rows": _attention(16, 32, 8, 128, BF16),
     "llama-8b, 64 rows": _attention(64, 32, 8, 128, BF16),
-    "llama-8b, 9 rows, fp32": _attention(9, 32, 8, 128, FP32),
-    "gemma2, 17 rows, window, cap": _attention(
-        17, 8, 4, 256, FP16, window=4096, softcap=50.0
+    "llama-8b, 16 rows, fp32": _attention(16, 32, 8, 128, FP32),
+    "gemma2, 16 rows, window, cap": _attention(
+        16, 8, 4, 256, FP16, window=4096, softcap=50.0
     ),
-    "gpt-oss, 9 rows, window, sinks": _attention(
-        9, 64, 8, 64, BF16, window=128, sinks=torch.empty(64, dtype=BF16)
+    "gpt-oss, 16 rows, window, sinks": _attention(
+        16, 64, 8, 64, BF16, window=128, sinks=torch.empty(64, dtype=BF16)
     ),
     "greedy": _verify("greedy"),
     "rejection": _verify("rejection"),
@@ -91,6 +98,8 @@ SPECIMENS: dict[str, Callable[[Gpu], None]] = {
     "commit, 32 bits": _commit(FP32),
     "race, top-k, top-p, Philox": _race(top_k=50, top_p=0.9, want_q=True),
     "race, temperature 0": _race(temperature=0.0),
+    "truncation": _truncation,
+    "noise": lambda gpu: noise_rows_triton(3, 77, 2, VOCABULARY, torch.device("cpu")),
     "n-gram": _ngram,
     "head, 1 row": _head(1, BF16),
     "head, 64 rows": _head(64, BF16),

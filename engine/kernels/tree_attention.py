@@ -222,10 +222,11 @@ def _parts_kernel(
 ):  # fmt: skip
     """Program (block, part, pair): BLOCK_M packed rows against one part of the columns.
 
-    Packed row m is query head m // rows of the KV head's group, row m % rows. Part ``splits`` is
-    the tree. Writes the part's normalised output and its log-sum-exp (base 2).
+    Packed row m is query head m // rows of the KV head's group, row m % rows. The first part is
+    the tree, the others are those of the prefix. Writes the part's normalised output and its
+    log-sum-exp (base 2).
     """
-    part = tl.program_id(1)
+    part = tl.program_id(1) - 1
     sequence = (tl.program_id(2) // kv_heads).to(tl.int64)
     kv_head = tl.program_id(2) % kv_heads
     packed = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -243,7 +244,7 @@ def _parts_kernel(
     peak = tl.full([BLOCK_M], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
 
-    if part < splits:
+    if part >= 0:
         first = 0
         if WINDOWED:  # the shallowest row stands at the end of the prefix
             first = tl.maximum(committed + 1 - window, 0)
@@ -286,7 +287,7 @@ def _parts_kernel(
 
     mass = tl.where(total > 0, total, 1.0)
     heads = groups * kv_heads
-    flat = ((sequence * heads + head) * rows + row) * (splits + 1) + part
+    flat = ((sequence * heads + head) * rows + row) * (splits + 1) + part + 1
     dims = tl.arange(0, BLOCK_D)
     inside = real[:, None] & (dims < HEAD)[None, :]
     tl.store(partial + flat[:, None] * HEAD + dims[None, :], acc / mass[:, None], mask=inside)

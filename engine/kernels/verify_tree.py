@@ -5,11 +5,15 @@ truncation applied); for ``greedy`` any scores, logits for one. The rules are th
 engine.verifiers, draw for draw and coin for coin:
 
 greedy: a child is kept if it is the argmax. sampler_match: if it is argmax(p / noise). rejection:
-with probability min(1, p / q), the residual taking p's place after a refusal, in fp64.
+with probability min(1, p / q), the residual taking p's place after a refusal, in fp64; the
+recovered token wins a race in fp32.
 
 One program a place works out, for every draw of the place, the probability of keeping it given
 that those before it were refused, and the token that would be final if the walk ended there. None
-of that depends on a coin. The last program to finish then tosses the coins: a walk over scalars.
+of these depends on a coin. The last program to finish then tosses the coins: a walk over scalars.
+
+A walk that comes to a row with NaN in it ends there: no child is judged, the final token is some
+token of the vocabulary, and the verdict says NOT_A_NUMBER.
 
 Bytes moved: (N + 1) V 4 once for greedy; for sampler_match, and for a place without draws under
 rejection, the noise as well; for a place with k draws about (k + 1) V (4 + 4), from the second
@@ -27,15 +31,15 @@ from engine.kernels.lang import on_gpu, power_of_two, tl, triton
 
 RULES = ("greedy", "rejection", "sampler_match")
 IGNORED, REJECTED, ACCEPTED = 0, 1, 2
-BONUS, RECOVERED = 0, 1
+BONUS, RECOVERED, NOT_A_NUMBER = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class DeviceVerdict:
-    """What became of a tree of N nodes, on its device.
+    """The verdict on a tree of N nodes, on its device.
 
-    numbers: int32 [4 + 3 N], everything the host may want in one piece; the other whole numbers
-    are views of it. accept, p, q: fp64 [M], of each draw as it would be judged (rejection only).
+    numbers: int32 [4 + 3 N], all whole numbers in one piece; the properties are views of it.
+    accept, p, q: fp64 [M], of each draw as it would be judged (rejection only).
     """
 
     numbers: Tensor
@@ -45,7 +49,7 @@ class DeviceVerdict:
 
     @property
     def result(self) -> Tensor:
-        """[4]: nodes kept, final token, BONUS or RECOVERED, coins tossed."""
+        """[4]: nodes kept, final token, BONUS, RECOVERED or NOT_A_NUMBER, coins tossed."""
         return self.numbers[:4]
 
     @property
@@ -88,7 +92,7 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
     accept, p, q = table
     tokens, first, order = tree.tokens.tolist(), tree.first.tolist(), tree.draws.tolist()
     status, path, place, tossed = [IGNORED] * tree.size, [], 0, 0
-    while True:
+    while finals[place] >= 0:
         kept = None
         for draw in range(first[place], first[place + 1]):
             node = order[draw]
@@ -106,8 +110,10 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
             break
         path.append(kept)
         place = kept + 1
-    final = RECOVERED if first[place + 1] > first[place] else BONUS
-    result = [len(path), finals[place], final, tossed]
+    token, final = finals[place], RECOVERED if first[place + 1] > first[place] else BONUS
+    if token < 0:
+        token, final = -1 - token, NOT_A_NUMBER
+    result = [len(path), token, final, tossed]
 
     rest = [-1] * (tree.size - len(path))
     numbers = [*result, *path, *rest, *(tokens[node] for node in path), *rest, *status]
@@ -116,7 +122,13 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
 
 
 def _weigh_place(rule, row, tree, place, noise, table) -> int:
-    """Fill the place's draws in ``table``; returns the token that ends a walk that stops here."""
+    """Fill the place's draws in ``table``; returns the token t that ends a walk that stops here, or
+    -1 - t where the row holds NaN."""
+    token = _ending(rule, row, tree, place, noise, table)
+    return -1 - token if bool(row.isnan().any()) else token
+
+
+def _ending(rule, row, tree, place, noise, table) -> int:
     if rule == "greedy":
         return int(row.argmax())
     here = noise[int(tree.depths[place])]
@@ -138,7 +150,7 @@ def _weigh_place(rule, row, tree, place, noise, table) -> int:
         if by_q and int(tree.kinds[place]) == 2:
             q = q.index_fill(0, torch.tensor([token], device=q.device), 0.0)
             q = q / q.sum() if q.sum() > 0 else q
-    return int((law / here).argmax())
+    return int((law.float() / here).argmax())
 
 
 def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 2048):
@@ -171,10 +183,12 @@ def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 20
 def _walk(
     tokens, draws, first, choices, accept, coins, result, path, ids, status, RULE: tl.constexpr
 ):  # fmt: skip
-    """From the root down, on scalars. A kept draw moves the walk; the place's end ends it."""
+    """From the root down, on scalars. A kept draw moves the walk; the place's end ends it, and so
+    does a negative choice, which stands for a row with NaN."""
     place = 0
-    draw = tl.load(first)
+    choice = tl.load(choices, cache_modifier=".cg")
     end = tl.load(first + 1, cache_modifier=".cg")
+    draw = tl.where(choice < 0, end, tl.load(first))
     kept = 0
     tossed = 0
     match = -1
@@ -188,13 +202,13 @@ def _walk(
                 keep = tl.load(coins + tossed) < chance
                 tossed += 1
             else:
-                keep = tl.load(tokens + node) == tl.load(choices + place, cache_modifier=".cg")
+                keep = tl.load(tokens + node) == choice
             match = tl.where(keep, node, match)
             before = tl.load(status + node, cache_modifier=".cg")
             tl.store(status + node, tl.where(keep, 2, tl.maximum(before, 1)))
             tl.debug_barrier()
             draw += 1
-            if RULE == 1:  # what was drawn after a kept one is not judged
+            if RULE == 1:  # draws after a kept one are not judged
                 draw = tl.where(keep, end, draw)
         elif match >= 0:
             tl.store(path + kept, match)
@@ -202,14 +216,15 @@ def _walk(
             kept += 1
             place = match + 1
             match = -1
-            draw = tl.load(first + place)
+            choice = tl.load(choices + place, cache_modifier=".cg")
             end = tl.load(first + place + 1)
+            draw = tl.where(choice < 0, end, tl.load(first + place))
         else:
             going = 0
     recovered = tl.where(end > tl.load(first + place), 1, 0)
     tl.store(result, kept)
-    tl.store(result + 1, tl.load(choices + place, cache_modifier=".cg"))
-    tl.store(result + 2, recovered)
+    tl.store(result + 1, tl.where(choice < 0, -1 - choice, choice))
+    tl.store(result + 2, tl.where(choice < 0, 2, recovered))
     tl.store(result + 3, tossed)
 
 
@@ -236,23 +251,23 @@ def _verify_kernel(
         tl.store(status + place - 1, 0)
     here = noise + tl.load(depths + place).to(tl.int64) * noise_stride
     if RULE == 0:
-        choice = argmax(row, row, vocabulary, False, BLOCK)
+        choice, broken = argmax(row, row, vocabulary, False, BLOCK)
     elif RULE == 2:
-        choice = argmax(row, here, vocabulary, True, BLOCK)
+        choice, broken = argmax(row, here, vocabulary, True, BLOCK)
     else:
         begin = tl.load(first + place)
         end = tl.load(first + place + 1)
         if begin == end:
-            choice = argmax(row, here, vocabulary, True, BLOCK)
+            choice, broken = argmax(row, here, vocabulary, True, BLOCK)
         else:
             at = tl.load(q_row + place)
-            choice = weigh_draws(
+            choice, broken = weigh_draws(
                 row, q + tl.maximum(at, 0).to(tl.int64) * q_stride,
                 law + place.to(tl.int64) * vocabulary, here,
                 tokens, draws, accept, p_used, q_used, begin, end, vocabulary,
                 at >= 0, tl.load(kinds + place) == 2, BLOCK,
             )  # fmt: skip
-    tl.store(choices + place, choice)
+    tl.store(choices + place, tl.where(broken, -1 - choice, choice))
     tl.debug_barrier()
     if tl.atomic_add(ticket, 1, sem="acq_rel") == size:
         ids = path + size

@@ -7,6 +7,7 @@ caught instead of made.
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.gpu import kernel_calls
 from engine.gpu.cache import StaticCache
@@ -15,9 +16,9 @@ from engine.gpu.inputs import Size, StepInputs
 from engine.gpu.question import JudgingKey
 from engine.gpu.step import chain, step
 from engine.gpu.verdict import JudgedInputs, judged
-from engine.kernels import kv_commit, tree_attention, verify_tree
+from engine.kernels import kv_commit, tree_attention, truncation, verify_tree
 from engine.opening import language_model
-from engine.sampling import Sampling
+from engine.sampling import Sampling, distribution
 from engine.target.language_model import LanguageModel
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
@@ -30,7 +31,7 @@ META = torch.device("meta")
 @pytest.fixture
 def as_on_gpu(monkeypatch):
     monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
-    for module in (tree_attention, verify_tree, kv_commit):
+    for module in (tree_attention, verify_tree, kv_commit, truncation):
         monkeypatch.setattr(module, "on_gpu", lambda tensor: True)
 
 
@@ -45,7 +46,7 @@ def one_step(model: LanguageModel):
     inputs = StepInputs(Size.of(4, 3), META, sequences=2)
     with torch.no_grad(), caught() as launches, HostFree():
         logits, features = step(model.model, inputs, cache, (0, 3))
-    assert logits.shape == (2, 5, VOCABULARY) and features.shape[:2] == (2, 5)
+    assert logits.shape == (2, 4, VOCABULARY) and features.shape[:2] == (2, 4)
     assert logits.device == META
     return launches
 
@@ -97,10 +98,39 @@ def test_a_pass_with_its_verdict_asks_the_host_nothing(architecture, as_on_gpu):
         launches.clear()
         with HostFree():
             logits, features, numbers = judged(model.model, inputs, cache, (0, 3))
-    assert logits.shape == (4, 5, VOCABULARY) and features.shape[:2] == (4, 5)
-    assert numbers.shape == (4, 4 + 3 * 4) and numbers.dtype == torch.int32
+    assert logits.shape == (4, 4, VOCABULARY) and features.shape[:2] == (4, 4)
+    assert numbers.shape == (4, 4 + 3 * 3) and numbers.dtype == torch.int32
     names = [launch.kernel.__name__ for launch in launches]
-    assert names[-5:] == ["_verify_kernel"] * 4 + ["_commit_kernel"]
+    assert [name for name in names if name == "_verify_kernel"] == ["_verify_kernel"] * 4
+    assert names[-1] == "_commit_kernel"
+
+
+class Sorts(TorchDispatchMode):
+    """Notes operations that put the vocabulary in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        name = function._schema.name.removeprefix("aten::")
+        if name in ("sort", "topk", "kthvalue") and arguments[0].shape[-1] >= VOCABULARY:
+            self.seen.append(name)
+        return function(*arguments, **(named or {}))
+
+
+@pytest.mark.parametrize("sampling", [Sampling(0.8, top_k=5), Sampling(0.8, top_p=0.9)])
+def test_a_verdict_sorts_no_vocabulary(sampling, as_on_gpu):
+    law = JudgingKey("sampler_match", sampling, frozenset({"one_hot"}))
+    inputs = JudgedInputs(Size.of(8, 0), META, [law], VOCABULARY)
+    logits = torch.empty(8, VOCABULARY, device=META)
+    with torch.no_grad(), caught() as launches, Sorts() as sorts:
+        inputs.judge(0, logits)
+    assert [one.kernel.__name__ for one in launches] == ["_truncate_kernel", "_verify_kernel"]
+    assert not sorts.seen
+    with torch.no_grad(), Sorts() as sorts:
+        distribution(logits, sampling)  # the way of few rows, and of the CPU
+    assert sorts.seen
 
 
 def test_nor_where_layers_differ_so_that_no_kernel_moves_rows(as_on_gpu):

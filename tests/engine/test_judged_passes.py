@@ -10,9 +10,10 @@ from engine.gpu.question import JudgingKey, Question
 from engine.gpu.twins import device_twin
 from engine.gpu.verdict import JudgedInputs
 from engine.kernels.flat_tree import Places
+from engine.kernels.position_noise import noise_rows
 from engine.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling, position_noise
+from engine.sampling import Sampling
 from engine.tree import DraftTree
 from tests.engine.unrecorded import PROMPT, assert_same, built, steps_of
 
@@ -91,15 +92,15 @@ def test_what_is_on_the_device_only_is_fetched_then(key, why, static_models, sta
 def test_noise_is_made_once_and_while_the_device_works(static_models, monkeypatch):
     order = []
 
-    def noted(seed, position, vocabulary):
-        order.append(position)
-        return position_noise(seed, position, vocabulary)
+    def noted(seed, first, count, vocabulary, device):
+        order.extend(range(first, first + count))
+        return noise_rows(seed, first, count, vocabulary, device)
 
     def arrived(numbers):
         order.append("verdict")
         return numbers()
 
-    monkeypatch.setattr("engine.gpu.judge.position_noise", noted)
+    monkeypatch.setattr("engine.gpu.judge.noise_rows", noted)
     monkeypatch.setattr(DeviceJudge, "arrived", staticmethod(arrived))
     found = steps_of(
         static_models, built("chain", static_models), "rejection", Sampling(0.9, seed=3), False

@@ -8,12 +8,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.batch.together import decode_together
+from engine.errors import UserError
 from engine.gpu import kernel_calls
 from engine.gpu.cache import StaticCache
 from engine.gpu.host_free import HostFree
 from engine.gpu.inputs import Size, StepInputs
 from engine.gpu.lean_rows import LeanRows
-from engine.gpu.slots import Slots
+from engine.gpu.precision import refuse_tf32
+from engine.gpu.slots import BufferSets
 from engine.gpu.step import step
 from engine.kernels import tree_attention
 from engine.opening import language_model
@@ -21,7 +23,7 @@ from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.text import TextRequest
 from engine.verifiers import verifier
-from tests.engine.test_replay import taped
+from tests.engine.tape import run_taped
 from tests.engine.test_static import PROMPT, TREE, drafters, steps_of, texts
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 
@@ -42,7 +44,7 @@ def both(architecture: str, **changes) -> tuple[LanguageModel, LanguageModel]:
 @pytest.mark.parametrize("architecture", CLASS)
 def test_steps_are_those_of_the_module(architecture, replayed, monkeypatch):
     if replayed:
-        monkeypatch.setattr(Slots, "prepared", lambda slots, function, pool: taped(function))
+        monkeypatch.setattr(BufferSets, "run", run_taped)
     plain, lean = both(architecture)
     for one, other in zip(drafters(plain), drafters(lean), strict=True):
         expected, found = steps_of(plain, one), steps_of(lean, other)
@@ -142,3 +144,28 @@ def test_few_launches_and_no_wait_for_the_host(architecture, monkeypatch):
         counted.counts.pop("empty_like")
         found[layers] = counted.counts.total() + len(launches)
     assert found[3] - found[2] <= MOST_LAUNCHES[architecture], counted.counts
+
+
+def test_features_cost_no_copies(monkeypatch):
+    """The states before each layer are kept by not writing over them."""
+    _, lean = both("llama")
+    copies = {}
+    for features in ((), (0, 2, 3)):
+        cache, inputs = StaticCache.empty(lean.layers, 64), StepInputs(Size.of(4, 3), lean.device)
+        with torch.no_grad(), Launches() as counted:
+            step(lean.slots.module, inputs, cache, features)
+        copies[features] = counted.counts["clone"]
+    assert copies[0, 2, 3] == copies[()]
+
+
+def test_float32_on_cuda_needs_exact_products():
+    cuda, matmul = torch.device("cuda", 0), torch.backends.cuda.matmul
+    refuse_tf32(torch.float32, cuda)
+    before, matmul.allow_tf32 = matmul.allow_tf32, True
+    try:
+        refuse_tf32(torch.bfloat16, cuda)
+        refuse_tf32(torch.float32, torch.device("cpu"))
+        with pytest.raises(UserError, match="allow_tf32"):
+            refuse_tf32(torch.float32, cuda)
+    finally:
+        matmul.allow_tf32 = before

@@ -196,3 +196,9 @@ def test_an_impossible_token_is_never_drawn():
     probs[17] = 1.0
     assert {draw(probs, position_noise(seed, 0, 4096)) for seed in range(50)} == {17}
     assert draw(probs.double(), position_noise(0, 0, 4096)) == 17
+
+
+def test_a_draw_from_nan_stays_in_the_vocabulary():
+    """An id beyond it would end every run on a GPU, by an assert in the embedding."""
+    weights = torch.full((2, 6), float("nan"))
+    assert pick(weights, torch.tensor([0.0, 0.999], dtype=torch.float64)).tolist() == [5, 5]

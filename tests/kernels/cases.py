@@ -60,9 +60,9 @@ def sampling_of(rule: str, seed: int) -> Sampling:
 
 
 def verdict_of(rule: str, tree: DraftTree, p: Tensor, seed: int) -> Verdict:
-    """What the engine's own verifier says."""
-    chance = JudgeChance(seed)
-    return verifier(rule).judge(Case(tree, p, None, sampling_of(rule, seed), POSITION, chance))
+    """The verdict of the engine's own verifier."""
+    case = Case(tree, p, None, sampling_of(rule, seed), POSITION, JudgeChance(seed))
+    return verifier(rule).judge(case)
 
 
 def same_verdict(run, rule: str, tree: DraftTree, p: Tensor, seed: int) -> None:

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from engine.drafters.prompt_lookup import NgramIndex
 from engine.gpu.attention import KernelRowMask
-from engine.kernels.attention_plan import plan
 from engine.kernels.bits import pack, unpack
 from engine.kernels.gumbel_topk import gumbel_topk
-from engine.kernels.hardware import KNOWN
 from engine.kernels.head_topk import head_topk
 from engine.kernels.kv_commit import kv_commit
 from engine.kernels.ngram_match import ngram_match
@@ -130,23 +128,3 @@ def test_commit_moves_only_what_is_kept():
     start, rows = torch.tensor([4]), torch.tensor([[1, 2, 5, 0]])
     kv_commit([cache], start, rows, torch.tensor([3]))
     assert cache.flatten().tolist() == [0, 1, 2, 3, 5, 6, 9, 7, 8, 9, 10, 11]
-
-
-@few
-@given(
-    st.integers(1, 512),
-    st.sampled_from([1, 3, 4, 7, 8, 16]),
-    st.integers(1, 64),
-    st.sampled_from([64, 80, 128, 256]),
-    st.sampled_from([2, 4]),
-    st.integers(0, 131072),
-    st.sampled_from(sorted(KNOWN)),
-)
-def test_plans_fit_the_gpu(rows, groups, pairs, head, element, longest, architecture):
-    gpu = KNOWN[architecture]
-    cut = plan(rows, groups, pairs, head, element, longest, gpu)
-    assert 16 <= cut.block_rows <= 128
-    assert 0 <= cut.splits < 64
-    assert (cut.splits == 0) == (longest == 0)
-    tiles = (2 * cut.stages * cut.block_columns + cut.block_rows) * max(head, 16) * element
-    assert tiles <= gpu.shared

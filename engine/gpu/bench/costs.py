@@ -1,4 +1,4 @@
-"""What an operation must move and compute at least, and how long that takes on a given GPU."""
+"""The least that an operation must move and compute, and the time this takes on a given GPU."""
 
 from dataclasses import dataclass
 

@@ -11,6 +11,7 @@ import torch
 
 from engine.decode import decode
 from engine.drafters import drafter as drafter_class
+from engine.drafters.chain import ChainDrafter
 from engine.gpu.bench.timing import Deadline, here, wait
 from engine.options import resolve
 from engine.parts.loading import Models, load_models
@@ -28,7 +29,7 @@ def end_to_end(
     paths, prompts: list[str], deadline: Deadline, dtype: str, tokens: int = TOKENS
 ) -> list[dict]:
     """One row a way of decoding, summed over the prompts that fit in the time."""
-    models = load_models(paths, frozenset({"draft"}), dtype, here().type)
+    models = load_models(paths, ChainDrafter.needs, dtype, here().type)
     read = [_tokens(models, prompt) for prompt in prompts]
     ways = {
         PLAIN: lambda prompt: _generate(models, prompt, tokens),
@@ -85,7 +86,7 @@ def greedy_equality(
 ) -> list[dict]:
     """How many texts of ours (chain) are those of transformers' plain greedy decoding, in fp32;
     where one differs, how far apart the two best logits were there."""
-    models = load_models(paths, frozenset({"draft"}), "float32", here().type)
+    models = load_models(paths, ChainDrafter.needs, "float32", here().type)
     equal, compared, margins = 0, 0, []
     for prompt in prompts:
         if deadline.left < 15:

@@ -1,4 +1,4 @@
-"""What the kernels and the GPU path are to show, read off the rows of a suite."""
+"""The goals of the kernels and the GPU path, computed from the rows of a suite."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from engine.bench.goals import Goal
 
 
 def kernel_goals(rows: Sequence[dict]) -> list[Goal]:
-    """8 and 64 nodes, the root beside them, before 32k columns in bf16."""
+    """8 and 64 nodes and their root, behind 32k columns in bf16."""
     few, many = _named(rows, "attention, 9 rows, "), _named(rows, "attention, 65 rows, ")
     return [
         Goal("attention, 8 nodes: time / floor", 1.5, 1.2, few.get("times_floor"), at_most=True),

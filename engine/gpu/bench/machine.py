@@ -1,4 +1,4 @@
-"""The suite ``gpu``: what a step costs, what the host costs, tokens a second end to end."""
+"""The suite ``gpu``: the cost of a step, the host's share of it, tokens a second end to end."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -32,7 +32,7 @@ def run_gpu(paths, prompts: list[str], json_path: str | None = None) -> dict:
 
 
 def parts(paths, prompts: list[str], found: Ceilings, deadline: Deadline) -> Iterator[Part]:
-    """What the project promises first; the same race in fp32 if time is left."""
+    """The promised figures first; the same race in fp32 if time is left."""
     yield LLAMA_8B.name, partial(step_times, LLAMA_8B, found), 60
     equality = partial(greedy_equality, paths, prompts[:EQUAL_PROMPTS], deadline)
     yield "greedy equality", equality, 30

@@ -1,4 +1,4 @@
-"""The attention that a user would have without our kernel: SDPA and FlexAttention."""
+"""The alternatives to our attention kernel: SDPA and FlexAttention."""
 
 from collections.abc import Callable
 

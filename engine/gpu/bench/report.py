@@ -1,4 +1,4 @@
-"""What a suite hands back: facts of the machine, rows of numbers, and what was left out."""
+"""The report of a suite: facts of the machine, rows of numbers, and the parts left out."""
 
 import json
 import os

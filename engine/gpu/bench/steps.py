@@ -1,4 +1,4 @@
-"""What a step of a large model costs: random bf16 weights, a long prefix, trees of many sizes."""
+"""The cost of a step of a large model: random bf16 weights, a long prefix, trees of many sizes."""
 
 import gc
 import statistics

@@ -12,6 +12,7 @@ import torch
 
 from engine.errors import UserError
 from engine.gpu.bench.costs import Ceilings
+from engine.gpu.capture import Recorder
 
 FLUSH_BYTES = 512 * 2**20  # several times any L2 cache
 CPU_REPEATS = 2  # there the figures mean nothing
@@ -41,7 +42,7 @@ def wait() -> None:
 
 
 class Deadline:
-    """The time a suite may take; what does not fit is left out and named."""
+    """The time a suite may take; parts that do not fit are left out and named."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -55,19 +56,11 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
     """The call as a CUDA graph, so that its time holds no launch gaps. Raises what CUDA raises."""
     if here().type != "cuda":
         return call
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            call()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
-        kept = call()  # one that fails must not leave its stream to what is measured next
+    recorder = Recorder(here())
+    recording = recorder.record(call, recorder)
 
-    def replay(kept=kept) -> None:  # what the graph writes to stays allocated
-        graph.replay()
+    def replay(recorder=recorder) -> None:  # all that the graph reads and writes stays allocated
+        recording()
 
     return replay
 

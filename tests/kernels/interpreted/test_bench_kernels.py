@@ -1,9 +1,8 @@
 """The suite ``kernels`` at toy size: every part runs, and every promised figure comes out of it."""
 
-from engine.gpu.bench import kernels
 from engine.gpu.bench.costs import Ceilings, Shape
 from engine.gpu.bench.goals import kernel_goals
-from engine.gpu.bench.kernels import Sizes, parts
+from engine.gpu.bench.kernels import Sizes, _plans, parts
 from engine.gpu.bench.report import measure_all
 from engine.gpu.bench.timing import Deadline
 
@@ -26,5 +25,5 @@ def test_every_part_runs():
 
 
 def test_plans_are_tried_as_long_as_there_is_time():
-    rows = kernels._plans(9, TOY, FOUND, Deadline(10.3))
+    rows = _plans(9, TOY, FOUND, Deadline(10.3))
     assert rows and rows[0]["ms"] <= rows[-1]["ms"]

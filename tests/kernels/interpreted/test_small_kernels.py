@@ -10,6 +10,8 @@ from engine.kernels.head_topk import head_topk_reference, head_topk_triton
 from engine.kernels.kv_commit import addresses_of, kv_commit_reference, kv_commit_triton
 from engine.kernels.lang import runs_on
 from engine.kernels.ngram_match import ngram_match_reference, ngram_match_triton
+from engine.kernels.truncation import truncated_triton
+from engine.sampling import Sampling, distribution
 
 I32 = torch.int32
 
@@ -153,3 +155,35 @@ def test_rows_that_are_parts_of_longer_ones():
 
 def test_a_launch_that_succeeds_is_seen():
     assert runs_on(torch.device("cpu"))
+
+
+CUTS = [
+    Sampling(0.7, top_k=5),
+    Sampling(1.0, top_p=0.6),
+    Sampling(1.3, top_k=20, top_p=0.8),
+    Sampling(1.0, top_k=1),
+    Sampling(2.0, top_p=0.999),
+]
+
+
+@pytest.mark.parametrize("levels", [3, 10**6])
+@pytest.mark.parametrize("sampling", CUTS, ids=str)
+def test_truncation(sampling, levels):
+    """With many equals (few levels of logits), too; and a token that cannot be."""
+    torch.manual_seed(0)
+    logits = torch.randint(levels, (5, 41)) * (4 / levels)
+    logits[1, 7] = float("-inf")
+    found = truncated_triton(logits, sampling, block=16)
+    expected = distribution(logits, sampling)
+    assert torch.equal(found > 0, expected > 0)
+    torch.testing.assert_close(found, expected)
+    other = truncated_triton(logits.roll(1, 0), sampling, block=16)  # a planted fault
+    assert not torch.equal(other > 0, expected > 0)
+
+
+def test_truncation_of_parts_of_rows_and_of_nan():
+    logits = torch.randn(4, 60)[:, :41]
+    logits[2, 40] = float("nan")
+    found = truncated_triton(logits, CUTS[2], block=16)
+    torch.testing.assert_close(found, distribution(logits, CUTS[2]), equal_nan=True)
+    assert found[2].isnan().all()

@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.kernels.flat_tree import FlatTree
-from engine.kernels.verify_tree import RULES, verify_tree_reference, verify_tree_triton
+from engine.kernels.verify_tree import (
+    NOT_A_NUMBER,
+    RULES,
+    verify_tree_reference,
+    verify_tree_triton,
+)
 from engine.tree import DraftTree
 from tests.kernels.cases import (
     coins_of,
@@ -102,3 +107,44 @@ def test_a_planted_fault_is_seen(fault):
         found = kernel("rejection", rows, wrong, coins, noise)
         with pytest.raises(AssertionError):
             torch.testing.assert_close(found.accept, expected.accept)
+
+
+def broken_rows(tree: DraftTree, place: int, fill: str) -> torch.Tensor:
+    """Rows of which one holds NaN: all of it, as a softmax makes it, or logits here and there."""
+    rows = peaked(len(tree) + 1, VOCABULARY)
+    if fill == "all":
+        rows[place] = float("nan")
+    else:
+        rows[place, [5, 18]] = float("nan")
+    return rows
+
+
+@pytest.mark.parametrize("fill", ["all", "some"])
+@pytest.mark.parametrize("rule", RULES)
+def test_nan_ends_the_walk_with_a_token_of_the_vocabulary(rule, fill):
+    torch.manual_seed(4)
+    tree = DraftTree()
+    for kind, parent, token in (("iid", -1, 3), ("iid", 0, 5), ("one_hot", 1, 0)):
+        tree.draw(parent, token, kind, None if kind == "one_hot" else peaked(VOCABULARY))
+    flat, coins = FlatTree.of(tree, VOCABULARY), torch.zeros(4, dtype=torch.float64)
+    for place in range(len(tree) + 1):
+        rows, noise = broken_rows(tree, place, fill), noise_of(0, 3, VOCABULARY)
+        for node, token in enumerate(tree.tokens[:place]):  # the walk comes to the place
+            rows[node] = torch.nn.functional.one_hot(torch.tensor(token), VOCABULARY)
+        found = kernel(rule, rows, flat, coins, noise)
+        expected = verify_tree_reference(rule, rows, flat, coins, noise)
+        assert found.result.tolist() == expected.result.tolist()
+        assert found.status.tolist() == expected.status.tolist()
+        kept, token, final, _ = found.result.tolist()
+        assert (kept, final) == (place, NOT_A_NUMBER)
+        assert 0 <= token < VOCABULARY
+        rows[place] = 1.0
+        assert kernel(rule, rows, flat, coins, noise).result[2] != NOT_A_NUMBER
+
+
+@pytest.mark.parametrize("rule", ["greedy", "sampler_match"])
+def test_of_rows_of_minus_infinities_the_first_is_taken(rule):
+    flat = FlatTree.of(DraftTree(), VOCABULARY)
+    rows = torch.full((1, VOCABULARY), float("-inf"))
+    found = kernel(rule, rows, flat, None, noise_of(0, 0, VOCABULARY))
+    assert found.result.tolist() == [0, 0, 0, 0]
