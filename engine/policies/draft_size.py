@@ -28,7 +28,7 @@ from engine.verifiers import verifier
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last one there is little to gain, and a picture of it could not be read."""
 
-METHOD = 3  # of measuring; what was remembered by another one is not used
+METHOD = 4  # of measuring; what was remembered by another one is not used
 TOKENS = 24  # written after each prompt
 GAINS = "gains.json"
 
