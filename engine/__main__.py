@@ -142,6 +142,7 @@ def _request(given: argparse.Namespace):
         models=_models(given),
         options=options,
         rule_options=rule_options,
+        recorded=given.trace is not None,
         json_schema=schema or (card.json_schema if card else None),
         **fields,
     )

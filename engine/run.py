@@ -43,6 +43,9 @@ class RunRequest:
     seed: int = 0
     dtype: str | None = None
     device: str | None = None
+    recorded: bool = True
+    """False: lines hold the output alone, and steps may be judged on the device."""
+
     json_schema: str | None = None
     """A JSON schema that the text must follow."""
 
@@ -111,7 +114,8 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
         memory=request.memory,
         constraint=_constraint(request, models.target),
     )
-    return Run(recorder, run_loop(models.target, wanted, reading=reading))
+    steps = run_loop(models.target, wanted, request.recorded, reading)
+    return Run(recorder, steps, request.recorded)
 
 
 def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
@@ -151,8 +155,9 @@ def tokenize(models: Models, prompt: str) -> list[int]:
 class Run:
     """One run: its header, its steps as they come, its summary. Not calling next is a pause."""
 
-    def __init__(self, recorder: Recorder, steps: Iterator) -> None:
+    def __init__(self, recorder: Recorder, steps: Iterator, recorded: bool = True) -> None:
         self._recorder = recorder
+        self._recorded = recorded
         self._steps = steps
         self._ended_by: str | None = None
         self._guard = threading.Lock()
@@ -180,7 +185,8 @@ class Run:
             if step is None:
                 self.finished = True
                 return None
-            line = to_line(self._recorder.step_line(step))
+            entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
+            line = to_line(entry(step))
             if step.stop is not None:
                 self._end(None)
             return line

@@ -12,6 +12,7 @@ from torch import Tensor
 from engine.chance import Chance
 from engine.constraint import Constraint, masked_tree
 from engine.drafters.base import Drafter, Kept, Start
+from engine.errors import UserError
 from engine.memory import Memory
 from engine.sampling import Sampling, distribution
 from engine.step import Clock, Final, Step, Stop, cut_at_end
@@ -124,7 +125,12 @@ class Text:
                 self.chance.judging,
                 seen.probes,
             )
-            return self.request.verifier.judge(case), shown
+            found = self.request.verifier.judge(case)
+            if bool(logits[found.walk[-1] + 1].isnan().any()):
+                raise UserError(
+                    f"{self.target.name} gave NaN in the place of logits; the run ends."
+                )
+            return found, shown
 
         return verdict
 

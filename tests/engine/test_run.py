@@ -1,11 +1,22 @@
 """Opening runs."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from engine.drafters.none import NoDrafter
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.opening import language_model
 from engine.parts.denoiser import open_denoiser
 from engine.parts.draft import open_model
 from engine.run import open_run
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
 from tests.engine.family import offered, request
+from tests.engine.tiny import tiny_hf_model
 
 
 def test_models_are_opened_by_several_threads_at_once():
@@ -17,3 +28,26 @@ def test_models_are_opened_by_several_threads_at_once():
         runs = list(pool.map(lambda key: open_run(request("A cat", drafter=key)), keys))
     assert all(run.step() for run in runs)
     assert open_model.cache_info().misses == 2 and open_denoiser.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("key", ["chain", "token_recycling"])
+def test_an_unrecorded_run_writes_the_same(key):
+    recorded, brief = (
+        open_run(request("The cat sat on", drafter=key, max_new_tokens=16, recorded=recorded))
+        for recorded in (True, False)
+    )
+    full, short = ([json.loads(line) for line in run.steps()] for run in (recorded, brief))
+    assert [one["output"] for one in short] == [one["output"] for one in full]
+    assert all("nodes" not in one for one in short)
+    assert json.loads(brief.summary())["text"] == json.loads(recorded.summary())["text"]
+
+
+@pytest.mark.parametrize("rule", ["greedy", "rejection", "sampler_match"])
+def test_a_target_that_gives_nan_ends_the_run_with_a_sentence(rule):
+    module = tiny_hf_model("llama")
+    module.lm_head.weight.data[3] = float("nan")
+    target = language_model(module, None, "broken")
+    sampling = Sampling(0.0 if rule == "greedy" else 0.8)
+    text = TextRequest(NoDrafter({}), verifier(rule), sampling, [1, 2, 3], 4)
+    with pytest.raises(UserError, match="broken gave NaN"):
+        list(run_loop(target, text))
