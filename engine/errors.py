@@ -1,5 +1,8 @@
 """The one exception that speaks to the user."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class UserError(Exception):
     """Something the user can mend. The message is one clear sentence.
@@ -7,3 +10,16 @@ class UserError(Exception):
     The command line prints it and exits with code 2; the page shows it. Anything else that
     is raised is our own mistake and keeps its traceback.
     """
+
+
+MOST_NAMED = 8  # names that one sentence can hold
+
+
+def unknown(noun: str, given: str, known: Iterable[str]) -> UserError:
+    """The error for a name that is not among ``known``: all of them where they are few, else the nearest."""
+    names = list(known)
+    if len(names) <= MOST_NAMED:
+        return UserError(f"There is no {noun} {given!r}; known are: {', '.join(names)}.")
+    near = get_close_matches(given, names, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {len(names)} of them."
+    return UserError(f"There is no {noun} {given!r}; {hint} `python -m engine list` names all.")

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from engine.errors import UserError
+from engine.errors import unknown
 from engine.parts.loading import ModelPaths
 from presets.listed import HERE, KINDS, Preset, presets, prompts, races
 from presets.methods import cards, methods, own_trace
@@ -31,7 +31,7 @@ def preset(name: str) -> Preset:
     """The example of this name. Raises UserError that names the known ones."""
     known = examples()
     if name not in known:
-        raise UserError(f"There is no preset {name!r}; known are: {', '.join(known)}.")
+        raise unknown("preset", name, known)
     return known[name]
 
 

@@ -19,7 +19,7 @@ from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
-from engine.errors import UserError
+from engine.errors import unknown
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
 
@@ -51,8 +51,8 @@ def drafters() -> dict[str, type[Drafter]]:
 
 
 def drafter(key: str) -> type[Drafter]:
-    """The drafter class of this key. Raises UserError that names the known ones."""
+    """The drafter class of this key. Raises UserError that names known ones."""
     known = drafters()
     if key not in known:
-        raise UserError(f"There is no drafter {key!r}; known are: {', '.join(known)}.")
+        raise unknown("drafter", key, known)
     return known[key]
