@@ -169,14 +169,21 @@ CUTS = [
 @pytest.mark.parametrize("levels", [3, 10**6])
 @pytest.mark.parametrize("sampling", CUTS, ids=str)
 def test_truncation(sampling, levels):
-    """With many equals (few levels of logits), too; and a token that cannot be."""
+    """With many equals (few levels of logits), too; and a token that cannot be.
+
+    Of equals at the edge any may be kept: torch's topk on the host leaves open which.
+    """
     torch.manual_seed(0)
     logits = torch.randint(levels, (5, 41)) * (4 / levels)
     logits[1, 7] = float("-inf")
     found = truncated_triton(logits, sampling, block=16)
     expected = distribution(logits, sampling)
-    assert torch.equal(found > 0, expected > 0)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found.sort(-1).values, expected.sort(-1).values)
+    least = logits.masked_fill(found == 0, float("inf")).min(-1, keepdim=True).values
+    assert ((found > 0) | (logits <= least)).all()  # nothing likelier was cut
+    if levels > 3:
+        assert torch.equal(found > 0, expected > 0)
+        torch.testing.assert_close(found, expected)
     other = truncated_triton(logits.roll(1, 0), sampling, block=16)  # a planted fault
     assert not torch.equal(other > 0, expected > 0)
 
