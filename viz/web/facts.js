@@ -23,9 +23,9 @@
             const badge = glossary.term(verifier.lossless ? "lossless" : "lossy", verifier.lossless ? "lossless" : "lossy");
             badge.classList.add("ds-badge");
             const size = target.parameters ? ` (${millions(target.parameters)} parameters)` : "";
-            const who = drafter.family === "none" ? ["plain decoding", "by"] : [D.visible(drafter.title || drafter.key), "drafts for"];
+            const who = drafter.family === "none" ? ["plain decoding", "by"] : [D.title(drafter.title || drafter.key), "drafts for"];
             title.append(D.el("strong", {}, glossary.known(drafter.family, who[0])), ` ${who[1]} ${D.shorten(D.visible(target.name), 40)}${size}, `,
-              glossary.term("rule", "rule"), ` ${D.visible(verifier.title || verifier.key)} `, badge, " ", glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
+              glossary.term("rule", "rule"), ` ${D.title(verifier.title || verifier.key)} `, badge, " ", glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
           }
         }
         const step = model.steps[index];

@@ -36,7 +36,7 @@
           told = model.run;
           const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
           badge.classList.add("ds-badge");
-          rule.replaceChildren(badge, ` ${settings(told.drafter, name)}rule ${D.visible(told.verifier.title || told.verifier.key)}`);
+          rule.replaceChildren(badge, ` ${settings(told.drafter, name)}rule ${D.title(told.verifier.title || told.verifier.key)}`);
           rule.title = rule.textContent;
         }
         const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;

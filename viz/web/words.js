@@ -20,6 +20,9 @@
   D.running = (piece) => String(piece).replace(/[\u2028\u2029]/g, "\n")
     .replace(HIDDEN, (c) => (c === "\n" || c === "\t" ? c : `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`));
 
+  /** A name on one line, its spaces as spaces. */
+  D.title = (name) => D.running(name).replace(/\s+/g, " ");
+
   /** Cut to at most `length` characters (whole code points). */
   D.shorten = function (text, length) {
     const points = Array.from(text);
