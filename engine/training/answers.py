@@ -22,7 +22,7 @@ def answers(model, tokenizer, pairs: list[Pair], spare: int = 4) -> list[str]:
         longest = max(budgets[j] for j in some)
         texts = continue_batch(model, prompts, longest, 0.0, tokenizer.eos_token_id)
         for j, tokens in zip(some, texts, strict=True):
-            said[j] = tokenizer.decode(tokens, skip_special_tokens=True)
+            said[j] = tokenizer.decode(tokens[: budgets[j]], skip_special_tokens=True)
     return said
 
 
