@@ -75,7 +75,7 @@ class SwiftDrafter(Drafter):
         Option(
             "interval",
             "int",
-            32,
+            64,
             "Tokens written between two trials of a skip set; a trial costs more than a pass.",
             1,
             1024,
