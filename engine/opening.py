@@ -16,7 +16,10 @@ from engine.cpu.lean import fits
 from engine.cpu.model import LeanLanguageModel
 from engine.errors import UserError
 from engine.parts.dflash_model import DFlashModel
+from engine.target.admission import CHAINS, admitted
+from engine.target.by_length import ByLengthModel, reads_by_length
 from engine.target.language_model import LanguageModel
+from engine.target.own_attention import ChainModel, MaskedModel
 
 
 def language_model(
@@ -32,9 +35,24 @@ def language_model(
     which every other model takes.
     static: make passes on static buffers; None is on CUDA, where they become CUDA graphs.
     """
-    on_cpu = module.device.type == "cpu"
     static = module.device.type == "cuda" if static is None else static
-    if lean and not static and on_cpu and fits(module):
+    own = module.config._attn_implementation
+    ways = {
+        "usual": lambda: _usual(module, tokenizer, name, lean, static),
+        "module": lambda: LanguageModel(module, tokenizer, name),
+        "masked": lambda: MaskedModel(module, tokenizer, name, own),
+        CHAINS: lambda: ChainModel(module, tokenizer, name, own),
+    }
+    return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
+
+
+def _usual(
+    module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
+) -> LanguageModel:
+    """The fastest way that there is for such a module."""
+    if reads_by_length(module):
+        return ByLengthModel(module, tokenizer, name)
+    if lean and not static and module.device.type == "cpu" and fits(module):
         return LeanLanguageModel(module, tokenizer, name)
     from engine import gpu  # brings Triton, which a model of the lean class on a CPU does without
 
