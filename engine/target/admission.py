@@ -94,10 +94,9 @@ def _reads_alike(model: LanguageModel, way: str, expected: list[self_check.Readi
 def _why(module: PreTrainedModel) -> str:
     try:
         if not self_check.reads_from_left_to_right(module):
-            return (
-                "does not read from left to right (is_decoder is off in its configuration), so that nothing "
-                "can be drafted behind a text."
-            )
+            off = getattr(module.config, "is_decoder", True) is False
+            hint = " (is_decoder is off in its configuration)" if off else ""
+            return f"does not read from left to right{hint}; nothing can be drafted behind its text."
     except Exception as error:
         logging.getLogger(__name__).debug("not read", exc_info=error)
     return (

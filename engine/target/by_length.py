@@ -37,6 +37,13 @@ def _rotaries(module: nn.Module):
             yield part
 
 
+def _growth(module: nn.Module) -> float:
+    """How many times the length of its configuration a text may have."""
+    config = module.config.get_text_config(decoder=True)
+    rope = getattr(config, "rope_parameters", None) or {}
+    return rope.get("factor", 1.0) if rope.get("rope_type") == "dynamic" else 1.0
+
+
 class ByLengthModel(LanguageModel):
     """A language model whose rows are rotated as in texts of given lengths."""
 
@@ -45,6 +52,7 @@ class ByLengthModel(LanguageModel):
         self._current = local()
         for rotary in _rotaries(model):
             rotary.forward = _RowsAlone(rotary.forward, self._current)
+        self.max_context = int(self.max_context * _growth(model))
         self._edge = None
         if type(model).__name__ in _READ_ANEW:
             self._edge = getattr(self.model.config, "original_max_position_embeddings", None)
@@ -82,7 +90,9 @@ class _RowsAlone:
             self._forward(x, position_ids.new_zeros(1, 1), *others, **named)
             rows = (lengths == length).nonzero()[:, 0]
             last = position_ids.new_full((1, 1), length - 1)
-            asked = torch.cat([position_ids[:, rows], last], -1)
+            # no row may stand behind the end of its text; where one does, nobody looks at it
+            own = position_ids[:, rows].clamp(max=length - 1)
+            asked = torch.cat([own, last], -1)
             parts = [part[:, :-1] for part in self._forward(x, asked, *others, **named)]
             if found is None:
                 shape = (1, len(lengths), parts[0].shape[-1])
@@ -151,7 +161,7 @@ class AnewSession(ByLengthSession):
         return super()._rows(tokens, parents)
 
     def _lengths(self, mask: RowMask) -> Tensor:
-        length = self._edge + 1 if self._beyond else 1
+        length = max(mask.span[1], self._edge) + 1 if self._beyond else self._edge
         return torch.full_like(mask.row_positions, length)
 
     def _forward(
