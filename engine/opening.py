@@ -18,6 +18,7 @@ from engine.errors import UserError
 from engine.parts.dflash_model import DFlashModel
 from engine.target.admission import CHAINS, admitted
 from engine.target.by_length import ByLengthModel, reads_by_length
+from engine.target.edges import window_of
 from engine.target.language_model import LanguageModel
 from engine.target.own_attention import ChainModel, MaskedModel
 
@@ -41,6 +42,7 @@ def language_model(
         "usual": lambda: _usual(module, tokenizer, name, lean, static),
         "module": lambda: LanguageModel(module, tokenizer, name),
         "masked": lambda: MaskedModel(module, tokenizer, name, own),
+        "windowed": lambda: MaskedModel(module, tokenizer, name, own, window_of(module.config)),
         CHAINS: lambda: ChainModel(module, tokenizer, name, own),
     }
     return admitted(module, name, ways, setting=f"lean {lean}, static {static}")

@@ -96,7 +96,9 @@ def _why(module: PreTrainedModel) -> str:
         if not self_check.reads_from_left_to_right(module):
             off = getattr(module.config, "is_decoder", True) is False
             hint = " (is_decoder is off in its configuration)" if off else ""
-            return f"does not read from left to right{hint}; nothing can be drafted behind its text."
+            return (
+                f"does not read from left to right{hint}; nothing can be drafted behind its text."
+            )
     except Exception as error:
         logging.getLogger(__name__).debug("not read", exc_info=error)
     return (

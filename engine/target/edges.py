@@ -25,6 +25,11 @@ def edges_of(config: PreTrainedConfig) -> list[int]:
     return sorted(set(_found(config.get_text_config(decoder=True).to_dict())))
 
 
+def window_of(config: PreTrainedConfig) -> int | None:
+    """The one window of a decoder whose layers do not say theirs."""
+    return getattr(config.get_text_config(decoder=True), "sliding_window", None)
+
+
 def _found(values: dict) -> Iterator[int]:
     for name, value in values.items():
         if isinstance(value, dict):

@@ -21,11 +21,13 @@ from engine.target.session import Session
 
 
 class MaskedModel(LanguageModel):
-    """A language model whose passes get a mask of numbers."""
+    """A language model whose passes get a mask of numbers, the same for all layers."""
 
-    def __init__(self, model, tokenizer, name: str, attention: str) -> None:
-        """attention: the module's own implementation."""
-        self.attention = attention
+    def __init__(
+        self, model, tokenizer, name: str, attention: str, window: int | None = None
+    ) -> None:
+        """attention: the module's own implementation. window: of every layer."""
+        self.attention, self.window = attention, window
         super().__init__(model, tokenizer, name)
         self.columns = local()
         hand_over_columns(model, self.columns)
@@ -44,8 +46,9 @@ class MaskedSession(Session):
         added = torch.zeros(
             len(given), len(columns), dtype=self.model.dtype, device=self.model.device
         )
-        if mask.visible is not None:
-            added.masked_fill_(~mask.visible, torch.finfo(added.dtype).min)
+        visible = mask.within(self.model.window)
+        if visible is not None:
+            added.masked_fill_(~visible, torch.finfo(added.dtype).min)
         self.model.columns.positions = columns
         try:
             return own_forward(
@@ -101,4 +104,6 @@ class ChainSession(Session):
 
 def no_layers(name: str) -> UserError:
     """For drafters that are the target's own layers."""
-    return UserError(f"Drafting with the target's own layers does not know the attention of {name}.")
+    return UserError(
+        f"Drafting with the target's own layers does not know the attention of {name}."
+    )

@@ -79,8 +79,16 @@ def _prefixes(module: PreTrainedModel) -> Iterator[int]:
 def _ordinary_tokens(module: PreTrainedModel) -> Tensor:
     """Ids in a random order, without those that the configuration names."""
     config = module.config.get_text_config(decoder=True)
-    named = {value for name, value in module.config.to_dict().items() if "token" in name and isinstance(value, int)}
-    named |= {value for name, value in config.to_dict().items() if "token" in name and isinstance(value, int)}
+    named = {
+        value
+        for name, value in module.config.to_dict().items()
+        if "token" in name and isinstance(value, int)
+    }
+    named |= {
+        value
+        for name, value in config.to_dict().items()
+        if "token" in name and isinstance(value, int)
+    }
     count = min(config.vocab_size, module.get_input_embeddings().weight.shape[0])
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
     ids = [token for token in order.tolist() if token not in named]

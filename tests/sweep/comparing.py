@@ -97,9 +97,7 @@ def _generated(module: PreTrainedModel) -> list[int]:
     return found[0, len(PROMPT) :].tolist()
 
 
-def _outcome(
-    model: LanguageModel, draft: LanguageModel, key: str, expected: list[int]
-) -> Outcome:
+def _outcome(model: LanguageModel, draft: LanguageModel, key: str, expected: list[int]) -> Outcome:
     try:
         written = _written(model, draft, key)
     except UserError as refusal:
