@@ -61,6 +61,7 @@ def outcomes(name: str, make_config, drafters=DRAFTERS) -> list[Outcome]:
     try:
         module = random_module(make_config())
     except Exception as error:  # configurations and modules raise many kinds
+        logging.getLogger(__name__).debug(name, exc_info=error)
         return [Outcome(None, UNBUILDABLE, _line(error))]
     reference, noisy = copy.deepcopy(module), _noisy(module)
     try:
