@@ -3,14 +3,34 @@
 from transformers import PreTrainedConfig, PreTrainedModel
 
 PROVEN: dict[str, str] = {
-    "LlamaForCausalLM": "usual",
-    "MistralForCausalLM": "usual",
-    "Qwen2ForCausalLM": "usual",
-    "Qwen3ForCausalLM": "usual",
+    "BloomForCausalLM": "masked",
+    "CodeGenForCausalLM": "masked",
+    "Cohere2ForCausalLM": "usual",
+    "CohereForCausalLM": "usual",
     "Gemma2ForCausalLM": "usual",
     "Gemma3ForCausalLM": "usual",
+    "GemmaForCausalLM": "usual",
     "GPT2LMHeadModel": "usual",
+    "GPTJForCausalLM": "masked",
+    "GPTNeoXForCausalLM": "usual",
     "GptOssForCausalLM": "usual",
+    "GraniteForCausalLM": "usual",
+    "LlamaForCausalLM": "usual",
+    "MinistralForCausalLM": "usual",
+    "MistralForCausalLM": "usual",
+    "MixtralForCausalLM": "usual",
+    "Olmo2ForCausalLM": "usual",
+    "Olmo3ForCausalLM": "usual",
+    "OPTForCausalLM": "usual",
+    "Phi3ForCausalLM": "usual",
+    "PhiForCausalLM": "usual",
+    "Qwen2ForCausalLM": "usual",
+    "Qwen2MoeForCausalLM": "usual",
+    "Qwen3ForCausalLM": "usual",
+    "Qwen3MoeForCausalLM": "usual",
+    "SmolLM3ForCausalLM": "usual",
+    "StableLmForCausalLM": "usual",
+    "Starcoder2ForCausalLM": "usual",
 }
 """Class -> the way in which it is read (``engine.opening``)."""
 

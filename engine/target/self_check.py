@@ -91,8 +91,8 @@ def _ordinary_tokens(module: PreTrainedModel) -> Tensor:
     }
     count = min(config.vocab_size, module.get_input_embeddings().weight.shape[0])
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
-    ids = [token for token in order.tolist() if token not in named]
-    return torch.tensor(ids)
+    found = [token for token in order.tolist() if token not in named]
+    return torch.tensor(found)
 
 
 def _read(module: PreTrainedModel, prefix: int, vocabulary: Tensor) -> Reading:
