@@ -29,7 +29,7 @@ PROVEN: dict[str, str] = {
     "Qwen3ForCausalLM": "usual",
     "Qwen3MoeForCausalLM": "usual",
     "SmolLM3ForCausalLM": "usual",
-    "StableLmForCausalLM": "usual",
+    "StableLmForCausalLM": "masked",
     "Starcoder2ForCausalLM": "usual",
 }
 """Class -> the way in which it is read (``engine.opening``)."""
