@@ -5,12 +5,14 @@ ones for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). All 
 weights and give the same numbers.
 """
 
+import logging
 from pathlib import Path
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from engine.checkpoint_rules import unapplied
 from engine.cpu.block_context import lean_contexts
 from engine.cpu.lean import fits
 from engine.cpu.model import LeanLanguageModel
@@ -77,7 +79,15 @@ def load_language_model(
                 transformers_logging.enable_progress_bar()
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no causal language model to open at {path}.") from error
-    return language_model(module.to(device), tokenizer, Path(path).name)
+    name = Path(path).name
+    left_out = unapplied(module.generation_config)
+    if left_out:
+        logging.getLogger(__name__).warning(
+            "%s asks generate for %s; the engine takes p as the model gives it.",
+            name,
+            ", ".join(left_out),
+        )
+    return language_model(module.to(device), tokenizer, name)
 
 
 def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
