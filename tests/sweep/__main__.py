@@ -6,7 +6,9 @@ stands in the results file is not run again. Exit code 1 if anything is neither 
 
 import argparse
 import json
+import os
 import sys
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,6 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     transformers_logging.set_verbosity_error()
     torch.set_num_threads(1)
+    os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp()  # every check is made here
     names = given.names or [*sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), *VARIANTS]
     known = _read(given.results)
     for name in names:
