@@ -74,14 +74,14 @@ class Worker:
         tokens, counted = map(torch.from_numpy, self.files.rows(file.number, self.plan.rows(step)))
         weights = counted.float().roll(-1, 1)
         weights[:, -1] = 0  # what follows a window is not known
-        weights /= weights.sum()
+        weights *= self.state.loss_scale / weights.sum()
         mine = rows_for(self.rank, self.processes, len(tokens))
         self.state.gradients[self.rank].zero_()
         self.state.losses[self.rank] = 0
         loss = self._backward(
             self.likely, *(x[mine] for x in (tokens, tokens.roll(-1, 1), weights))
         )
-        self.state.losses[self.rank] = loss
+        self.state.losses[self.rank] = loss / self.state.loss_scale
 
     def _unlearn(self, step: int) -> None:
         """The same for this process's rows against repetition; every process's rows count alike."""
@@ -90,7 +90,7 @@ class Worker:
             self.pool = self._fresh_pool(step)
         first = step % every * rows % len(self.pool.tokens)
         some = self.pool.part(slice(first, first + rows))
-        scale = self.plan.unlikely_weight / self.processes
+        scale = self.plan.unlikely_weight * self.state.loss_scale / self.processes
         some.weights *= scale / some.weights.sum().clamp(min=1)
         some.unlikely *= scale / (some.unlikely > 0).sum().clamp(min=1)
         self._backward(self.unlikely, *vars(some).values())
@@ -193,7 +193,7 @@ def train(
     processes: int = 2,
     until: int | None = None,
     seed: int = 0,
-    dtype: torch.dtype = torch.bfloat16,
+    dtype: torch.dtype = torch.float32,
     compiled: bool = True,
     say=print,
 ) -> SharedState:

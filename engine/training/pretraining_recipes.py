@@ -10,6 +10,7 @@ from .corpus import available_mix, documents, make_vocabulary, read_corpora
 from .data_parallel import train
 from .models import draft_config, larger_draft_config, target_config
 from .plan import DRAFT_PLAN, LARGER_DRAFT_PLAN, TARGET_PLAN
+from .precision import pick_cpu_format
 from .shared_state import as_model
 from .tokenizer import load_tokenizer, train_tokenizer, with_chat
 from .window_files import path_of, write_files
@@ -72,6 +73,7 @@ def _train(args, name: str) -> None:
         args.processes,
         args.until,
         args.seed,
+        pick_cpu_format(),
         say=say,
     )
     if int(state.step) == plan.steps:
