@@ -26,6 +26,7 @@ from .window_files import WindowFiles, read_stories
 
 PATIENCE = 1800.0  # seconds to wait for another process
 SAVE_SECONDS = 240.0
+LOST_STEPS = 10
 POOL = 128  # rows against repetition that a process makes at once
 
 
@@ -51,6 +52,7 @@ class Worker:
         self.plan, self.windows, self.checkpoint = plan, windows, checkpoint
         self.files = WindowFiles(windows)
         self.pool: Rows | None = None
+        self.lost = 0  # steps in a row whose gradient was not finite
         compiler = torch.compile if compiled else lambda function, **_: function
         self.layer = compiler(layer, dynamic=False)
         self.likely = compiler(likely, dynamic=False)
@@ -131,6 +133,7 @@ class Worker:
         self.barrier.wait(PATIENCE)
         self.owned.gather(self.processes)
         self.barrier.wait(PATIENCE)
+        self._look_at_norm(step)
         rate = self.plan.rate(step)
         self.owned.update(self.plan.muon_rate * rate, self.plan.adam_rate * rate, step + 1)
         self.owned.round()
@@ -141,6 +144,14 @@ class Worker:
             if not left:  # the first ones count alike, so that the random start is soon forgotten
                 kept = min(self.plan.averaging, 1 - 1 / taken)
                 self.state.mean.lerp_(self.state.weights, 1 - kept)
+
+    def _look_at_norm(self, step: int) -> None:
+        """A gradient that left the range of its numbers now and then does no harm: that step changes nothing."""
+        self.lost = 0 if self.state.norms.sum().isfinite() else self.lost + 1
+        if self.lost == LOST_STEPS:
+            raise FloatingPointError(
+                f"{LOST_STEPS} gradients in a row, up to step {step}, are not finite"
+            )
 
     def run(self, until: int, say=print) -> None:
         """Up to this step, or to where it is told to stop; the last state is saved."""

@@ -122,11 +122,14 @@ def layer(x: Tensor, weights: list[Tensor], cos: Tensor, sin: Tensor, shape: Sha
     heads = product(h, into_heads.T).view(batch, length, -1, shape.head_dim).transpose(1, 2)
     q, k, v = heads.split((shape.heads, shape.kv_heads, shape.kv_heads), 1)
     q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
+    if x.dtype == torch.float16:  # stacks of halves are multiplied no faster
+        q, k, v = q.float(), k.float(), v.float()
     blocks = [
         _attend(q[:, :, i : i + QUERY_BLOCK], k[:, :, : i + QUERY_BLOCK], v[:, :, : i + QUERY_BLOCK], i)
         for i in range(0, length, QUERY_BLOCK)
     ]  # fmt: skip
-    x = x + product(torch.cat(blocks, 2).transpose(1, 2).reshape(batch, length, -1), out_of_heads.T)
+    mixed = torch.cat(blocks, 2).transpose(1, 2).reshape(batch, length, -1).to(x.dtype)
+    x = x + product(mixed, out_of_heads.T)
     h = F.rms_norm(x, (hidden,), norm2, shape.eps)
     gate, up = product(h, gate_up.T).chunk(2, -1)
     return x + product(F.silu(gate) * up, down.T)
