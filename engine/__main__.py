@@ -8,7 +8,13 @@ from pathlib import Path
 
 from engine.errors import UserError
 
-SUITE_NAMES = ("peers", "overlap", "kernels", "gpu")  # of engine.bench.suites, without opening it
+SUITE_NAMES = (
+    "peers",
+    "overlap",
+    "retrieval",
+    "kernels",
+    "gpu",
+)  # of engine.bench.suites, without opening it
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -97,10 +97,12 @@ class SuffixDrafter(Drafter):
 
     def begin(self, start):
         super().begin(start)
-        self._text, self._read = SuffixAutomaton(), 0
+        self.index, self._read = SuffixAutomaton(), 0
         self._written: list[int] = []
         self._earlier = start.memory.store((self.key, self._target), EarlierTexts)
-        self._index = self._earlier.automaton  # another text may end, and the store start a new one
+        self._before = (
+            self._earlier.automaton
+        )  # another text may end, and the store start a new one
         self._place = Match(START, 0)
 
     def propose(self, context, max_depth):
@@ -131,17 +133,17 @@ class SuffixDrafter(Drafter):
         """Read what the text grew by since the last step."""
         grown = context[self._read :]
         self._read = len(context)
-        self._text.read(grown)
+        self.index.read(grown)
         if self.settings["earlier_texts"]:
             for token in grown:
-                self._place = self._index.follow(self._place, token)
+                self._place = self._before.follow(self._place, token)
 
     def _trees(self, max_depth: int) -> list[Branches]:
         """One tree for each match that could still beat the best: from long matches to short ones."""
         found: list[Branches] = []
         indices = (
-            ("this text", self._text, self._text.repeated()),
-            ("earlier texts", self._index, self._place),
+            ("this text", self.index, self.index.repeated()),
+            ("earlier texts", self._before, self._place),
         )
         best = 0.0
         for source, index, match in indices:
