@@ -4,7 +4,7 @@ SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for 
 Applications, NeurIPS 2025): one index of the running text, prompt and output, and one of the texts
 written before. The end of the text is looked up in both; below each match a tree is grown greedily,
 always where the estimated chance is highest: the product of the shares with which the tokens followed.
-A match of p tokens is trusted for ``factor`` times p nodes, and of all trees the one with the
+A match of p tokens is trusted for ``offset`` plus ``factor`` times p nodes, and of all trees the one with the
 greatest sum of chances is drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al.,
 2024) instead of the paper's suffix trees: the same runs and counts in memory that grows with the text.
 """
@@ -61,12 +61,22 @@ class SuffixDrafter(Drafter):
             "budget", "int", 0, "Most nodes of the tree (0: what pays here).", 0, 64, label="Nodes"
         ),
         Option(
-            "factor", "float", 1.0, "Nodes for each token that matches.", 0.25, 8, label="Trust"
+            "factor", "float", 2.0, "Nodes for each token that matches.", 0.0, 8.0, label="Trust"
+        ),
+        Option(
+            "offset",
+            "int",
+            6,
+            "Nodes for a match of any length, beside those for its tokens.",
+            0,
+            32,
+            label="Trust at once",
+            advanced=True,
         ),
         Option(
             "least_chance",
             "float",
-            0.1,
+            0.25,
             "No node that is less likely than this to be reached.",
             0.0,
             1.0,
@@ -83,7 +93,7 @@ class SuffixDrafter(Drafter):
     )
     learns = True
     size_option, usual_size = "budget", 16
-    trial = {"budget": 3, "factor": 2.0}
+    trial = {"budget": 3}
 
     @classmethod
     def build(cls, settings, models):
@@ -148,13 +158,18 @@ class SuffixDrafter(Drafter):
         best = 0.0
         for source, index, match in indices:
             for shorter in index.shorter(match):
-                room = min(self.settings["budget"], int(self.settings["factor"] * shorter.length))
+                room = self._room(shorter)
                 if room <= best:  # no tree has more than one expected token a node
                     break
                 tree = self._grown(index, Branches(source, shorter), room, max_depth)
                 found.append(tree)
                 best = max(best, tree.score)
         return [tree for tree in found if tree.tokens]
+
+    def _room(self, match: Match) -> int:
+        """Most nodes below a match."""
+        trusted = self.settings["offset"] + self.settings["factor"] * match.length
+        return min(self.settings["budget"], int(trusted))
 
     def _grown(self, index: SuffixAutomaton, tree: Branches, room: int, max_depth: int) -> Branches:
         """The likeliest ``room`` nodes below the match."""

@@ -79,11 +79,11 @@ def test_a_text_of_one_token_costs_no_more_than_any_other():
 def test_the_longer_the_match_the_more_is_drafted():
     """After "1 2" the next tokens are known for ten places; the match pays for two."""
     text = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2]
-    steps = steps_of(tiny_models(16), KEY, text, 1, budget=16, factor=1.0, earlier_texts=False)
+    steps = steps_of(tiny_models(16), KEY, text, 1, budget=16, factor=1.0, offset=0)
     assert steps[0].tree.tokens == []  # one new token leaves no room for a draft
-    steps = steps_of(tiny_models(16), KEY, text, 30, budget=16, factor=1.0)
+    steps = steps_of(tiny_models(16), KEY, text, 30, budget=16, factor=1.0, offset=0)
     assert steps[0].tree.tokens == [3, 4]
-    steps = steps_of(tiny_models(16), KEY, text, 30, budget=16, factor=3.0)
+    steps = steps_of(tiny_models(16), KEY, text, 30, budget=16, factor=3.0, offset=0)
     assert steps[0].tree.tokens == [3, 4, 5, 6, 7, 8]
 
 
@@ -91,7 +91,7 @@ def test_branches_stand_in_the_order_of_their_counts():
     text = [1, 7, 1, 8, 1, 8, 1]
     tree = steps_of(tiny_models(16), KEY, text, 30, budget=2, factor=8.0)[0].tree
     assert [tree.tokens[child] for child in tree.children(-1)] == [8]
-    tree = steps_of(tiny_models(16), KEY, text, 30, budget=8, factor=8.0)[0].tree
+    tree = steps_of(tiny_models(16), KEY, text, 30, budget=8, least_chance=0.1)[0].tree
     assert [tree.tokens[child] for child in tree.children(-1)] == [8, 7]
     assert [tree.q[child] for child in tree.children(-1)] == [
         pytest.approx(2 / 3),
