@@ -13,6 +13,7 @@ from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.policies.draft_size import settle_size
+from engine.progress import Tell, silent
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
@@ -53,22 +54,22 @@ class RunRequest:
     """The visitor's memory, for drafters that learn; a fresh one if None."""
 
 
-def open_run(request: RunRequest) -> "Run":
+def open_run(request: RunRequest, tell: Tell = silent) -> "Run":
     """Check the request, load what it needs, and return a run that has not begun.
 
-    Raises UserError, one sentence, for anything that does not fit.
+    tell: hears what takes a while. Raises UserError, one sentence, for anything that does not fit.
     """
-    return open_runs([request])[0]
+    return open_runs([request], tell)[0]
 
 
-def open_runs(requests: Sequence[RunRequest]) -> list["Run"]:
+def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"]:
     """The same for several that will take turns. Those that feed one target the same tokens read
     them once; each is charged for it (``engine.target.prompt``)."""
     readings: dict[tuple, PromptReading] = {}
-    return [_open(request, readings) for request in requests]
+    return [_open(request, readings, tell) for request in requests]
 
 
-def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
+def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell) -> "Run":
     sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
     cls = drafter_class(request.drafter)
     options = resolve(f"drafter {cls.key}", cls.options, request.options)
@@ -84,7 +85,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
     models = load_models(request.models, cls.needs, request.dtype, request.device)
     tokens = tokenize(models, request.prompt)
     with ENGINE_LOCK:  # it may have to be measured
-        options = settle_size(cls, options, models, sampling)
+        options = settle_size(cls, options, models, sampling, tell)
     setting = Setting(
         {"key": cls.key, "title": cls.title, "family": cls.family, "options": options},
         {
@@ -143,6 +144,11 @@ def tokenize(models: Models, prompt: str) -> list[int]:
         raise UserError("The prompt is no valid Unicode text.") from None
     if not tokens:
         raise UserError("The prompt is empty.")
+    if max(tokens) >= models.target.embeddings:
+        raise UserError(
+            f"The prompt holds the token {max(tokens)}, but {models.target.name} knows only "
+            f"{models.target.embeddings} tokens: its tokenizer does not belong to it."
+        )
     room = models.target.max_context
     if len(tokens) >= room:
         raise UserError(
@@ -179,14 +185,15 @@ class Run:
             try:
                 with ENGINE_LOCK:
                     step = next(self._steps, None)
-            except BaseException:
-                self._end("error")
+            except BaseException as reason:
+                self._end("error" if isinstance(reason, Exception) else "cancelled")
                 raise
             if step is None:
                 self.finished = True
                 return None
             entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
             line = to_line(entry(step))
+            self._recorder.count(step)  # only what has a line
             if step.stop is not None:
                 self._end(None)
             return line

@@ -12,7 +12,7 @@ from torch import Tensor
 from engine.chance import Chance
 from engine.constraint import Constraint, masked_tree
 from engine.drafters.base import Drafter, Kept, Start
-from engine.errors import UserError
+from engine.finite import refuse_nan, refuse_nan_among
 from engine.memory import Memory
 from engine.sampling import Sampling, distribution
 from engine.step import Clock, Final, Step, Stop, cut_at_end
@@ -101,6 +101,7 @@ class Text:
         own = DraftTree()
         if room > 0:
             own = self.drafter.propose([*self.context, *forced], room).truncated(room)
+            refuse_nan_among(own.q, f"The drafter {self.drafter.key}")
         return Proposal.of(own, forced)
 
     def _forced(self, depth: int) -> list[int]:
@@ -113,6 +114,7 @@ class Text:
         self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
 
         def verdict() -> tuple[Verdict, Tensor | None]:
+            refuse_nan(seen.logits, self.target.name)
             p = distribution(logits, self.sampling)
             # For the recorder the whole of p crosses while the verifier fetches the rows of its walk.
             shown = p if self.sampling.greedy else to_host_meanwhile(p)
@@ -125,12 +127,7 @@ class Text:
                 self.chance.judging,
                 seen.probes,
             )
-            found = self.request.verifier.judge(case)
-            if bool(logits[found.walk[-1] + 1].isnan().any()):
-                raise UserError(
-                    f"{self.target.name} gave NaN in the place of logits; the run ends."
-                )
-            return found, shown
+            return self.request.verifier.judge(case), shown
 
         return verdict
 
