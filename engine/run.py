@@ -53,6 +53,15 @@ class RunRequest:
     memory: Memory | None = None
     """The visitor's memory, for drafters that learn; a fresh one if None."""
 
+    most_nodes: int | None = None
+    """Most nodes of a step; a run whose drafter makes more ends with a sentence."""
+
+
+def _kv_bytes(models: Models, columns: int) -> int:
+    """What the language models of a run need for a text of so many tokens."""
+    readers = [models.target, *models.parts.values()]
+    return sum(one.kv_bytes(columns) for one in readers if isinstance(one, LanguageModel))
+
 
 def open_run(request: RunRequest, tell: Tell = silent) -> "Run":
     """Check the request, load what it needs, and return a run that has not begun.
@@ -114,9 +123,11 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
         request.max_new_tokens,
         memory=request.memory,
         constraint=_constraint(request, models.target),
+        most_nodes=request.most_nodes,
     )
     steps = run_loop(models.target, wanted, request.recorded, reading)
-    return Run(recorder, steps, request.recorded)
+    columns = min(len(tokens) + request.max_new_tokens, models.target.max_context) + 1
+    return Run(recorder, steps, request.recorded, _kv_bytes(models, columns))
 
 
 def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
@@ -161,8 +172,12 @@ def tokenize(models: Models, prompt: str) -> list[int]:
 class Run:
     """One run: its header, its steps as they come, its summary. Not calling next is a pause."""
 
-    def __init__(self, recorder: Recorder, steps: Iterator, recorded: bool = True) -> None:
+    def __init__(
+        self, recorder: Recorder, steps: Iterator, recorded: bool = True, kv_bytes: int = 0
+    ) -> None:
+        """kv_bytes: of keys and values that its text may need at most."""
         self._recorder = recorder
+        self.kv_bytes = kv_bytes
         self._recorded = recorded
         self._steps = steps
         self._ended_by: str | None = None

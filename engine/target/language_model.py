@@ -51,6 +51,14 @@ class LanguageModel:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
         return Session(self, KVCache.empty(self.layers, capacity), tuple(features))
 
+    def kv_bytes(self, columns: int) -> int:
+        """Bytes of keys and values of a text of so many tokens."""
+        config = self.model.config.get_text_config()
+        heads = config.num_attention_heads
+        width = getattr(config, "head_dim", None) or self.hidden_size // heads
+        shared = getattr(config, "num_key_value_heads", None) or heads
+        return 2 * self.layers * shared * width * columns * self.dtype.itemsize
+
     def readable(self, tokens: Sequence[int]) -> Sequence[int]:
         """The tokens, with token 0 in the place of those that the model has no embedding for: ids of
         a padding that another model of the same tokenizer has, and may write."""
