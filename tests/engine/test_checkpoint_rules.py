@@ -47,7 +47,7 @@ def pair(rules: dict):
 
     ends = {"eos_token_id": rules["eos_token_id"]} if "eos_token_id" in rules else {}
     without, expected = written(**ends), written(**rules)
-    return without, expected, language_model(copy.deepcopy(module), None, "ruled")
+    return without, expected, language_model(copy.deepcopy(module), None, "ruled", lean=False)
 
 
 def request_of(model, key: str) -> TextRequest:
