@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from engine.batch.together import decode_together
 from engine.drafters import drafter
 from engine.errors import UserError
 from engine.loops import run_loop
@@ -115,3 +116,22 @@ def test_sampled_texts_on_own_attention_are_those_of_plain_decoding():
         return [token for step in run_loop(model, request) for token in step.output]
 
     assert written("prompt_lookup") == written("none")
+
+
+def test_texts_that_share_passes_of_a_counting_module():
+    """Positions of several sequences are handed over in one pass."""
+    model = language_model(random_module(config_of("bart")), None, "bart", lean=False)
+
+    def request(prompt: list[int], key: str) -> TextRequest:
+        cls = drafter(key)
+        built = cls.build(resolve(key, cls.options, {}), Models(model, {"draft": model}))
+        return TextRequest(built, verifier("greedy"), Sampling(), prompt, 16)
+
+    asked = [(PREFIX, "dyspec"), (PREFIX[:8], "prompt_lookup")]
+    alone_written = [
+        [token for step in run_loop(model, request(*one)) for token in step.output] for one in asked
+    ]
+    together: list[list[int]] = [[], []]
+    for index, step in decode_together(model, [request(*one) for one in asked]):
+        together[index] += step.output
+    assert together == alone_written
