@@ -3,6 +3,7 @@
 import pytest
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
+from engine.cpu.model import CompiledModel
 from engine.opening import language_model
 from engine.target import self_check
 from engine.target.own_attention import MaskedModel
@@ -34,6 +35,17 @@ def test_proven_architectures_read_as_their_modules(name, static):
     expected = self_check.readings(module)
     model = language_model(module, None, name, lean=False, static=static)
     assert isinstance(model, MaskedModel) == (way == "masked")
+    assert self_check.same_chains(model, expected)
+    assert self_check.same_trees(model, expected)
+
+
+@pytest.mark.parametrize("name", ["cohere2", "gpt_neox", "opt", "phi3"])
+def test_compiled_passes_of_proven_architectures(name):
+    """As they are opened on a CPU; other architectures are in ``test_compiled.py``."""
+    module = random_module(config_of(name))
+    expected = self_check.readings(module)
+    model = language_model(module, None, name)
+    assert isinstance(model, CompiledModel)
     assert self_check.same_chains(model, expected)
     assert self_check.same_trees(model, expected)
 
