@@ -15,7 +15,11 @@ from engine.cpu.block_context import compiled_contexts
 from engine.cpu.model import compiled_model
 from engine.errors import UserError
 from engine.parts.dflash_model import DFlashModel
+from engine.target.admission import CHAINS, admitted
+from engine.target.by_length import ByLengthModel, reads_by_length
+from engine.target.edges import window_of
 from engine.target.language_model import LanguageModel
+from engine.target.own_attention import ChainModel, MaskedModel
 
 
 def language_model(
@@ -32,6 +36,23 @@ def language_model(
     static: make passes on static buffers; None is on CUDA, where they become CUDA graphs.
     """
     static = module.device.type == "cuda" if static is None else static
+    own = module.config._attn_implementation
+    ways = {
+        "usual": lambda: _usual(module, tokenizer, name, lean, static),
+        "module": lambda: LanguageModel(module, tokenizer, name),
+        "masked": lambda: MaskedModel(module, tokenizer, name, own),
+        "windowed": lambda: MaskedModel(module, tokenizer, name, own, window_of(module.config)),
+        CHAINS: lambda: ChainModel(module, tokenizer, name, own),
+    }
+    return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
+
+
+def _usual(
+    module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
+) -> LanguageModel:
+    """The fastest way that there is for such a module."""
+    if reads_by_length(module):
+        return ByLengthModel(module, tokenizer, name)
     if lean and not static and module.device.type == "cpu":
         compiled = compiled_model(module, tokenizer, name)
         if compiled is not None:

@@ -9,7 +9,6 @@ the same options resolve to the same numbers the next time.
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from engine.memory import Memory
 from engine.options import Value
 from engine.parts.loading import Models
 from engine.progress import Tell, silent
+from engine.remembered import Remembered
 from engine.sampling import Sampling
 from engine.text import TextRequest
 from engine.verifiers import verifier
@@ -33,6 +33,7 @@ SIZES = (1, 2, 4, 7, 11, 16)
 METHOD = 4  # of measuring; what was remembered by another one is not used
 TOKENS = 24  # written after each prompt
 GAINS = "gains.json"
+MEMORY = Remembered("step_costs.json")
 
 
 def settle_size(
@@ -145,11 +146,11 @@ def _remembered_costs(
     cls, options, models: Models, known: Known, tell: Tell
 ) -> dict[int, float] | None:
     key = _key(cls, options, models)
-    memory = _read_memory()
+    memory = MEMORY.read()
     if key not in memory:
         costs = measure_costs(cls, options, models, known, tell)
         memory[key] = {str(size): cost for size, cost in costs.items()}
-        if not _write_memory(memory):
+        if not MEMORY.write(memory):
             return None
     return {int(size): float(cost) for size, cost in memory[key].items()}
 
@@ -162,29 +163,3 @@ def _key(cls, options, models: Models) -> str:
     folders = [models.folders[name] for name in sorted(cls.needs)]
     measured = [METHOD, cls.key, others, [target.name, target.parameters], *folders]
     return json.dumps([*measured, *shape])
-
-
-def memory_file() -> Path:
-    """Where costs are remembered; DRAFTSCOPE_CACHE names another folder."""
-    folder = os.environ.get("DRAFTSCOPE_CACHE")
-    return Path(folder or Path.home() / ".cache" / "draftscope") / "step_costs.json"
-
-
-def _read_memory() -> dict:
-    try:
-        found = json.loads(memory_file().read_text("utf-8"))
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: no home
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write_memory(memory: dict) -> bool:
-    try:
-        path = memory_file()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f"{path.name}.{os.getpid()}")
-        beside.write_text(json.dumps(memory, indent=1), "utf-8")
-        beside.replace(path)
-    except (OSError, RuntimeError):
-        return False
-    return True

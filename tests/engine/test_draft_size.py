@@ -18,7 +18,7 @@ from presets import family
 @pytest.fixture
 def memory(tmp_path, monkeypatch):
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    return draft_size.memory_file()
+    return draft_size.MEMORY.path
 
 
 @pytest.fixture(scope="module")
