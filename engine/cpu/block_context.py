@@ -108,7 +108,7 @@ def compiled_contexts(drafter: DFlashModel):
     they cannot be made."""
     try:
         passes = CompiledBlocks(drafter)
-    except Exception as error:  # no OpenVINO, or whatever it raises
+    except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
         log.warning("The diffusion drafter runs through its own module: %s", in_one_line(error))
         return ModuleContext
     return lambda drafter: CompiledContext(passes)

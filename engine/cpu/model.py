@@ -59,6 +59,6 @@ def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:
         log.warning("OpenVINO is not installed; %s runs through its own module.", name)
     except NotConvertible as error:
         log.warning("%s runs through its own module: %s.", name, error)
-    except Exception as error:  # what OpenVINO and traced modules raise has no common kind
+    except Exception as error:  # noqa: BLE001 - of OpenVINO, of a traced module: no common kind
         log.warning("%s runs through its own module: %s", name, in_one_line(error))
     return None
