@@ -17,6 +17,7 @@ from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.text import TextRequest
+from engine.threads import torch_threads
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting
 from engine.verifiers import Verifier, verifier
@@ -115,7 +116,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
         constraint=_constraint(request, models.target),
     )
     steps = run_loop(models.target, wanted, request.recorded, reading)
-    return Run(recorder, steps, request.recorded)
+    return Run(recorder, steps, request.recorded, models.target.torch_threads)
 
 
 def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
@@ -155,7 +156,15 @@ def tokenize(models: Models, prompt: str) -> list[int]:
 class Run:
     """One run: its header, its steps as they come, its summary. Not calling next is a pause."""
 
-    def __init__(self, recorder: Recorder, steps: Iterator, recorded: bool = True) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        steps: Iterator,
+        recorded: bool = True,
+        threads: int | None = None,
+    ) -> None:
+        """threads: of torch while a step is taken; None is as many as it has."""
+        self._threads = threads
         self._recorder = recorder
         self._recorded = recorded
         self._steps = steps
@@ -177,7 +186,7 @@ class Run:
             if self.finished:
                 return None
             try:
-                with ENGINE_LOCK:
+                with ENGINE_LOCK, torch_threads(self._threads):
                     step = next(self._steps, None)
             except BaseException:
                 self._end("error")

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from transformers.utils import logging as transformers_logging
 
 from engine.cache_folder import cache_folder, write_whole
+from engine.cpu.threads import settings, threads
 
 log = logging.getLogger(__name__)
 
@@ -34,15 +35,7 @@ def core():
     return openvino.Core()
 
 
-def settings(threads: int) -> dict:
-    return {
-        "INFERENCE_PRECISION_HINT": "f32",
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": threads,
-    }
-
-
-def compiled(graph: nn.Module, example: Sequence[Tensor], described: str, threads: int):
+def compiled(graph: nn.Module, example: Sequence[Tensor], described: str):
     """The graph as OpenVINO runs it; every size that is not fixed by the weights may vary.
 
     example: arguments of the graph. described: what the graph does, beside its weights. Raises what
@@ -50,9 +43,9 @@ def compiled(graph: nn.Module, example: Sequence[Tensor], described: str, thread
     """
     runtime = core()
     path = _path(graph, example, described)
-    found = None if path is None else _kept(runtime, path, threads)
+    found = None if path is None else _kept(runtime, path)
     if found is None:
-        found = runtime.compile_model(_converted(graph, example), "CPU", settings(threads))
+        found = runtime.compile_model(_converted(graph, example), "CPU", settings(threads()))
         if path is not None:
             _keep(found, path)
     return found
@@ -106,7 +99,7 @@ def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
     return digest.hexdigest()
 
 
-def _kept(runtime, path: Path, threads: int):
+def _kept(runtime, path: Path):
     """None where there is none, or none that this OpenVINO reads."""
     try:
         content = path.read_bytes()
@@ -114,7 +107,7 @@ def _kept(runtime, path: Path, threads: int):
     except OSError:
         return None
     try:
-        return runtime.import_model(content, "CPU", settings(threads))
+        return runtime.import_model(content, "CPU", settings(threads()))
     except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
         log.info("A compiled model in the cache folder is made anew: %s", in_one_line(error))
         return None
