@@ -13,6 +13,7 @@ from engine.parts.loading import Models
 from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
 from engine.text import TextRequest
+from engine.threads import torch_threads
 from engine.verifiers import verifier
 from engine.verifiers.greedy import Greedy
 
@@ -56,10 +57,11 @@ class Ours(Contestant):
         drafter = self._class.build(self.options, self._models)
         rule = verifier("greedy")
         request = TextRequest(drafter, rule, Sampling(), prompt, count)
-        for step in run_loop(self._models.target, request):
-            tokens += step.output
-            passes.update(step.passes)
-            stages.update(step.milliseconds, prefill=step.prefill_milliseconds)
+        with torch_threads(self._models.target.torch_threads):
+            for step in run_loop(self._models.target, request):
+                tokens += step.output
+                passes.update(step.passes)
+                stages.update(step.milliseconds, prefill=step.prefill_milliseconds)
         return Writing(tokens, time.perf_counter() - began, passes["target"], dict(stages))
 
 

@@ -11,7 +11,6 @@ from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import NAME, PassGraph
 from engine.cpu.store import compiled
-from engine.cpu.threads import threads
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
 from engine.target.forward import forward
@@ -46,7 +45,7 @@ class CompiledPasses:
         module.set_attn_implementation(NAME)
         try:
             described = f"{type(module).__name__} {module.config.to_json_string()}"
-            self._calls = Calls(compiled(graph, given, described, threads()))
+            self._calls = Calls(compiled(graph, given, described))
         finally:
             module.set_attn_implementation(PLAIN)
         self._compare(module, embed)
