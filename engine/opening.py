@@ -5,12 +5,14 @@ compiled for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). 
 same weights and give the same numbers.
 """
 
+import logging
 from pathlib import Path
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from engine.checkpoint_rules import unapplied
 from engine.cpu.block_context import compiled_contexts
 from engine.cpu.model import compiled_model
 from engine.errors import UserError
@@ -18,7 +20,7 @@ from engine.parts.dflash_model import DFlashModel
 from engine.target.admission import CHAINS, admitted
 from engine.target.by_length import ByLengthModel, reads_by_length
 from engine.target.edges import window_of
-from engine.target.language_model import LanguageModel
+from engine.target.language_model import LanguageModel, takes_attention
 from engine.target.own_attention import ChainModel, MaskedModel
 
 
@@ -37,20 +39,23 @@ def language_model(
     """
     static = module.device.type == "cuda" if static is None else static
     own = module.config._attn_implementation
-    ways = {
+    usual = {
         "usual": lambda: _usual(module, tokenizer, name, lean, static),
         "module": lambda: LanguageModel(module, tokenizer, name),
+    }
+    masked = {
         "masked": lambda: MaskedModel(module, tokenizer, name, own),
         "windowed": lambda: MaskedModel(module, tokenizer, name, own, window_of(module.config)),
         CHAINS: lambda: ChainModel(module, tokenizer, name, own),
     }
+    ways = usual | masked if takes_attention(module) else masked
     return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
 
 
 def _usual(
     module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
 ) -> LanguageModel:
-    """The fastest way that there is for such a module."""
+    """The fastest way that there is for a module that takes an attention function."""
     if reads_by_length(module):
         return ByLengthModel(module, tokenizer, name)
     if lean and not static and module.device.type == "cpu":
@@ -78,7 +83,15 @@ def load_language_model(
                 transformers_logging.enable_progress_bar()
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no causal language model to open at {path}.") from error
-    return language_model(module.to(device), tokenizer, Path(path).name)
+    name = Path(path).name
+    left_out = unapplied(module.generation_config)
+    if left_out:
+        logging.getLogger(__name__).warning(
+            "%s asks generate for %s; the engine takes p as the model gives it.",
+            name,
+            ", ".join(left_out),
+        )
+    return language_model(module.to(device), tokenizer, name)
 
 
 def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:

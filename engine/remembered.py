@@ -1,21 +1,21 @@
-"""What was found out about this machine and its libraries once, kept in the user's cache folder."""
+"""What was found out about this machine and its libraries once, by name, kept in the cache folder."""
 
 import json
-import os
 from pathlib import Path
+
+from engine.cache_folder import cache_folder, write_whole
 
 
 class Remembered:
-    """A JSON object in a file of its own; DRAFTSCOPE_CACHE names another folder."""
+    """A JSON object in a file of its own."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     @property
     def path(self) -> Path:
-        """Raises RuntimeError where the user has no home."""
-        folder = os.environ.get("DRAFTSCOPE_CACHE")
-        return Path(folder or Path.home() / ".cache" / "draftscope") / self._name
+        """Raises RuntimeError for a user without a home."""
+        return cache_folder() / self._name
 
     def read(self) -> dict:
         """Everything in it; nothing where there is no such file or it holds something else."""
@@ -28,11 +28,7 @@ class Remembered:
     def write(self, content: dict) -> bool:
         """Whether it could be written."""
         try:
-            path = self.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            beside = path.with_name(f"{path.name}.{os.getpid()}")
-            beside.write_text(json.dumps(content, indent=1), "utf-8")
-            beside.replace(path)
+            write_whole(self.path, json.dumps(content, indent=1).encode())
         except (OSError, RuntimeError):
             return False
         return True

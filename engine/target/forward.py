@@ -21,51 +21,49 @@ def forward(
     mask: a RowMask, or what looks like one to ``engine.target.attention``. last: how many of the last
     rows get logits (at least one does); None is all.
     """
-    rows = {"inputs_embeds" if tokens.is_floating_point() else "input_ids": tokens}
-    output = module(
-        **rows,
-        position_ids=positions,
-        # transformers hands a 4-D mask through as it is; the real one travels beside it
-        attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device),
-        past_key_values=cache,
-        use_cache=True,
-        output_hidden_states=bool(features),
-        logits_to_keep=0 if last is None else max(last, 1),  # 0 is all to transformers
-        row_mask=mask,
-    )
-    if not features:
-        return output.logits, None
-    return output.logits, torch.cat([output.hidden_states[i] for i in features], -1)
+    # transformers hands a 4-D mask through as it is; the real one travels beside it
+    empty = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device)
+    given = {"attention_mask": empty, "row_mask": mask}
+    return _called(module, tokens, positions, cache, features, last, given)
 
 
-def own_forward(
+def forward_with_mask(
     module: nn.Module,
-    given: Tensor,
+    tokens: Tensor,
     positions: Tensor,
     added: Tensor | None,
     cache,
     features: tuple[int, ...],
     last: int | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The same for one sequence and a module with attention of its own: logits [last, V], features
-    [R, n*H] or None.
+    """The same for a module with attention of its own. added: to the scores, [1, 1, R, T]; None lets the
+    module mask by itself. Modules that know no ``last`` give logits of all rows."""
+    given = {"attention_mask": added}
+    return _called(module, tokens, positions, cache, features, last, given)
 
-    given: ids [R], or vectors [R, H]. positions: [R]. added: to the scores, [1, 1, R, T]; None lets the
-    module mask by itself.
-    """
-    rows = {"inputs_embeds" if given.is_floating_point() else "input_ids": given[None]}
+
+def _called(
+    module: nn.Module,
+    tokens: Tensor,
+    positions: Tensor,
+    cache,
+    features: tuple[int, ...],
+    last: int | None,
+    given: dict,
+) -> tuple[Tensor, Tensor | None]:
+    rows = {"inputs_embeds" if tokens.is_floating_point() else "input_ids": tokens}
     output = module(
         **rows,
-        position_ids=positions[None],
-        attention_mask=added,
+        **given,
+        position_ids=positions,
         past_key_values=cache,
         use_cache=True,
         output_hidden_states=bool(features),
-        logits_to_keep=0 if last is None else max(last, 1),
+        logits_to_keep=0 if last is None else max(last, 1),  # 0 is all to transformers
     )
     if not features:
-        return output.logits[0], None
-    return output.logits[0], torch.cat([output.hidden_states[i][0] for i in features], -1)
+        return output.logits, None
+    return output.logits, torch.cat([output.hidden_states[i] for i in features], -1)
 
 
 def of_layers(features: Tensor | None, read: Sequence[int], wanted: Sequence[int]) -> Tensor | None:

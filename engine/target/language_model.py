@@ -87,6 +87,11 @@ class LanguageModel:
         return self.model.get_output_embeddings()(hidden)
 
 
+def takes_attention(model: PreTrainedModel) -> bool:
+    """Whether the module's attention function can be set; others have attention of their own."""
+    return type(model)._can_set_attn_implementation()
+
+
 def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
     """Raises UserError for a module that cannot be read on from keys and values."""
     config = model.config.get_text_config(decoder=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.errors import UserError
 from engine.target.alibi import hand_over_columns
 from engine.target.cache import KVCache
-from engine.target.forward import own_forward
+from engine.target.forward import forward_with_mask
 from engine.target.language_model import LanguageModel
 from engine.target.layers import Layers
 from engine.target.row_mask import RowMask
@@ -51,15 +51,7 @@ class MaskedSession(Session):
             added.masked_fill_(~visible, torch.finfo(added.dtype).min)
         self.model.columns.positions = columns
         try:
-            return own_forward(
-                self.model.model,
-                given,
-                mask.row_positions,
-                added[None, None],
-                self._cache,
-                features,
-                last,
-            )
+            return _read(self, given, mask, added[None, None], features, last)
         finally:
             self.model.columns.positions = None
 
@@ -94,12 +86,30 @@ class ChainSession(Session):
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        return own_forward(
-            self.model.model, given, mask.row_positions, None, self._cache, features, last
-        )
+        return _read(self, given, mask, None, features, last)
 
     def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
         raise no_layers(self.model.name)
+
+
+def _read(
+    session: Session,
+    given: Tensor,
+    mask: RowMask,
+    added: Tensor | None,
+    features: tuple[int, ...],
+    last: int | None,
+) -> tuple[Tensor, Tensor | None]:
+    logits, states = forward_with_mask(
+        session.model.model,
+        given[None],
+        mask.row_positions[None],
+        added,
+        session._cache,
+        features,
+        last,
+    )
+    return logits[0], None if states is None else states[0]
 
 
 def no_layers(name: str) -> UserError:

@@ -26,7 +26,7 @@ NEW = 12
 def pair(request):
     """(the module, the same weights in the engine)"""
     module = random_module(config_of(request.param))
-    return module, language_model(copy.deepcopy(module), None, request.param)
+    return module, language_model(copy.deepcopy(module), None, request.param, lean=False)
 
 
 def prompt_of(length: int) -> list[int]:

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from engine.batch.together import decode_together
 from engine.drafters import drafter
 from engine.errors import UserError
 from engine.loops import run_loop
@@ -39,7 +40,7 @@ def path_to(row: int) -> list[int]:
 @pytest.mark.parametrize("name", MASKED + COUNTING)
 def test_tree_rows_equal_their_paths_read_alone(name):
     module = random_module(config_of(name))
-    model = language_model(copy.deepcopy(module), None, name)
+    model = language_model(copy.deepcopy(module), None, name, lean=False)
     assert isinstance(model, MaskedModel) == (name in MASKED)
     session = model.session(4)
     session.prefill(PREFIX)
@@ -58,7 +59,7 @@ def test_without_positions_a_counting_module_counts(name):
     """The hooks leave the module's own calls alone, also after a pass of the engine."""
     module = random_module(config_of(name))
     expected = alone(module, PREFIX)
-    model = language_model(module, None, name)
+    model = language_model(module, None, name, lean=False)
     attention = module.config._attn_implementation
     session = model.session(4)
     session.prefill(PREFIX)
@@ -71,7 +72,7 @@ def test_without_positions_a_counting_module_counts(name):
 @pytest.mark.parametrize("name", CHAINS)
 def test_chains_are_read_and_trees_refused(name):
     module = random_module(config_of(name))
-    model = language_model(copy.deepcopy(module), None, name)
+    model = language_model(copy.deepcopy(module), None, name, lean=False)
     assert isinstance(model, ChainModel)
     session = model.session(4)
     session.prefill(PREFIX)
@@ -86,7 +87,7 @@ def test_chains_are_read_and_trees_refused(name):
 
 @pytest.mark.parametrize("name", ["codegen", "gpt_neo"])
 def test_passes_through_some_layers_are_refused(name):
-    model = language_model(random_module(config_of(name)), None, name)
+    model = language_model(random_module(config_of(name)), None, name, lean=False)
     session = model.session(4)
     with pytest.raises(UserError, match="own layers"):
         session.states([1, 2], [-1, 0], Layers(stop=1))
@@ -99,14 +100,14 @@ def test_features_of_own_attention(name):
     with torch.no_grad():
         read = module(torch.tensor([PREFIX]), output_hidden_states=True, use_cache=False)
     expected = read.hidden_states[1][0]
-    model = language_model(copy.deepcopy(module), None, name)
+    model = language_model(copy.deepcopy(module), None, name, lean=False)
     session = model.session(4, features=(1,))
     found = session.prefill(PREFIX)
     torch.testing.assert_close(found, expected, atol=5e-5, rtol=1e-4)
 
 
 def test_sampled_texts_on_own_attention_are_those_of_plain_decoding():
-    model = language_model(random_module(config_of("bloom")), None, "bloom")
+    model = language_model(random_module(config_of("bloom")), None, "bloom", lean=False)
 
     def written(key: str) -> list[int]:
         cls = drafter(key)
@@ -115,3 +116,22 @@ def test_sampled_texts_on_own_attention_are_those_of_plain_decoding():
         return [token for step in run_loop(model, request) for token in step.output]
 
     assert written("prompt_lookup") == written("none")
+
+
+def test_texts_that_share_passes_of_a_counting_module():
+    """Positions of several sequences are handed over in one pass."""
+    model = language_model(random_module(config_of("bart")), None, "bart", lean=False)
+
+    def request(prompt: list[int], key: str) -> TextRequest:
+        cls = drafter(key)
+        built = cls.build(resolve(key, cls.options, {}), Models(model, {"draft": model}))
+        return TextRequest(built, verifier("greedy"), Sampling(), prompt, 16)
+
+    asked = [(PREFIX, "dyspec"), (PREFIX[:8], "prompt_lookup")]
+    alone_written = [
+        [token for step in run_loop(model, request(*one)) for token in step.output] for one in asked
+    ]
+    together: list[list[int]] = [[], []]
+    for index, step in decode_together(model, [request(*one) for one in asked]):
+        together[index] += step.output
+    assert together == alone_written

@@ -32,7 +32,7 @@ def test_proven_architectures_read_as_their_modules(name, static):
     way = proven_way(module)
     assert way is not None
     expected = self_check.readings(module)
-    model = language_model(module, None, name, static=static)
+    model = language_model(module, None, name, lean=False, static=static)
     assert isinstance(model, MaskedModel) == (way == "masked")
     assert self_check.same_chains(model, expected)
     assert self_check.same_trees(model, expected)

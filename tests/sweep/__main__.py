@@ -1,4 +1,4 @@
-"""The sweep: python -m tests.sweep [NAME ...] [--results FILE.jsonl] [--table FILE.md]
+"""The sweep: python -m tests.sweep [NAME ...] [--compiled] [--results FILE.jsonl] [--table FILE.md]
 
 Without names: every causal architecture that the installed transformers knows, and some settings of them. What
 stands in the results file is not run again. Exit code 1 if anything is neither equal, refused nor unbuildable.
@@ -6,8 +6,11 @@ stands in the results file is not run again. Exit code 1 if anything is neither 
 
 import argparse
 import json
+import os
 import sys
+import tempfile
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,11 +27,13 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     transformers_logging.set_verbosity_error()
     torch.set_num_threads(1)
+    os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp()  # every check is made here
     names = given.names or [*sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), *VARIANTS]
     known = _read(given.results)
     for name in names:
         if name not in known:
-            known[name] = outcomes(name, lambda name=name: config_of(name))
+            make = partial(config_of, name)
+            known[name] = outcomes(name, make, compiled=given.compiled)
             _append(given.results, name, known[name])
             print(name, *(f"{one.drafter or 'all'}: {one.kind}" for one in known[name]), flush=True)
     found = {name: known[name] for name in names}
@@ -42,6 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.sweep", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--compiled", action="store_true", help="with compiled passes (slow)")
     parser.add_argument("--results", type=Path, metavar="FILE.jsonl")
     parser.add_argument("--table", type=Path, metavar="FILE.md")
     return parser

@@ -56,8 +56,9 @@ def random_module(config: PreTrainedConfig, seed: int = 0) -> PreTrainedModel:
     return module
 
 
-def outcomes(name: str, make_config, drafters=DRAFTERS) -> list[Outcome]:
-    """make_config: gives the configuration, or raises what its checks raise."""
+def outcomes(name: str, make_config, drafters=DRAFTERS, compiled: bool = False) -> list[Outcome]:
+    """make_config: gives the configuration, or raises what its checks raise. compiled: as a model is opened on
+    a CPU; else through its module, for compiling takes longer than all that is written."""
     try:
         module = random_module(make_config())
     except Exception as error:  # configurations and modules raise many kinds
@@ -65,8 +66,8 @@ def outcomes(name: str, make_config, drafters=DRAFTERS) -> list[Outcome]:
         return [Outcome(None, UNBUILDABLE, _line(error))]
     reference, noisy = copy.deepcopy(module), _noisy(module)
     try:
-        model = language_model(module, None, name)
-        draft = language_model(noisy, None, name)
+        model = language_model(module, None, name, lean=compiled)
+        draft = language_model(noisy, None, name, lean=compiled)
     except UserError as refusal:
         return [Outcome(None, REFUSED, str(refusal))]
     except Exception as error:
