@@ -13,7 +13,7 @@ from app.menu import plain_pair
 from app.seats import Job, Seat
 from app.settings import LIMITS
 from engine.errors import UserError
-from engine.run import Run, RunRequest, open_run
+from engine.run import Run, RunRequest
 from engine.trace import Trace, read_run_line, read_trace
 
 WHAT_IF, PLAIN = live.HANGING["watch"]
@@ -56,7 +56,9 @@ def what_if_job(wish: Mapping[str, object]) -> Job:
     if len(line) > LIMITS.trace_bytes:
         raise UserError("The first run's description is too long.")
     first = read_run_line(line)
-    run = open_run(again(first, wish.get("new_tokens"), **{c: wish.get(c) for c in CHANGES}))
+    (run,) = live.opened(
+        [again(first, wish.get("new_tokens"), **{c: wish.get(c) for c in CHANGES})]
+    )
     ours = read_run_line(run.header())
     same = all(ours["target"][k] == first["target"][k] for k in ("parameters", "vocab_size"))
     if not same or ours["prompt"]["tokens"] != first["prompt"]["tokens"]:
@@ -83,7 +85,7 @@ def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
     try:
         plainly = json.dumps(plain_pair("none"))
         request_ = again(first.run, first.summary["new_tokens"], pair=plainly)
-        plain = live.seats.put(session, PLAIN, Seat(open_run(request_)))
+        plain = live.seats.put(session, PLAIN, Seat(live.opened([request_])[0]))
     except UserError as error:
         yield "done", str(error), None
         return

@@ -2,11 +2,11 @@
 
 import gradio as gr
 
-from app import assets, link, live, theme, warm, words
+from app import assets, idle, link, live, theme, warm, words
 from app.compare import Compare
 from app.menu import offer
 from app.methods import Methods
-from app.parts import QUICK, html
+from app.parts import QUICK, SPARE, html
 from app.seats import sweep_forever
 from app.settings import LIMITS, address
 from app.watch import Watch
@@ -33,7 +33,9 @@ def build() -> gr.Blocks:
         compare.wire(page)
         page.load(_open_room, None, rooms, **QUICK)
         page.unload(_leave)
-    page.queue(max_size=LIMITS.waiting, default_concurrency_limit=LIMITS.running)
+    most = LIMITS.running + LIMITS.waiting + SPARE
+    page.queue(max_size=2 * most, default_concurrency_limit=8)
+    idle.rest(page)
     return page
 
 
@@ -67,6 +69,8 @@ def launch(page: gr.Blocks, **settings) -> None:
             "theme": theme.theme(),
             "head": assets.head(offer()),
             "state_session_capacity": 500,
+            # a run that waits holds a thread; others draw figures and read files
+            "max_threads": LIMITS.running + LIMITS.waiting + SPARE + 16,
             **settings,
         }
     )

@@ -1,8 +1,8 @@
 """The one place that picks how a model's passes are made.
 
-Whoever writes a drafter need not know which ways there are: plain passes through the module, lean
-ones for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). All of them read the same
-weights and give the same numbers.
+Whoever writes a drafter need not know which ways there are: plain passes through the module, passes
+compiled for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). All of them have the
+same weights and give the same numbers.
 """
 
 from pathlib import Path
@@ -11,9 +11,8 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from engine.cpu.block_context import lean_contexts
-from engine.cpu.lean import fits
-from engine.cpu.model import LeanLanguageModel
+from engine.cpu.block_context import compiled_contexts
+from engine.cpu.model import compiled_model
 from engine.errors import UserError
 from engine.parts.dflash_model import DFlashModel
 from engine.target.language_model import LanguageModel
@@ -28,15 +27,16 @@ def language_model(
 ) -> LanguageModel:
     """The module as a language model of the engine.
 
-    lean: run Llama-class models through a forward of our own; False keeps the module's own forward,
-    which every other model takes.
+    lean: make passes with little overhead: on a CPU compiled ones, where the module can be compiled, on
+    static buffers with joined products; False keeps the module's own forward.
     static: make passes on static buffers; None is on CUDA, where they become CUDA graphs.
     """
-    on_cpu = module.device.type == "cpu"
     static = module.device.type == "cuda" if static is None else static
-    if lean and not static and on_cpu and fits(module):
-        return LeanLanguageModel(module, tokenizer, name)
-    from engine import gpu  # brings Triton, which a model of the lean class on a CPU does without
+    if lean and not static and module.device.type == "cpu":
+        compiled = compiled_model(module, tokenizer, name)
+        if compiled is not None:
+            return compiled
+    from engine import gpu  # brings Triton, which a compiled model does without
 
     return gpu.language_model(module, tokenizer, name, lean, static)
 
@@ -61,12 +61,12 @@ def load_language_model(
 
 
 def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
-    """Open a block-diffusion drafter and pick its contexts: lean on the CPU, on static buffers on
+    """Open a block-diffusion drafter and pick its contexts: compiled on the CPU, on static buffers on
     CUDA, through the module elsewhere. Raises what reading its files raises."""
     drafter = DFlashModel.from_pretrained(path, dtype, device)
     kind = drafter.norm.weight.device.type
     if kind == "cpu":
-        drafter.make_context = lean_contexts(drafter)
+        drafter.make_context = compiled_contexts(drafter)
     elif kind == "cuda":
         from engine import gpu
 

@@ -43,12 +43,29 @@ class LanguageModel:
         self.layers = config.num_hidden_layers
         self.hidden_size = config.hidden_size
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
+        self.embeddings = model.get_input_embeddings().weight.shape[0]
         self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT
         self.end_tokens = _end_tokens(model, tokenizer)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
         return Session(self, KVCache.empty(self.layers, capacity), tuple(features))
+
+    def kv_bytes(self, columns: int) -> int:
+        """Bytes of keys and values of a text of so many tokens."""
+        config = self.model.config.get_text_config()
+        heads = config.num_attention_heads
+        width = getattr(config, "head_dim", None) or self.hidden_size // heads
+        shared = getattr(config, "num_key_value_heads", None) or heads
+        return 2 * self.layers * shared * width * columns * self.dtype.itemsize
+
+    def readable(self, tokens: Sequence[int]) -> Sequence[int]:
+        """The tokens, with token 0 in the place of those that the model has no embedding for: ids of
+        a padding that another model of the same tokenizer has, and may write."""
+        known = self.embeddings
+        if max(tokens, default=0) < known:
+            return tokens
+        return [token if token < known else 0 for token in tokens]
 
     def embed(self, tokens: Tensor) -> Tensor:
         """[T] -> [T, H]"""
