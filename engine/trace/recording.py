@@ -13,7 +13,7 @@ from engine.step import STAGES, Span, Step
 from engine.target.language_model import LanguageModel
 from engine.trace.meters import measured
 from engine.trace.pieces import Pieces
-from engine.trace.shown import Pairs, distributions, node_probabilities, short
+from engine.trace.shown import Pairs, distributions, finite, node_probabilities, short
 from engine.tree import ROOT
 from engine.verifiers import Verifier
 
@@ -109,10 +109,10 @@ class Recorder:
                 {
                     "node": j.node,
                     "rule": j.rule,
-                    "p": short(j.p),
-                    "q": short(j.q),
-                    "accept": short(j.accept),
-                    "coin": j.coin,
+                    "p": finite(j.p),
+                    "q": finite(j.q),
+                    "accept": finite(j.accept),
+                    "coin": finite(j.coin),
                 }
                 for j in verdict.judgements
             ],

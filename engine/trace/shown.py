@@ -27,7 +27,9 @@ def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | No
     if shown is None:
         return [None] * len(tree)
     item = shown.numpy().item
-    found = (item(parent + 1, token) for parent, token in zip(tree.parents, tree.tokens, strict=True))
+    found = (
+        item(parent + 1, token) for parent, token in zip(tree.parents, tree.tokens, strict=True)
+    )
     return [None if math.isnan(p) else short(p) for p in found]
 
 
@@ -79,10 +81,12 @@ def _worth_showing(
 
 
 def short(value: float) -> float:
-    """Seven significant digits: as much as a float32 holds.
+    """Seven significant digits: as much as a float32 holds. Raises ValueError for NaN and Infinity."""
+    return float(f"{finite(value):.7g}")
 
-    Raises ValueError for NaN and Infinity, which no trace may hold.
-    """
-    if not math.isfinite(value):
+
+def finite(value: float | None) -> float | None:
+    """The number itself. Raises ValueError for NaN and Infinity, which no trace may hold."""
+    if value is not None and not math.isfinite(value):
         raise ValueError("a trace cannot hold a number that is not finite")
-    return float(f"{value:.7g}")
+    return value
