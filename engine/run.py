@@ -19,7 +19,7 @@ from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.text import TextRequest
 from engine.threads import torch_threads
-from engine.trace import to_line
+from engine.trace import to_line, to_step_line
 from engine.trace.recording import Recorder, Setting
 from engine.verifiers import Verifier, verifier
 
@@ -216,7 +216,7 @@ class Run:
                 self.finished = True
                 return None
             entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
-            line = to_line(entry(step))
+            line = to_step_line(entry(step))
             self._recorder.count(step)  # only what has a line
             if step.stop is not None:
                 self._end(None)
