@@ -4,8 +4,9 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from app import warm
+from app import fence, shutdown, warm
 from app.controls import lanes, request, request_for
+from app.made import made
 from app.memories import Memories
 from app.race import Race, lane_names
 from app.seats import FAILED, Job, Seat, Seats
@@ -39,6 +40,9 @@ def compare_job(values: Mapping[str, object]) -> Job:
     return Race(dict(zip(names, open_runs(wanted), strict=True)))
 
 
+fence.MAKERS |= {"watch": lambda values: open_run(request(values)), "compare": compare_job}
+
+
 def leave(session: str, tab: str) -> None:
     """Let the visitor's run on this tab go, and what hangs on it."""
     for name in (tab, *HANGING.get(tab, ())):
@@ -54,10 +58,13 @@ def start(
 ) -> Iterator[Update]:
     """Begin a run in place of the visitor's last one; single: and pause after its first step."""
     leave(session, tab)
+    if shutdown.closing.is_set():
+        yield None, "error", shutdown.CLOSING
+        return
     try:
         if not warm.ready.is_set():
             yield None, "running", LOADING
-        seat = seats.put(session, tab, Seat(make(values)))
+        seat = seats.put(session, tab, Seat(made(session, tab, make, values)))
     except UserError as error:
         yield None, "error", str(error)
         return

@@ -41,6 +41,8 @@ class Limits:
 
 
 LIMITS = Limits()
+MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
+"""Whether the endpoints for programs are an MCP server's tools, too."""
 
 
 def model_paths() -> ModelPaths:
