@@ -6,6 +6,7 @@ from pathlib import Path
 from huggingface_hub import RepoCard
 from huggingface_hub.constants import SPACES_SDK_TYPES
 from packaging.requirements import Requirement
+from yaml import YAMLError
 
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 PYTHONS = {"3.10", "3.11", "3.12", "3.13"}
@@ -25,8 +26,9 @@ def read(readme: Path) -> dict:
     """The front matter as a dict. Raises ValueError, one sentence, where there is none."""
     try:
         card = RepoCard(readme.read_text(encoding="utf-8"), ignore_metadata_errors=False).data
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise ValueError(f"{readme.name} has no front matter that can be read: {error}") from None
+    except (OSError, ValueError, YAMLError) as error:
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"{readme.name} has no front matter that can be read: {why}") from None
     found = card.to_dict()
     if not found:
         raise ValueError(f"{readme.name} has no front matter.")

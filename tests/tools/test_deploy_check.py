@@ -81,13 +81,13 @@ def test_a_tree_without_the_app_is_told(tree):
     assert any("no app.py" in line or "app_file" in line for line in wrong(tree))
 
 
-def test_requirements_that_contradict_each_other_are_told(tree):
-    """Asks pip, which needs no index to see that one package is wanted in two versions."""
-    (tree / "requirements.txt").write_text("gradio==1.0\n", "utf-8")
+def test_requirements_that_pip_refuses_are_told(tree):
+    """pip itself is asked; it stops at a line that it cannot read, before it asks any index."""
+    (tree / "requirements.txt").write_text("gradio==!!\n", "utf-8")
     card = {"sdk_version": "6.31.0", "python_version": "3.12"}
     found = list(requirements.resolve(tree, card))
     assert len(found) == len(requirements.HARDWARE)
-    assert all(bad and "cannot be met" in line for bad, line in found)
+    assert all(bad and "cannot be met" in line and "!!" in line for bad, line in found)
 
 
 def test_the_container_holds_what_the_page_needs_and_no_rights():
