@@ -12,12 +12,9 @@ ADDED = ("gradio[oauth,mcp]=={sdk_version}", "spaces")
 """What the builder of a Gradio Space installs besides."""
 HARDWARE = {"CPU Basic or a GPU of one's own": (), "ZeroGPU": ("torch==2.11.*",)}
 """What each kind of hardware insists on."""
-PLATFORMS = (
-    "manylinux_2_28_x86_64",
-    "manylinux_2_27_x86_64",
-    "manylinux_2_17_x86_64",
-    "manylinux2014_x86_64",
-)
+GLIBC = range(36, 16, -1)
+"""Of Debian 12, on which Spaces run, back to the oldest that wheels name: 2.36 to 2.17."""
+PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in GLIBC) + ("manylinux2014_x86_64",)
 TOLD = ("torch", "transformers", "gradio", "triton")
 
 
