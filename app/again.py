@@ -14,7 +14,7 @@ from app.menu import plain_pair
 from app.seats import Job, Seat
 from app.settings import LIMITS
 from engine.errors import UserError
-from engine.run import RunRequest, open_run
+from engine.run import RunRequest
 from engine.trace import Trace, read_run_line, read_trace, to_line
 
 WHAT_IF, PLAIN = live.HANGING["watch"]
@@ -57,7 +57,9 @@ def what_if_job(wish: Mapping[str, object]) -> Job:
     if len(line) > LIMITS.trace_bytes:
         raise UserError("The first run's description is too long.")
     first = read_run_line(line)
-    run = open_run(again(first, wish.get("new_tokens"), **{c: wish.get(c) for c in CHANGES}))
+    (run,) = live.opened(
+        [again(first, wish.get("new_tokens"), **{c: wish.get(c) for c in CHANGES})]
+    )
     ours = read_run_line(run.header())
     same = all(ours["target"][k] == first["target"][k] for k in ("parameters", "vocab_size"))
     if not same or ours["prompt"]["tokens"] != first["prompt"]["tokens"]:
@@ -71,7 +73,8 @@ def what_if_job(wish: Mapping[str, object]) -> Job:
 def plain_job(wish: Mapping[str, object]) -> Job:
     """Plain decoding of a run's prompt. wish: its run line ("run"), how much it wrote ("new_tokens")."""
     first = read_run_line(text(wish.get("run"), "The first run"))
-    return open_run(again(first, wish.get("new_tokens"), pair=json.dumps(plain_pair("none"))))
+    plainly = again(first, wish.get("new_tokens"), pair=json.dumps(plain_pair("none")))
+    return live.opened([plainly])[0]
 
 
 fence.MAKERS |= {WHAT_IF: what_if_job, PLAIN: plain_job}

@@ -14,12 +14,14 @@ import gradio as gr
 
 from app import fence, live
 from app.menu import offer, preset_menu
+from app.parts import engine_event
 from app.settings import LIMITS
 from presets import cards
 
 _serial = count(1)
-ENGINE = {"concurrency_id": "engine", "concurrency_limit": LIMITS.running}
-"""As for the page's own runs: few at once, the rest wait in the queue."""
+_EVENT = engine_event()
+ENGINE = {name: _EVENT[name] for name in ("concurrency_id", "concurrency_limit")}
+"""As for the page's own runs."""
 
 
 def offered() -> dict:

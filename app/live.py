@@ -1,17 +1,18 @@
 """The events of both tabs, without a word of gradio: values in, (trace, state, message) out."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from app import fence, shutdown, warm
+from app import fence, shutdown, telling, warm
 from app.controls import lanes, request, request_for
 from app.made import made
 from app.memories import Memories
 from app.race import Race, lane_names
 from app.seats import FAILED, Job, Seat, Seats
+from app.settings import LIMITS, Limits
 from engine.errors import UserError
-from engine.run import open_run, open_runs
+from engine.run import Run, RunRequest, open_runs
 
 log = logging.getLogger("draftscope")
 
@@ -30,17 +31,35 @@ memories = Memories()
 def watch_job(session: str) -> Callable[[Mapping[str, object]], Job]:
     """What makes a run of this visitor's: drafters may learn from it for the next one. The runs
     that are compared with others begin with an empty memory."""
-    return lambda values: open_run(replace(request(values), memory=memories.of(session)))
+
+    def make(values: Mapping[str, object]) -> Job:
+        return opened([replace(request(values), memory=memories.of(session))])[0]
+
+    return make
 
 
 def compare_job(values: Mapping[str, object]) -> Job:
     """The chosen drafters, each with its options and rule, on one seed and one prompt, read once."""
     wanted = [request_for(lane, values) for lane in lanes(values.get("lanes"))]
     names = lane_names([one.drafter for one in wanted])
-    return Race(dict(zip(names, open_runs(wanted), strict=True)))
+    return Race(dict(zip(names, opened(wanted), strict=True)))
 
 
-fence.MAKERS |= {"watch": lambda values: open_run(request(values)), "compare": compare_job}
+def opened(wanted: Sequence[RunRequest], limits: Limits = LIMITS) -> list[Run]:
+    """These runs, which will take turns. Raises UserError, also where together they would hold more
+    keys and values than a visitor may."""
+    wanted = [replace(one, most_nodes=limits.max_nodes) for one in wanted]
+    runs = open_runs(wanted, telling.tell.get())
+    asked = sum(run.kv_bytes for run in runs) / 1e6
+    if asked > limits.kv_megabytes:
+        raise UserError(
+            f"This would hold {asked:,.0f} MB of keys and values; this page allows "
+            f"{limits.kv_megabytes:,} MB. Take a shorter prompt or fewer new tokens."
+        )
+    return runs
+
+
+fence.MAKERS |= {"watch": lambda values: opened([request(values)])[0], "compare": compare_job}
 
 
 def leave(session: str, tab: str) -> None:
@@ -64,7 +83,9 @@ def start(
     try:
         if not warm.ready.is_set():
             yield None, "running", LOADING
-        seat = seats.put(session, tab, Seat(made(session, tab, make, values)))
+        opening = telling.heard(lambda: made(session, tab, make, values))
+        job = yield from _said(opening)
+        seat = seats.put(session, tab, Seat(job))
     except UserError as error:
         yield None, "error", str(error)
         return
@@ -73,6 +94,16 @@ def start(
         yield None, "error", FAILED
         return
     yield from seat.advance(single)
+
+
+def _said(opening: Generator[tuple[str, float], None, Job]) -> Generator[Update, None, Job]:
+    """What an opening says of itself, for the visitor; its value is the job."""
+    while True:
+        try:
+            task, share = next(opening)
+        except StopIteration as end:
+            return end.value
+        yield None, "running", f"{task}: {share:.0%}"
 
 
 def resume(session: str, tab: str, single: bool = False) -> Iterator[Update]:

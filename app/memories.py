@@ -18,7 +18,7 @@ class Memories:
     def of(self, session: str) -> Memory:
         """The visitor's memory, empty at first."""
         with self._lock:
-            memory = self._kept.setdefault(session, Memory())
+            memory = self._kept.setdefault(session, Memory(LIMITS.memory_megabytes << 20))
             self._kept.move_to_end(session)
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)

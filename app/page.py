@@ -2,11 +2,11 @@
 
 import gradio as gr
 
-from app import api, assets, link, live, logs, service, shutdown, theme, warm, words
+from app import api, assets, idle, link, live, logs, service, shutdown, theme, warm, words
 from app.compare import Compare
 from app.menu import offer
 from app.methods import Methods
-from app.parts import QUICK, html
+from app.parts import QUICK, SPARE, html
 from app.seats import sweep_forever
 from app.settings import LIMITS, MCP, address
 from app.watch import Watch
@@ -34,7 +34,9 @@ def build() -> gr.Blocks:
         page.load(_open_room, None, rooms, **QUICK)
         page.unload(_leave)
         api.offer_endpoints()
-    page.queue(max_size=LIMITS.waiting, default_concurrency_limit=LIMITS.running)
+    most = LIMITS.running + LIMITS.waiting + SPARE
+    page.queue(max_size=2 * most, default_concurrency_limit=8)
+    idle.rest(page)
     return page
 
 
@@ -55,7 +57,7 @@ def launch(page: gr.Blocks, **settings) -> None:
     host, port = address()
     head = assets.head(offer())
     logs.configure()
-    service.measure(page)
+    service.measure()
     sweep_forever(live.seats)
     warm.warm(after=4.0)
     page.launch(
@@ -74,6 +76,8 @@ def launch(page: gr.Blocks, **settings) -> None:
             "mcp_server": MCP,
             "prevent_thread_lock": True,
             "state_session_capacity": 500,
+            # a run that waits holds a thread; others draw figures and read files
+            "max_threads": LIMITS.running + LIMITS.waiting + SPARE + 16,
             **settings,
         }
     )

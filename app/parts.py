@@ -13,6 +13,8 @@ from app.settings import LIMITS
 
 _serial = count(1)
 
+SPARE = 8
+"""Events beyond those that may run or wait: they are refused, and that takes a moment, too."""
 SLOW = {"show_progress": "hidden", "api_visibility": "private"}
 """Settings of an event that works for a moment, but holds no run."""
 QUICK = {"show_progress": "hidden", "api_visibility": "private", "queue": False}
@@ -205,11 +207,12 @@ def schema_box(elem_id: str) -> gr.Textbox:
 
 
 def engine_event() -> dict:
-    """Settings of an event that advances a run: few at once, the rest wait in the queue."""
+    """Settings of an event that advances a run. All of them begin at once; who takes the next step,
+    and who stands in line, is decided by ``app.turns``, which tells each their place."""
     return {
         **SLOW,
         "concurrency_id": "engine",
-        "concurrency_limit": LIMITS.running,
+        "concurrency_limit": LIMITS.running + LIMITS.waiting + SPARE,
         "trigger_mode": "multiple",
     }
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from app.settings import LIMITS, Limits
+from app.turns import TURNS, Turns
 from engine.errors import UserError
 
 log = logging.getLogger("draftscope")
@@ -32,8 +33,11 @@ class Job(Protocol):
 class Seat:
     """A job, its trace so far, and what the visitor last asked of it."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, turns: Turns = TURNS, limits: Limits = LIMITS) -> None:
         self.job = job
+        self._turns, self._limits = turns, limits
+        self.spent = 0.0
+        """Seconds of computing so far."""
         self.text = job.header()
         self.state = "paused"
         """paused | running | done | error | gone"""
@@ -58,7 +62,8 @@ class Seat:
             if self.state != "running":
                 return False
             self.asked = what
-            return True
+        self._turns.wake()
+        return True
 
     def advance(self, single: bool = False) -> Iterator[tuple[str, str, str]]:
         """Yield (trace so far, state, message) until paused, stopped, finished or failed.
@@ -67,19 +72,28 @@ class Seat:
         """
         if not self.take():
             return
+        turn, message = None, ""
         try:
+            turn = self._turns.enter()
             yield self.text, "running", ""
             sent = time.monotonic()
             while self.asked is None:
-                line = next(self._steps, None)
+                if turn.place:
+                    yield self.text, "running", turn.told()
+                    turn.wait(1.0, lambda: self.asked is not None)
+                    continue
+                line = turn.step(self._next)
                 if line is None:
                     self.asked = "end"
                     break
                 self.text += line
-                if single:
+                message = self._too_much()
+                if message:
+                    self.asked = "end"
+                elif single:
                     self.asked = "pause"
                 elif time.monotonic() - sent >= PACE:
-                    yield self.text, "running", ""
+                    yield self.text, "running", turn.told()
                     sent = time.monotonic()
             if self.asked == "drop":
                 self.free()
@@ -88,7 +102,7 @@ class Seat:
                 self._settle("paused")
             else:
                 self._finish()
-            yield self.text, self.state, ""
+            yield self.text, self.state, message
         except GeneratorExit:
             if self.state == "running":
                 self.free()
@@ -100,6 +114,25 @@ class Seat:
             log.exception("a run failed")
             self.free("error")
             yield self.text, "error", FAILED
+        finally:
+            if turn is not None:
+                turn.leave()
+
+    def _next(self) -> str | None:
+        began = time.monotonic()
+        try:
+            return next(self._steps, None)
+        finally:
+            self.spent += time.monotonic() - began
+
+    def _too_much(self) -> str:
+        """Why the run may not go on, "" while it may."""
+        if self.spent > self._limits.run_seconds:
+            return f"This page lets a run compute for {self._limits.run_seconds} s; it ends here."
+        if len(self.text) > self._limits.trace_bytes:
+            most = self._limits.trace_megabytes
+            return f"This page keeps at most {most} MB of a run; it ends here."
+        return ""
 
     def stop(self) -> str | None:
         """End a paused run; its trace with the summary, or None if it was not paused."""

@@ -2,7 +2,6 @@
 
 import os
 
-import gradio as gr
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -11,6 +10,7 @@ from starlette.routing import Route
 
 from app import live, metrics, shutdown, warm
 from app.policy import Policy
+from app.turns import TURNS
 
 
 async def health(_: Request) -> JSONResponse:
@@ -32,10 +32,8 @@ def app_settings(head: str) -> dict:
     return {"routes": routes, "middleware": [Middleware(Policy, head=head)]}
 
 
-def measure(page: gr.Blocks) -> None:
+def measure() -> None:
     """Show at /metrics how many runs there are now."""
     metrics.gauge("vllm:num_requests_running", "Runs that advance now.", live.seats.running)
-    metrics.gauge(
-        "vllm:num_requests_waiting", "Events that wait in the queue.", lambda: len(page._queue)
-    )
+    metrics.gauge("vllm:num_requests_waiting", "Runs in line.", lambda: TURNS.counts()[1])
     metrics.gauge("draftscope_kept_runs", "Runs kept for visitors.", lambda: len(live.seats))

@@ -1,46 +1,133 @@
 """What the page allows, and what its host may set in the environment."""
 
 import os
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
 
+from engine.errors import UserError, unknown
 from engine.parts.loading import ModelPaths
 from presets import family
 
-
-def _whole(name: str, default: int) -> int:
-    try:
-        return max(1, int(os.environ.get(name, default)))
-    except ValueError:
-        return default
+SETTINGS = "DRAFTSCOPE_SETTINGS"
+"""Names the settings file: TOML, each setting by its name in ``Limits``."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds for one visitor and for all of them together."""
+    """Bounds for one visitor and for all of them together.
+
+    Each can be set in the settings file by its name, or in the environment as DRAFTSCOPE_ and its
+    name in capitals, which counts for more. ``limits`` reads them; everything on the server is held to
+    them, and ``told`` is what the page says of them.
+    """
 
     prompt_characters: int = 4000
     schema_characters: int = 4000
-    new_tokens: int = _whole("DRAFTSCOPE_MAX_NEW_TOKENS", 256)
+    max_new_tokens: int = 256
     """Most tokens that one run may write."""
-    running: int = _whole("DRAFTSCOPE_RUNNING", 4)
-    """Runs that advance at once; they take turns on the engine."""
-    waiting: int = _whole("DRAFTSCOPE_WAITING", 32)
-    """Events that may queue before a visitor is asked to come back."""
-    kept: int = _whole("DRAFTSCOPE_KEPT_RUNS", 48)
-    """Runs kept for visitors: running, paused, or just finished."""
-    memories: int = _whole("DRAFTSCOPE_MEMORIES", 64)
-    """Visitors for whom drafters may remember something, at most 8 MB each."""
-    kept_seconds: float = 600.0
-    """A paused run is let go after this long."""
-    trace_bytes: int = 8_000_000
-    """Largest trace that a visitor may open."""
-    plain_milliseconds: float = 4000.0
-    """Engine time after which plain decoding, measured beside a run, is cut short."""
+    max_nodes: int = 64
+    """Most nodes that a run may draft in a step."""
     lanes: int = 5
     """Most lanes of one comparison."""
+    run_seconds: int = 120
+    """Most seconds that one run may compute."""
+    running: int = 8
+    """Runs that take turns, a step each."""
+    waiting: int = 32
+    """Runs that may stand in line behind them."""
+    share: int = 24
+    """Steps after which a run lets the line go first."""
+    kept_runs: int = 96
+    """Runs kept for visitors: running, paused, or just finished."""
+    kept_seconds: int = 600
+    """A paused run is let go after this long."""
+    memories: int = 64
+    """Visitors for whom drafters may remember something."""
+    memory_megabytes: int = 8
+    """What drafters may remember for one visitor."""
+    kv_megabytes: int = 256
+    """Keys and values that one run may hold, all of its lanes and models together."""
+    trace_megabytes: int = 8
+    """Largest trace that a run may write, and that a visitor may open."""
+    plain_milliseconds: int = 4000
+    """Engine time after which plain decoding, measured beside a run, is cut short."""
+
+    @property
+    def new_tokens(self) -> int:
+        return self.max_new_tokens
+
+    @property
+    def kept(self) -> int:
+        return self.kept_runs
+
+    @property
+    def trace_bytes(self) -> int:
+        return self.trace_megabytes * 1_000_000
+
+    @property
+    def visitor_megabytes(self) -> int:
+        """Most that one visitor's runs on both tabs, with their traces, and memory may take: Watch,
+        Compare, a what-if, and the plain run that is measured beside them."""
+        return 4 * (self.kv_megabytes + self.trace_megabytes) + self.memory_megabytes
+
+    def told(self) -> list[tuple[str, str]]:
+        """What the page says of them: a thing, and how much of it."""
+        return [
+            ("Prompt", f"{self.prompt_characters:,} characters"),
+            ("JSON schema", f"{self.schema_characters:,} characters"),
+            ("New tokens", f"{self.max_new_tokens:,} a run"),
+            ("Drafted", f"{self.max_nodes} nodes a step"),
+            ("Lanes", f"{self.lanes} a race"),
+            ("Computing", f"{self.run_seconds:,} seconds a run"),
+            ("Runs at once", f"{self.running} take turns, {self.waiting} more wait in line"),
+            ("A paused run", f"is kept for {self.kept_seconds // 60 or 1} minutes"),
+            ("Memory", f"{self.visitor_megabytes:,} MB a visitor, at the very most"),
+            ("A file to open", f"{self.trace_megabytes} MB"),
+        ]
 
 
-LIMITS = Limits()
+def limits(environment: Mapping[str, str] = os.environ) -> Limits:
+    """From the settings file, if there is one, and the environment.
+
+    Raises UserError, one sentence, for a file that cannot be read, a name that is no setting, and a
+    value that is no whole number above 0: a host should hear of a mistake before strangers do.
+    """
+    given = _settings_file(environment.get(SETTINGS))
+    known = {one.name for one in fields(Limits)}
+    strange = sorted(given.keys() - known)
+    if strange:
+        raise unknown("setting", strange[0], sorted(known))
+    for name in known:
+        wanted = environment.get(f"DRAFTSCOPE_{name.upper()}")
+        if wanted is not None:
+            given[name] = wanted
+    return Limits(**{name: _positive(name, value) for name, value in given.items()})
+
+
+def _settings_file(path: str | None) -> dict[str, object]:
+    if not path:
+        return {}
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"The settings file {path} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raise UserError(f"The settings file {path} is not TOML.") from None
+
+
+def _positive(name: str, given: object) -> int:
+    try:
+        number = int(given) if isinstance(given, int | str) else 0
+    except ValueError:
+        number = 0
+    if not 0 < number < 2**31:
+        raise UserError(f"The setting {name} must be a whole number above 0, not {given!r}.")
+    return number
+
+
+LIMITS = limits()
 MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
 """Whether the endpoints for programs are an MCP server's tools, too."""
 
@@ -62,4 +149,4 @@ def address() -> tuple[str, int]:
     """Host and port to serve on: this machine only, unless told otherwise or on a Space."""
     hosted = "SPACE_ID" in os.environ
     host = os.environ.get("GRADIO_SERVER_NAME") or ("0.0.0.0" if hosted else "127.0.0.1")
-    return host, _whole("GRADIO_SERVER_PORT", 7860)
+    return host, int(os.environ.get("GRADIO_SERVER_PORT") or 7860)

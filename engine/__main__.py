@@ -2,26 +2,37 @@
 
 import argparse
 import json
-import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from engine import terminal
 from engine.errors import UserError
 
-SUITE_NAMES = ("peers", "overlap", "kernels", "gpu")  # of engine.bench.suites, without opening it
+SUITE_NAMES = (
+    "peers",
+    "overlap",
+    "retrieval",
+    "kernels",
+    "gpu",
+)  # of engine.bench.suites, without opening it
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code: 0, or 2 for a mistake of the user's, said in one line on standard error."""
+    """Exit code: 0; 2 for a mistake of the user's, said in one line on standard error; 128 and the
+    number of the signal that ended it."""
+    terminal.speak_unicode()
     try:
         given = _parser().parse_args(arguments)
         return given.action(given)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        terminal.say(f"error: {error}")
         return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except terminal.ReaderGone:
         return 0
+    except KeyboardInterrupt:
+        terminal.say("cancelled")
+        return 128 + 2
 
 
 class _Parser(argparse.ArgumentParser):
@@ -86,30 +97,38 @@ def _list(given: argparse.Namespace) -> int:
 
     found = catalogue([card.to_dict() for card in presets()], methods())
     if given.json:
-        print(json.dumps(found, ensure_ascii=False, indent=1))
+        terminal.write(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
         return 0
+    rows = []
     for drafter in found["drafters"]:
         exact = "exact" if drafter["lossless"] else "lossy"
-        print(f"{drafter['key']:14} {drafter['family']:10} {exact:6} {drafter['summary']}")
+        rows.append(f"{drafter['key']:14} {drafter['family']:10} {exact:6} {drafter['summary']}")
     for rule in found["verifiers"]:
-        print(f"{rule['key']:14} {'verifier':10} {rule['kind']:6} {rule['summary']}")
+        rows.append(f"{rule['key']:14} {'verifier':10} {rule['kind']:6} {rule['summary']}")
     for card in found["presets"]:
-        print(f"{card['name']:18} {'preset':10} {card['drafter']:14} {card['title']}")
+        rows.append(f"{card['name']:18} {'preset':10} {card['drafter']:14} {card['title']}")
+    terminal.write("".join(f"{row}\n" for row in rows))
     return 0
 
 
 def _run(given: argparse.Namespace) -> int:
     from engine.run import open_run
-    from engine.trace import write_lines
+    from engine.trace import Outlet
 
-    run = open_run(_request(given))
-    lines = _show(run)
-    if given.trace is None:
-        for _ in lines:
-            pass
-    else:
-        write_lines(given.trace, lines)
-    return 0
+    outlet = None if given.trace is None else Outlet(given.trace)
+    bar = terminal.Bar()
+    try:
+        run = open_run(_request(given), tell=bar)
+    finally:
+        bar.close()
+    with terminal.listening() as interrupts:
+        lines = _show(run, interrupts)
+        if outlet is None:
+            for _ in lines:
+                pass
+        else:
+            outlet.write(lines)
+    return 0 if interrupts.asked is None else 128 + interrupts.asked
 
 
 def _bench(given: argparse.Namespace) -> int:
@@ -170,7 +189,7 @@ def _prompt(given: argparse.Namespace, card) -> str:
     if given.prompt is not None and given.prompt_file is not None:
         raise UserError("Give --prompt or --prompt-file, not both.")
     if given.prompt is not None:
-        return given.prompt
+        return terminal.as_unicode(given.prompt)
     if given.prompt_file is not None:
         return _read(Path(given.prompt_file))
     if card is not None:
@@ -197,19 +216,22 @@ def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
     return options
 
 
-def _show(run):
+def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
     """Pass the trace's lines on, and write the text to the terminal as it comes.
 
-    Ctrl-C cancels the run; the trace still gets its summary.
+    Where the process is asked to stop, or nobody reads the text any more, the run is cancelled
+    between two steps; the trace still gets its summary.
     """
     yield run.header()
     pending: list[int] = []
     try:
-        for line in run.steps():
-            pending = _write(run, pending + json.loads(line)["output"]["tokens"])
+        while interrupts.asked is None and (line := run.step()) is not None:
             yield line
-    except KeyboardInterrupt:
-        run.cancel()
+            pending = _write(run, pending + json.loads(line)["output"]["tokens"])
+        terminal.write(run.text(pending) if pending else "")
+    except terminal.ReaderGone:
+        pass
+    run.cancel()
     summary = run.summary()
     _report(json.loads(summary))
     yield summary
@@ -220,18 +242,17 @@ def _write(run, tokens: list[int]) -> list[int]:
     text = run.text(tokens)
     if text.endswith("\ufffd") and len(tokens) < 8:
         return tokens
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    terminal.write(text)
     return []
 
 
 def _report(summary: dict) -> None:
     rate = summary["tokens_per_second"] or 0
     accepted = summary["mean_accepted"] or 0
-    print(
-        f"\n[{summary['new_tokens']} tokens in {summary['steps']} steps, "
-        f"{accepted:.2f} a step, {rate:.0f} tokens/s, stop: {summary['stop']}]",
-        file=sys.stderr,
+    terminal.say("")
+    terminal.say(
+        f"[{summary['new_tokens']} tokens in {summary['steps']} steps, "
+        f"{accepted:.2f} a step, {rate:.0f} tokens/s, stop: {summary['stop']}]"
     )
 
 

@@ -1,8 +1,8 @@
 """The one place that picks how a model's passes are made.
 
-Whoever writes a drafter need not know which ways there are: plain passes through the module, lean
-ones for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). All of them read the same
-weights and give the same numbers.
+Whoever writes a drafter need not know which ways there are: plain passes through the module, passes
+compiled for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). All of them have the
+same weights and give the same numbers.
 """
 
 from pathlib import Path
@@ -11,12 +11,17 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from engine.cpu.block_context import lean_contexts
-from engine.cpu.lean import fits
-from engine.cpu.model import LeanLanguageModel
+from engine.cpu.block_context import compiled_contexts
+from engine.cpu.model import compiled_model
 from engine.errors import UserError
 from engine.parts.dflash_model import DFlashModel
+from engine.target.admission import CHAINS, admitted
+from engine.target.by_length import ByLengthModel, reads_by_length
+from engine.target.edges import window_of
 from engine.target.language_model import LanguageModel
+from engine.target.own_attention import ChainModel, MaskedModel
+
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
 def language_model(
@@ -28,15 +33,33 @@ def language_model(
 ) -> LanguageModel:
     """The module as a language model of the engine.
 
-    lean: run Llama-class models through a forward of our own; False keeps the module's own forward,
-    which every other model takes.
+    lean: make passes with little overhead: on a CPU compiled ones, where the module can be compiled, on
+    static buffers with joined products; False keeps the module's own forward.
     static: make passes on static buffers; None is on CUDA, where they become CUDA graphs.
     """
-    on_cpu = module.device.type == "cpu"
     static = module.device.type == "cuda" if static is None else static
-    if lean and not static and on_cpu and fits(module):
-        return LeanLanguageModel(module, tokenizer, name)
-    from engine import gpu  # brings Triton, which a model of the lean class on a CPU does without
+    own = module.config._attn_implementation
+    ways = {
+        "usual": lambda: _usual(module, tokenizer, name, lean, static),
+        "module": lambda: LanguageModel(module, tokenizer, name),
+        "masked": lambda: MaskedModel(module, tokenizer, name, own),
+        "windowed": lambda: MaskedModel(module, tokenizer, name, own, window_of(module.config)),
+        CHAINS: lambda: ChainModel(module, tokenizer, name, own),
+    }
+    return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
+
+
+def _usual(
+    module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
+) -> LanguageModel:
+    """The fastest way that there is for such a module."""
+    if reads_by_length(module):
+        return ByLengthModel(module, tokenizer, name)
+    if lean and not static and module.device.type == "cpu":
+        compiled = compiled_model(module, tokenizer, name)
+        if compiled is not None:
+            return compiled
+    from engine import gpu  # brings Triton, which a compiled model does without
 
     return gpu.language_model(module, tokenizer, name, lean, static)
 
@@ -44,13 +67,17 @@ def language_model(
 def load_language_model(
     path: str, dtype: torch.dtype | None = None, device: str = "cpu"
 ) -> LanguageModel:
-    """Open a directory or hub name. Raises UserError where there is no usable model."""
+    """Open a directory or hub name, safetensors only and with no code of its own. Raises UserError where
+    there is no usable model."""
+    refuse_pickled(path)
     try:
         AutoConfig.from_pretrained(path)
         progress = transformers_logging.is_progress_bar_enabled()
         transformers_logging.disable_progress_bar()
         try:
-            module = AutoModelForCausalLM.from_pretrained(path, dtype=dtype or "auto")
+            module = AutoModelForCausalLM.from_pretrained(
+                path, dtype=dtype or "auto", use_safetensors=True, trust_remote_code=False
+            )
             tokenizer = AutoTokenizer.from_pretrained(path)
         finally:
             if progress:
@@ -60,13 +87,25 @@ def load_language_model(
     return language_model(module.to(device), tokenizer, Path(path).name)
 
 
+def refuse_pickled(path: str) -> None:
+    """Raises UserError for a folder whose weights are pickled: to open those can run code."""
+    folder = Path(path)
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    pickled = [name for name in names if name.endswith(PICKLED)]
+    if pickled and not any(name.endswith(".safetensors") for name in names):
+        raise UserError(
+            f"The weights in {folder.name} are pickled ({pickled[0]}), and to open those can run "
+            "code; save the model as safetensors."
+        )
+
+
 def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
-    """Open a block-diffusion drafter and pick its contexts: lean on the CPU, on static buffers on
+    """Open a block-diffusion drafter and pick its contexts: compiled on the CPU, on static buffers on
     CUDA, through the module elsewhere. Raises what reading its files raises."""
     drafter = DFlashModel.from_pretrained(path, dtype, device)
     kind = drafter.norm.weight.device.type
     if kind == "cpu":
-        drafter.make_context = lean_contexts(drafter)
+        drafter.make_context = compiled_contexts(drafter)
     elif kind == "cuda":
         from engine import gpu
 

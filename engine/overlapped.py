@@ -16,6 +16,7 @@ from engine.constraint import masked_tree
 from engine.decode import begin
 from engine.drafters.base import Drafter
 from engine.exhibits import Token, Words
+from engine.finite import refuse_nan
 from engine.sampling import distribution
 from engine.simultaneous import Pair, Timed, pair_on
 from engine.step import Clock, Final, Span, Step, cut_at_end
@@ -93,6 +94,7 @@ class OverlappedText(Text):
         question = Draft(self.context[-1], _chain(waiting), len(self.context))
         seen, fresh = self._both(pair, question)
         times = _times(seen, clock.lap())
+        refuse_nan(seen.value.logits, self.target.name)
         tree = _chain([*waiting, *fresh.value])
         judged = tree.truncated(len(waiting) + bool(fresh.value))
         logits = masked_tree(seen.value.logits, question.tree, self.request.constraint)

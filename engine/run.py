@@ -13,6 +13,7 @@ from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.policies.draft_size import settle_size
+from engine.progress import Tell, silent
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
@@ -52,23 +53,32 @@ class RunRequest:
     memory: Memory | None = None
     """The visitor's memory, for drafters that learn; a fresh one if None."""
 
+    most_nodes: int | None = None
+    """Most nodes of a step; a run whose drafter makes more ends with a sentence."""
 
-def open_run(request: RunRequest) -> "Run":
+
+def _kv_bytes(models: Models, columns: int) -> int:
+    """What the language models of a run need for a text of so many tokens."""
+    readers = [models.target, *models.parts.values()]
+    return sum(one.kv_bytes(columns) for one in readers if isinstance(one, LanguageModel))
+
+
+def open_run(request: RunRequest, tell: Tell = silent) -> "Run":
     """Check the request, load what it needs, and return a run that has not begun.
 
-    Raises UserError, one sentence, for anything that does not fit.
+    tell: hears what takes a while. Raises UserError, one sentence, for anything that does not fit.
     """
-    return open_runs([request])[0]
+    return open_runs([request], tell)[0]
 
 
-def open_runs(requests: Sequence[RunRequest]) -> list["Run"]:
+def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"]:
     """The same for several that will take turns. Those that feed one target the same tokens read
     them once; each is charged for it (``engine.target.prompt``)."""
     readings: dict[tuple, PromptReading] = {}
-    return [_open(request, readings) for request in requests]
+    return [_open(request, readings, tell) for request in requests]
 
 
-def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
+def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell) -> "Run":
     sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
     cls = drafter_class(request.drafter)
     options = resolve(f"drafter {cls.key}", cls.options, request.options)
@@ -84,7 +94,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
     models = load_models(request.models, cls.needs, request.dtype, request.device)
     tokens = tokenize(models, request.prompt)
     with ENGINE_LOCK:  # it may have to be measured
-        options = settle_size(cls, options, models, sampling)
+        options = settle_size(cls, options, models, sampling, tell)
     setting = Setting(
         {"key": cls.key, "title": cls.title, "family": cls.family, "options": options},
         {
@@ -113,9 +123,11 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading]) -> "Run":
         request.max_new_tokens,
         memory=request.memory,
         constraint=_constraint(request, models.target),
+        most_nodes=request.most_nodes,
     )
     steps = run_loop(models.target, wanted, request.recorded, reading)
-    return Run(recorder, steps, request.recorded)
+    columns = min(len(tokens) + request.max_new_tokens, models.target.max_context) + 1
+    return Run(recorder, steps, request.recorded, _kv_bytes(models, columns))
 
 
 def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
@@ -143,6 +155,11 @@ def tokenize(models: Models, prompt: str) -> list[int]:
         raise UserError("The prompt is no valid Unicode text.") from None
     if not tokens:
         raise UserError("The prompt is empty.")
+    if max(tokens) >= models.target.embeddings:
+        raise UserError(
+            f"The prompt holds the token {max(tokens)}, but {models.target.name} knows only "
+            f"{models.target.embeddings} tokens: its tokenizer does not belong to it."
+        )
     room = models.target.max_context
     if len(tokens) >= room:
         raise UserError(
@@ -155,8 +172,12 @@ def tokenize(models: Models, prompt: str) -> list[int]:
 class Run:
     """One run: its header, its steps as they come, its summary. Not calling next is a pause."""
 
-    def __init__(self, recorder: Recorder, steps: Iterator, recorded: bool = True) -> None:
+    def __init__(
+        self, recorder: Recorder, steps: Iterator, recorded: bool = True, kv_bytes: int = 0
+    ) -> None:
+        """kv_bytes: of keys and values that its text may need at most."""
         self._recorder = recorder
+        self.kv_bytes = kv_bytes
         self._recorded = recorded
         self._steps = steps
         self._ended_by: str | None = None
@@ -179,14 +200,15 @@ class Run:
             try:
                 with ENGINE_LOCK:
                     step = next(self._steps, None)
-            except BaseException:
-                self._end("error")
+            except BaseException as reason:
+                self._end("error" if isinstance(reason, Exception) else "cancelled")
                 raise
             if step is None:
                 self.finished = True
                 return None
             entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
             line = to_line(entry(step))
+            self._recorder.count(step)  # only what has a line
             if step.stop is not None:
                 self._end(None)
             return line

@@ -13,6 +13,7 @@ from engine.chance import Chance
 from engine.constraint import Constraint, masked_tree
 from engine.drafters.base import Drafter, Kept, Start
 from engine.errors import UserError
+from engine.finite import refuse_nan, refuse_nan_among
 from engine.memory import Memory
 from engine.sampling import Sampling, distribution
 from engine.step import Clock, Final, Step, Stop, cut_at_end
@@ -32,6 +33,7 @@ class TextRequest:
     """Up to max_new_tokens after a prompt (at least one token long), and how to write them.
 
     memory: the visitor's; a fresh one if None. chance: for tests; the seed's own if None.
+    most_nodes: of a step; None is any number.
     """
 
     drafter: Drafter
@@ -42,6 +44,7 @@ class TextRequest:
     memory: Memory | None = None
     constraint: Constraint | None = None
     chance: Chance | None = None
+    most_nodes: int | None = None
 
 
 class Text:
@@ -101,7 +104,18 @@ class Text:
         own = DraftTree()
         if room > 0:
             own = self.drafter.propose([*self.context, *forced], room).truncated(room)
+            self._refuse_many(len(own))
+            refuse_nan_among(own.q, f"The drafter {self.drafter.key}")
         return Proposal.of(own, forced)
+
+    def _refuse_many(self, nodes: int) -> None:
+        """To cut a tree to size could make an exact rule lossy, so it is refused."""
+        most = self.request.most_nodes
+        if most is not None and nodes > most:
+            raise UserError(
+                f"With these options {self.drafter.key} drafts {nodes} nodes in a step; "
+                f"at most {most} are allowed here."
+            )
 
     def _forced(self, depth: int) -> list[int]:
         """Tokens that the constraint leaves no choice about."""
@@ -113,6 +127,7 @@ class Text:
         self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
 
         def verdict() -> tuple[Verdict, Tensor | None]:
+            refuse_nan(seen.logits, self.target.name)
             p = distribution(logits, self.sampling)
             # For the recorder the whole of p crosses while the verifier fetches the rows of its walk.
             shown = p if self.sampling.greedy else to_host_meanwhile(p)
@@ -125,12 +140,7 @@ class Text:
                 self.chance.judging,
                 seen.probes,
             )
-            found = self.request.verifier.judge(case)
-            if bool(logits[found.walk[-1] + 1].isnan().any()):
-                raise UserError(
-                    f"{self.target.name} gave NaN in the place of logits; the run ends."
-                )
-            return found, shown
+            return self.request.verifier.judge(case), shown
 
         return verdict
 

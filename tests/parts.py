@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from engine.cpu.block_context import lean_contexts
 from engine.drafters import Drafter
 from engine.options import resolve
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
@@ -58,9 +57,7 @@ def _denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
         mask_token_id=0,
         num_target_layers=target.layers,
     )
-    denoiser = DFlashModel(config).eval().requires_grad_(False)
-    denoiser.make_context = lean_contexts(denoiser)  # as one that is opened on a CPU
-    return denoiser
+    return DFlashModel(config).eval().requires_grad_(False)
 
 
 MAKERS = {"draft": _draft, "denoiser": _denoiser}

@@ -8,6 +8,7 @@ from engine.parts.loading import ModelPaths
 SUITES = {
     "peers": "engine.bench.command:peers",
     "overlap": "engine.bench.overlap:overlap",
+    "retrieval": "engine.bench.retrieval:retrieval",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",
 }

@@ -1,27 +1,114 @@
-"""The context of a block-diffusion drafter on a CPU, through its lean forward."""
+"""The context of a block-diffusion drafter on a CPU, its two passes compiled by OpenVINO.
 
-from torch import Tensor
+Letters in shapes: T context rows, B block rows, C columns of the buffers, H hidden size, D head size, n
+feature layers, N layers.
+"""
 
-from engine.cpu.lean_block import LeanBlock
-from engine.parts.block_context import CAPACITY, BlockContext
+import logging
+
+import torch
+from torch import Tensor, nn
+
+from engine.cpu.calls import Calls
+from engine.cpu.columns import Columns
+from engine.cpu.passes import bias
+from engine.cpu.store import compiled, in_one_line
+from engine.cpu.threads import threads
+from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
 from engine.parts.dflash_model import DFlashModel
 
+log = logging.getLogger(__name__)
 
-class LeanContext(BlockContext):
+
+class _Read(nn.Module):
+    """features [T, n*H] at positions [T] -> k and v of each layer, [2 N, Hkv, T, D]"""
+
+    def __init__(self, drafter: DFlashModel) -> None:
+        super().__init__()
+        self._drafter = drafter
+
+    def forward(self, features: Tensor, positions: Tensor) -> Tensor:
+        pairs = self._drafter.context_kv(self._drafter.project(features), positions)
+        return torch.stack([each for pair in pairs for each in pair])
+
+
+class _Denoise(nn.Module):
+    """Block rows [B, H] at positions [B] over a context -> hidden [B, H] after the final norm.
+
+    bias: [B, C + B], added to the scores. columns: k and v of each layer, [1, Hkv, C, D].
+    """
+
+    def __init__(self, drafter: DFlashModel) -> None:
+        super().__init__()
+        self._drafter = drafter
+
+    def forward(self, rows: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor) -> Tensor:
+        drafter = self._drafter
+        cosine, sine = drafter.turn(positions)
+        pairs = zip(columns[::2], columns[1::2], strict=True)
+        hidden = rows[None]
+        for layer, context in zip(drafter.layers, pairs, strict=True):
+            hidden = layer(hidden, cosine, sine, context, bias[None, None])
+        return drafter.norm(hidden)[0]
+
+
+class CompiledBlocks:
+    """The two passes of one drafter."""
+
+    def __init__(self, drafter: DFlashModel) -> None:
+        config = drafter.config
+        self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
+        described, rows = config.to_json(), 3
+        features = torch.zeros(rows, drafter.fc.in_features)
+        reading = [features, torch.arange(rows)]
+        self.read = Calls(compiled(_Read(drafter), reading, f"read {described}", threads()))
+        layers, heads, size = self._shape
+        block = (
+            torch.zeros(rows, config.hidden_size),
+            torch.arange(rows),
+            torch.zeros(rows, 2 * rows),
+        )
+        given = [*block, *[torch.zeros(1, heads, rows, size)] * (2 * layers)]
+        graph = _Denoise(drafter)
+        self.denoise = Calls(compiled(graph, given, f"denoise {described}", threads()))
+
+    def columns(self) -> Columns:
+        layers, heads, size = self._shape
+        return Columns(layers, heads, size, CAPACITY)
+
+
+class CompiledContext(BlockContext):
     """See ``BlockContext``."""
 
-    def __init__(self, lean: LeanBlock) -> None:
-        self._lean = lean
-        self._cache = lean.cache(CAPACITY)
+    def __init__(self, passes: CompiledBlocks) -> None:
+        self._passes = passes
+        self._columns = passes.columns()
 
     def read(self, features: Tensor) -> None:
-        self._lean.read(features, self._cache)
+        if not len(features):
+            return
+        self._columns.reserve(self._columns.length + len(features))
+        given = [features.contiguous(), self._places(len(features))]
+        self._columns.append(self._passes.read(given, [0])[0])
 
     def denoise(self, embeddings: Tensor) -> Tensor:
-        return self._lean.denoise(embeddings, self._cache)
+        rows, used = len(embeddings), self._columns.length
+        added = bias(
+            torch.ones(rows, used + rows, dtype=torch.bool), rows, used, self._columns.capacity
+        )
+        given = [embeddings.contiguous(), self._places(rows), added]
+        return self._passes.denoise(given, [0], self._columns.given)[0]
+
+    def _places(self, count: int) -> Tensor:
+        return torch.arange(self._columns.length, self._columns.length + count)
 
 
-def lean_contexts(drafter: DFlashModel):
-    """Makes contexts over one lean forward of this drafter. The forward moves the drafter's weights."""
-    lean = LeanBlock(drafter)
-    return lambda drafter: LeanContext(lean)
+def compiled_contexts(drafter: DFlashModel):
+    """Makes contexts over one pair of compiled passes; through the module, with a line in the log, where
+    they cannot be made."""
+    try:
+        passes = CompiledBlocks(drafter)
+    except Exception as error:  # no OpenVINO, or whatever it raises
+        log.warning("The diffusion drafter runs through its own module: %s", in_one_line(error))
+        return ModuleContext
+    return lambda drafter: CompiledContext(passes)

@@ -17,6 +17,7 @@ from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
 from engine.errors import unknown
@@ -32,6 +33,7 @@ _ALL = (
     MultiChainDrafter,
     MDSDGreedy,
     PromptLookupDrafter,
+    SuffixDrafter,
     AggressiveDrafter,
     TokenRecyclingDrafter,
     JacobiDrafter,

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from engine.constraint import Constraint, masked
 from engine.drafters.base import Drafter
+from engine.finite import refuse_nan
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution
 from engine.target.language_model import LanguageModel
@@ -40,6 +41,7 @@ class DraftReader:
         constraint: Constraint | None = None,
         prompt_length: int = 0,
     ) -> None:
+        self._model = model
         self._session = model.session(CAPACITY)
         self._vocabulary = vocabulary
         self._sampling = sampling
@@ -94,7 +96,10 @@ class DraftReader:
         self._session.rewind(length)
 
     def _q(self, logits: Tensor) -> Tensor:
-        """logits [..., v] of the draft model -> q [..., V]"""
+        """logits [..., v] of the draft model -> q [..., V]. Raises UserError for NaN, where the host
+        has the numbers."""
+        if not self._model.asynchronous:
+            refuse_nan(logits, self._model.name)
         size = logits.shape[-1]
         if size > self._vocabulary:
             logits = logits[..., : self._vocabulary]

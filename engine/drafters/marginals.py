@@ -6,6 +6,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from engine.finite import refuse_nan
 from engine.parts.block_context import context_of
 from engine.parts.dflash_model import DFlashModel
 from engine.sampling import Sampling, display_distribution
@@ -47,7 +48,10 @@ class BlockReader:
         for place, token in filled.items():
             block[place + 1] = token
         tokens = to_device(torch.tensor(block), self.target.device)
-        return self.context.denoise(self.target.embed(tokens))
+        hidden = self.context.denoise(self.target.embed(tokens))
+        if not self.target.asynchronous:
+            refuse_nan(hidden, "The diffusion drafter")
+        return hidden
 
     def block(self, root: int) -> list[int]:
         """The root, and a mask for each token to be filled in."""

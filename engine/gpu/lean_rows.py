@@ -12,19 +12,39 @@ from types import SimpleNamespace
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import (
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+    Qwen2ForCausalLM,
+    Qwen3ForCausalLM,
+)
 
-from engine.cpu.fused import fuse
-from engine.cpu.lean_layer import window_of
 from engine.gpu.attention import tree_attention
 from engine.gpu.cache import StaticCache, StaticLayer
+from engine.gpu.fused import fuse
+
+CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 
 Rotary = tuple[Tensor, Tensor]
 """cos and sin, each [B, R, 1, D]; the first half of sin is negated."""
 
 
+def fits(model: PreTrainedModel) -> bool:
+    """Whether this module is of the class: plain linear layers, a SiLU gate."""
+    if type(model) not in CLASSES:
+        return False
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    plain = all(type(module) is nn.Linear for module in linear)
+    per_layer = 7  # q, k, v, o, gate, up, down
+    complete = len(linear) == per_layer * len(model.model.layers) + 1
+    same_dtype = len({parameter.dtype for parameter in model.parameters()}) == 1
+    return plain and complete and same_dtype and model.config.hidden_act == "silu"
+
+
 class LeanRows:
-    """The forward of one module of ``engine.cpu.lean.CLASSES``. Building it joins the module's weights."""
+    """The forward of one module of ``CLASSES``. Building it joins the module's weights."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
@@ -82,7 +102,7 @@ class _Layer:
         self._qk = self._q + attention.k_proj.out_features // self._size
         self._qkv, self._qkv_bias = fuse([attention.q_proj, attention.k_proj, attention.v_proj])
         self._gate_up, self._gate_up_bias = fuse([mlp.gate_proj, mlp.up_proj])
-        self._window = window_of(attention)
+        self._window = _window_of(attention)
         self._gains = self._epsilon = None
         if hasattr(attention, "q_norm"):
             norms = [attention.q_norm] * self._q + [attention.k_norm] * (self._qk - self._q)
@@ -120,6 +140,16 @@ class _Layer:
         rows = _normed(hidden, self._module.post_attention_layernorm)
         gate, up = F.linear(rows, self._gate_up, self._gate_up_bias).chunk(2, -1)
         _add(hidden, F.silu(gate).mul_(up), self._mlp.down_proj)
+
+
+def _window_of(attention: nn.Module) -> int | None:
+    """The sliding window of a layer: Qwen keeps one a layer, Mistral one for all."""
+    if hasattr(attention, "sliding_window"):
+        return attention.sliding_window
+    config = getattr(attention, "config", None)
+    if isinstance(config, MistralConfig):
+        return config.sliding_window
+    return None
 
 
 def _add(hidden: Tensor, rows: Tensor, module: nn.Linear, fresh: bool = False) -> Tensor:

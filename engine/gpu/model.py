@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from engine.cpu.lean import fits
 from engine.gpu import attention
 from engine.gpu.cache import StaticCache
-from engine.gpu.lean_rows import LeanRows
+from engine.gpu.lean_rows import LeanRows, fits
 from engine.gpu.session import BufferedSession, StaticSession
 from engine.gpu.slots import BufferSets
 from engine.gpu.text_slot import TextSlot

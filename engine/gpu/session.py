@@ -105,6 +105,7 @@ class StaticSession(BufferedSession):
         if len(tokens) > READ_AHEAD:
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
+        tokens = self.model.readable(tokens)
         found = self._slot.write(tokens, self.length, count, vocabulary, sampling, drawn)
         rows = len(tokens) + count - 1
         self._grow_scratch(range(-1, rows - 1))

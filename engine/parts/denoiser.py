@@ -39,6 +39,11 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> DFlashModel:
             f"This diffusion drafter was trained on another target than {target.name}: "
             "its hidden size or layers do not fit."
         )
+    if not 0 <= config.mask_token_id < target.embeddings:
+        raise UserError(
+            f"This diffusion drafter masks with the token {config.mask_token_id}, which "
+            f"{target.name} does not have."
+        )
     return denoiser
 
 

@@ -8,7 +8,7 @@ the same options resolve to the same numbers the next time.
 """
 
 import json
-import os
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import Value
 from engine.parts.loading import Models
+from engine.progress import Tell, silent
+from engine.remembered import Remembered
 from engine.sampling import Sampling
 from engine.text import TextRequest
 from engine.verifiers import verifier
@@ -31,10 +33,15 @@ SIZES = (1, 2, 4, 7, 11, 16)
 METHOD = 4  # of measuring; what was remembered by another one is not used
 TOKENS = 24  # written after each prompt
 GAINS = "gains.json"
+MEMORY = Remembered("step_costs.json")
 
 
 def settle_size(
-    cls: type[Drafter], options: dict[str, Value], models: Models, sampling: Sampling
+    cls: type[Drafter],
+    options: dict[str, Value],
+    models: Models,
+    sampling: Sampling,
+    tell: Tell = silent,
 ) -> dict[str, Value]:
     """The options with a size of 0, "what pays here", replaced by a number.
 
@@ -44,15 +51,15 @@ def settle_size(
     name = cls.size_option
     if name is None or options[name] != 0:
         return options
-    size = _best_size(cls, options, models) if sampling.greedy else cls.usual_size
+    size = _best_size(cls, options, models, tell) if sampling.greedy else cls.usual_size
     return options | {name: size}
 
 
-def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models) -> int:
+def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:
     known = known_gains(models)
-    if cls.key not in known.gains:
+    if cls.key not in known.gains or not known.prompts:
         return cls.usual_size
-    costs = _remembered_costs(cls, options, models, known)
+    costs = _remembered_costs(cls, options, models, known, tell)
     return cls.usual_size if costs is None else best(known.gains[cls.key], costs)
 
 
@@ -72,12 +79,17 @@ class Known:
 
     @classmethod
     def of(cls, content: dict) -> "Known":
-        """As it is written in the file. Raises KeyError, TypeError or ValueError."""
+        """As it is written in the file; drafters without a size are left out. Raises KeyError,
+        TypeError, AttributeError or ValueError."""
         gains = {
             key: {int(size): float(gain) for size, gain in curve.items()}
             for key, curve in content["gains"].items()
+            if curve
         }
-        return cls(gains, [str(prompt) for prompt in content["prompts"]])
+        numbers = [number for curve in gains.values() for pair in curve.items() for number in pair]
+        if not all(0 < number < math.inf for number in numbers):
+            raise ValueError("a size or a gain is no positive number")
+        return cls(gains, [str(prompt) for prompt in content["prompts"] if str(prompt).strip()])
 
 
 def known_gains(models: Models) -> Known:
@@ -94,7 +106,11 @@ def known_gains(models: Models) -> Known:
 
 
 def measure_costs(
-    cls: type[Drafter], options: dict[str, Value], models: Models, known: Known
+    cls: type[Drafter],
+    options: dict[str, Value],
+    models: Models,
+    known: Known,
+    tell: Tell = silent,
 ) -> dict[int, float]:
     """Milliseconds of a step, drafting to commit, by size: the mean over the steps on all prompts,
     those on one prompt each counted at their median. Sizes take turns on each prompt, so that a busy
@@ -103,7 +119,9 @@ def measure_costs(
     """
     sizes, memory = known.gains[cls.key], Memory()
     spent, steps = dict.fromkeys(sizes, 0.0), dict.fromkeys(sizes, 0)
-    for turn, prompt in enumerate([*known.prompts[:1], *known.prompts]):
+    prompts = [*known.prompts[:1], *known.prompts]
+    for turn, prompt in enumerate(prompts):
+        tell(f"Measuring what {cls.title} costs on this machine, once", turn / len(prompts))
         for size in sizes:
             drafter = cls.build(options | {cls.size_option: size}, models)
             taken = _step_milliseconds(drafter, models, prompt, memory)
@@ -124,12 +142,15 @@ def _step_milliseconds(
     return [sum(step.milliseconds.values()) for step in steps]
 
 
-def _remembered_costs(cls, options, models: Models, known: Known) -> dict[int, float] | None:
+def _remembered_costs(
+    cls, options, models: Models, known: Known, tell: Tell
+) -> dict[int, float] | None:
     key = _key(cls, options, models)
-    memory = _read_memory()
+    memory = MEMORY.read()
     if key not in memory:
-        memory[key] = {str(k): v for k, v in measure_costs(cls, options, models, known).items()}
-        if not _write_memory(memory):
+        costs = measure_costs(cls, options, models, known, tell)
+        memory[key] = {str(size): cost for size, cost in costs.items()}
+        if not MEMORY.write(memory):
             return None
     return {int(size): float(cost) for size, cost in memory[key].items()}
 
@@ -142,29 +163,3 @@ def _key(cls, options, models: Models) -> str:
     folders = [models.folders[name] for name in sorted(cls.needs)]
     measured = [METHOD, cls.key, others, [target.name, target.parameters], *folders]
     return json.dumps([*measured, *shape])
-
-
-def memory_file() -> Path:
-    """Where costs are remembered; DRAFTSCOPE_CACHE names another folder."""
-    folder = os.environ.get("DRAFTSCOPE_CACHE")
-    return Path(folder or Path.home() / ".cache" / "draftscope") / "step_costs.json"
-
-
-def _read_memory() -> dict:
-    try:
-        found = json.loads(memory_file().read_text("utf-8"))
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: no home
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write_memory(memory: dict) -> bool:
-    try:
-        path = memory_file()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f"{path.name}.{os.getpid()}")
-        beside.write_text(json.dumps(memory, indent=1), "utf-8")
-        beside.replace(path)
-    except (OSError, RuntimeError):
-        return False
-    return True

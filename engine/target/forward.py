@@ -38,6 +38,36 @@ def forward(
     return output.logits, torch.cat([output.hidden_states[i] for i in features], -1)
 
 
+def own_forward(
+    module: nn.Module,
+    given: Tensor,
+    positions: Tensor,
+    added: Tensor | None,
+    cache,
+    features: tuple[int, ...],
+    last: int | None,
+) -> tuple[Tensor, Tensor | None]:
+    """The same for one sequence and a module with attention of its own: logits [last, V], features
+    [R, n*H] or None.
+
+    given: ids [R], or vectors [R, H]. positions: [R]. added: to the scores, [1, 1, R, T]; None lets the
+    module mask by itself.
+    """
+    rows = {"inputs_embeds" if given.is_floating_point() else "input_ids": given[None]}
+    output = module(
+        **rows,
+        position_ids=positions[None],
+        attention_mask=added,
+        past_key_values=cache,
+        use_cache=True,
+        output_hidden_states=bool(features),
+        logits_to_keep=0 if last is None else max(last, 1),
+    )
+    if not features:
+        return output.logits[0], None
+    return output.logits[0], torch.cat([output.hidden_states[i][0] for i in features], -1)
+
+
 def of_layers(features: Tensor | None, read: Sequence[int], wanted: Sequence[int]) -> Tensor | None:
     """features [..., n*H] of the layers ``read`` -> those of ``wanted``, some of them; None if none."""
     if not wanted or tuple(read) == tuple(wanted):

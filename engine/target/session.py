@@ -192,6 +192,7 @@ class Session:
 
     def _rows(self, tokens: Sequence[int], parents: Sequence[int]) -> Rows:
         self._grow_scratch(parents)
+        tokens = self.model.readable(tokens)
         return Rows(tokens, self.length, self._depths, self._ancestors[-len(tokens) :])
 
     def _grow_scratch(self, parents: Sequence[int]) -> None:

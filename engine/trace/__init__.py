@@ -1,4 +1,4 @@
-"""Traces: NDJSON, one run line, step lines, one summary line. Reading here, recording in ``recording``."""
+"""Traces: NDJSON, one run line, step lines, one summary line. Reading and writing here, recording in ``recording``."""
 
 from engine.trace.reading import (
     MAX_BYTES,
@@ -8,12 +8,13 @@ from engine.trace.reading import (
     read_text,
     read_trace,
     to_line,
-    write_lines,
 )
+from engine.trace.writing import Outlet, write_lines
 
 __all__ = [
     "MAX_BYTES",
     "SCHEMA_PATH",
+    "Outlet",
     "Trace",
     "read_run_line",
     "read_text",

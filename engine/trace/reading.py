@@ -1,13 +1,11 @@
-"""Reading and writing traces: NDJSON, one run line, step lines, one summary line.
+"""Reading traces: NDJSON, one run line, step lines, one summary line.
 
 A trace may come from a stranger. It is checked against ``schema.json``, then against the rules
 that a schema cannot express.
 """
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -194,25 +192,3 @@ def _path_problem(nodes: dict, output: dict) -> str | None:
     if output["tokens"][: len(tokens)] != tokens or len(rest) != (output["final"] != "none"):
         return "its output is not the accepted path and a final token"
     return None
-
-
-def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write to a temporary file and rename it when complete, so that no half-written file has the name.
-
-    Raises UserError where the folder cannot be written.
-    """
-    path = Path(path)
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise UserError(f"{path.name} cannot be written: {error.strerror}.") from None
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UserError(f"{path.name} cannot be written: {error.strerror}.") from None
-        raise

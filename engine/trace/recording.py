@@ -80,18 +80,17 @@ class Recorder:
 
     def brief_line(self, step: Step) -> dict:
         """The output alone, of a step that holds nothing else. It is no line of a trace."""
-        self._count(step)
         pieces = self.pieces.all(step.output)
         output = {"tokens": step.output, "pieces": pieces, "final": step.final}
         return {"kind": "step", "index": step.index, "output": output}
 
-    def _count(self, step: Step) -> None:
+    def count(self, step: Step) -> None:
+        """Let the summary contain this step."""
         self._totals.add(step)
         self._output += step.output
         self._stop = step.stop
 
     def step_line(self, step: Step) -> dict:
-        self._count(step)
         tree, verdict = step.tree, step.verdict
         shown = self._shown(step)
         line = {

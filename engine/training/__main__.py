@@ -35,6 +35,12 @@ def parser() -> argparse.ArgumentParser:
         "--models", type=Path, default=root / "presets" / "models", help="folder of the results"
     )
     made.add_argument(
+        "--kept",
+        type=Path,
+        default=root / "presets" / "training",
+        help="folder of the small checkpoint that the repository holds",
+    )
+    made.add_argument(
         "--start",
         type=Path,
         help="recipe align: go on from the diffusion drafter in this folder; recipe tokenizer: the target's folder",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .products import product
+
 CHUNK = 1024
 
 
@@ -48,11 +50,11 @@ class ChunkedLoss(torch.autograd.Function):
         loss = torch.zeros(())
         for i in range(0, len(hidden), CHUNK):
             part = slice(i, i + CHUNK)
-            logits = hidden[part] @ embedding.T
+            logits = product(hidden[part], embedding.T)
             added, gradient = gradient_of(logits, *(x[part] for x in rest))
             loss += added
-            by_hidden[part] = gradient @ embedding
-            by_embedding += gradient.T @ hidden[part]
+            by_hidden[part] = product(gradient, embedding)
+            by_embedding += product(gradient.T, hidden[part])
         ctx.save_for_backward(by_hidden, by_embedding.to(embedding.dtype))
         ctx.others = len(rest)
         return loss

@@ -26,6 +26,7 @@ from .window_files import WindowFiles, read_stories
 
 PATIENCE = 1800.0  # seconds to wait for another process
 SAVE_SECONDS = 240.0
+LOST_STEPS = 10
 POOL = 128  # rows against repetition that a process makes at once
 
 
@@ -51,6 +52,7 @@ class Worker:
         self.plan, self.windows, self.checkpoint = plan, windows, checkpoint
         self.files = WindowFiles(windows)
         self.pool: Rows | None = None
+        self.lost = 0  # steps in a row whose gradient was not finite
         compiler = torch.compile if compiled else lambda function, **_: function
         self.layer = compiler(layer, dynamic=False)
         self.likely = compiler(likely, dynamic=False)
@@ -74,14 +76,14 @@ class Worker:
         tokens, counted = map(torch.from_numpy, self.files.rows(file.number, self.plan.rows(step)))
         weights = counted.float().roll(-1, 1)
         weights[:, -1] = 0  # what follows a window is not known
-        weights /= weights.sum()
+        weights *= self.state.loss_scale / weights.sum()
         mine = rows_for(self.rank, self.processes, len(tokens))
         self.state.gradients[self.rank].zero_()
         self.state.losses[self.rank] = 0
         loss = self._backward(
             self.likely, *(x[mine] for x in (tokens, tokens.roll(-1, 1), weights))
         )
-        self.state.losses[self.rank] = loss
+        self.state.losses[self.rank] = loss / self.state.loss_scale
 
     def _unlearn(self, step: int) -> None:
         """The same for this process's rows against repetition; every process's rows count alike."""
@@ -90,7 +92,7 @@ class Worker:
             self.pool = self._fresh_pool(step)
         first = step % every * rows % len(self.pool.tokens)
         some = self.pool.part(slice(first, first + rows))
-        scale = self.plan.unlikely_weight / self.processes
+        scale = self.plan.unlikely_weight * self.state.loss_scale / self.processes
         some.weights *= scale / some.weights.sum().clamp(min=1)
         some.unlikely *= scale / (some.unlikely > 0).sum().clamp(min=1)
         self._backward(self.unlikely, *vars(some).values())
@@ -131,6 +133,7 @@ class Worker:
         self.barrier.wait(PATIENCE)
         self.owned.gather(self.processes)
         self.barrier.wait(PATIENCE)
+        self._look_at_norm(step)
         rate = self.plan.rate(step)
         self.owned.update(self.plan.muon_rate * rate, self.plan.adam_rate * rate, step + 1)
         self.owned.round()
@@ -141,6 +144,14 @@ class Worker:
             if not left:  # the first ones count alike, so that the random start is soon forgotten
                 kept = min(self.plan.averaging, 1 - 1 / taken)
                 self.state.mean.lerp_(self.state.weights, 1 - kept)
+
+    def _look_at_norm(self, step: int) -> None:
+        """A gradient that left the range of its numbers now and then does no harm: that step changes nothing."""
+        self.lost = 0 if self.state.norms.sum().isfinite() else self.lost + 1
+        if self.lost == LOST_STEPS:
+            raise FloatingPointError(
+                f"{LOST_STEPS} gradients in a row, up to step {step}, are not finite"
+            )
 
     def run(self, until: int, say=print) -> None:
         """Up to this step, or to where it is told to stop; the last state is saved."""
@@ -193,7 +204,7 @@ def train(
     processes: int = 2,
     until: int | None = None,
     seed: int = 0,
-    dtype: torch.dtype = torch.bfloat16,
+    dtype: torch.dtype = torch.float32,
     compiled: bool = True,
     say=print,
 ) -> SharedState:

@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import LlamaConfig
 
+from .products import product
+
 QUERY_BLOCK = 256  # attention goes block by block: what lies after a block is never computed
 
 
@@ -117,17 +119,20 @@ def layer(x: Tensor, weights: list[Tensor], cos: Tensor, sin: Tensor, shape: Sha
     norm1, into_heads, out_of_heads, norm2, gate_up, down = weights
     batch, length, hidden = x.shape
     h = F.rms_norm(x, (hidden,), norm1, shape.eps)
-    heads = (h @ into_heads.T).view(batch, length, -1, shape.head_dim).transpose(1, 2)
+    heads = product(h, into_heads.T).view(batch, length, -1, shape.head_dim).transpose(1, 2)
     q, k, v = heads.split((shape.heads, shape.kv_heads, shape.kv_heads), 1)
     q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
+    if x.dtype == torch.float16:  # stacks of halves are multiplied no faster
+        q, k, v = q.float(), k.float(), v.float()
     blocks = [
         _attend(q[:, :, i : i + QUERY_BLOCK], k[:, :, : i + QUERY_BLOCK], v[:, :, : i + QUERY_BLOCK], i)
         for i in range(0, length, QUERY_BLOCK)
     ]  # fmt: skip
-    x = x + torch.cat(blocks, 2).transpose(1, 2).reshape(batch, length, -1) @ out_of_heads.T
+    mixed = torch.cat(blocks, 2).transpose(1, 2).reshape(batch, length, -1).to(x.dtype)
+    x = x + product(mixed, out_of_heads.T)
     h = F.rms_norm(x, (hidden,), norm2, shape.eps)
-    gate, up = (h @ gate_up.T).chunk(2, -1)
-    return x + (F.silu(gate) * up) @ down.T
+    gate, up = product(h, gate_up.T).chunk(2, -1)
+    return x + product(F.silu(gate) * up, down.T)
 
 
 def hidden_states(

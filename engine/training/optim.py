@@ -12,19 +12,35 @@ from collections import defaultdict
 import torch
 from torch import Tensor, nn
 
+from .products import product
+
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalize(matrices: Tensor, steps: int = 4) -> Tensor:
     """[n, r, c] -> [n, r, c] with singular values near one."""
-    a, b, c = NEWTON_SCHULZ
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
-    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    x = x / (x.float().norm(dim=(1, 2), keepdim=True).to(x.dtype) + 1e-7)
+    iterate = _iterate_halves if x.dtype == torch.float16 else _iterate
     for _ in range(steps):
-        gram = x @ x.mT
-        x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
+        x = iterate(x)
     return x.mT if tall else x
+
+
+def _iterate(x: Tensor) -> Tensor:
+    a, b, c = NEWTON_SCHULZ
+    gram = x @ x.mT
+    return a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
+
+
+def _iterate_halves(x: Tensor) -> Tensor:
+    """The same, one matrix after the other, for MKL multiplies no stacks of halves."""
+    a, b, c = NEWTON_SCHULZ
+    grams = [product(m, m.mT) for m in x]
+    return torch.stack(
+        [a * m + product(b * g + c * product(g, g), m) for m, g in zip(x, grams, strict=True)]
+    )
 
 
 class MuonAdam:

@@ -1,19 +1,25 @@
-"""Picks the number format by measuring: bf16 wins only where the processor has units for it."""
+"""Picks the number format of products by measuring what this processor has units for."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import torch
 
+from . import products
 
-def _seconds(dtype: torch.dtype, device: str) -> float:
+WORTH = 1.3  # times as fast as float32, or float32 it is
+
+
+def _seconds(dtype: torch.dtype, device: str, multiply: Callable = torch.mm) -> float:
+    """The least of twelve times of one product."""
     a, b = (torch.randn(*shape, device=device).to(dtype) for shape in ((1024, 384), (384, 1024)))
     best = float("inf")
     for _ in range(12):
         start = time.perf_counter()
-        a @ b
+        multiply(a, b)
         if device == "cuda":
             torch.cuda.synchronize()
         best = min(best, time.perf_counter() - start)
@@ -21,9 +27,21 @@ def _seconds(dtype: torch.dtype, device: str) -> float:
 
 
 def pick_precision(device: str = "cpu") -> torch.dtype:
-    """bfloat16 where it makes a matrix product at least 1.3 times as fast, else float32."""
+    """bfloat16 where it is worth it, else float32."""
     faster = _seconds(torch.float32, device) / _seconds(torch.bfloat16, device)
-    return torch.bfloat16 if faster > 1.3 else torch.float32
+    return torch.bfloat16 if faster > WORTH else torch.float32
+
+
+def pick_cpu_format() -> torch.dtype:
+    """The same for the trainer whose processes have one thread each, which can also multiply halves (`products`)."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    seconds = {d: _seconds(d, "cpu") for d in (torch.float32, torch.bfloat16)}
+    if products.library():
+        seconds[torch.float16] = _seconds(torch.float16, "cpu", products.product)
+    torch.set_num_threads(threads)
+    fastest = min(seconds, key=seconds.get)
+    return fastest if seconds[torch.float32] / seconds[fastest] > WORTH else torch.float32
 
 
 def autocast(dtype: torch.dtype, device: str = "cpu"):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from .checkpoint import export_model, export_tokenizer, load_checkpoint
 from .common import folder_tokenizer, need_data, need_file, place, say
 from .corpus import available_mix, documents, make_vocabulary, read_corpora
 from .data_parallel import train
+from .kept import keep, restore
 from .models import draft_config, larger_draft_config, target_config
 from .plan import DRAFT_PLAN, LARGER_DRAFT_PLAN, TARGET_PLAN
+from .precision import pick_cpu_format
 from .shared_state import as_model
 from .tokenizer import load_tokenizer, train_tokenizer, with_chat
 from .window_files import path_of, write_files
@@ -62,16 +65,20 @@ def _train(args, name: str) -> None:
     tok = folder_tokenizer(args)
     plan = PLANS[name]
     need_file(path_of(args.checkpoints, plan.files[0].number), "windows")
+    config = CONFIGS[name](len(tok), tok.eos_token_id)
+    if step := restore(args.kept / f"{name}.safetensors", args.checkpoints / f"{name}.pt", config):
+        say(f"{name}: goes on from step {step}, kept in {args.kept}")
     os.environ.update(MEMORY)
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(args.checkpoints / "compiled"))
     state = train(
-        CONFIGS[name](len(tok), tok.eos_token_id),
+        config,
         plan,
         args.checkpoints,
         args.checkpoints / f"{name}.pt",
         args.processes,
         args.until,
         args.seed,
+        pick_cpu_format(),
         say=say,
     )
     if int(state.step) == plan.steps:
@@ -101,3 +108,15 @@ def draft(args) -> None:
 def export(args) -> None:
     """A look at a target that is still being trained: the mean of its last weights, which stands for a decayed one."""
     _export(args, "target", folder_tokenizer(args), mean=True)
+
+
+def keep_target(args) -> None:
+    """The target's last checkpoint in small, for a machine that has none."""
+    tok = folder_tokenizer(args)
+    saved = load_checkpoint(need_file(args.checkpoints / "target.pt", "target"))
+    path = args.kept / "target.safetensors"
+    keep(saved, CONFIGS["target"](len(tok), tok.eos_token_id), path)
+    curve = args.checkpoints / "target.curve.json"
+    points = [p for p in json.loads(curve.read_text()) if p[0] <= saved["step"]]
+    path.with_suffix(".curve.json").write_text(json.dumps(points) + "\n")
+    say(f"{path}: step {saved['step']}, {path.stat().st_size / 1e6:.1f} MB")

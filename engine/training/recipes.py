@@ -4,6 +4,7 @@ so each can run alone; those that train resume where they were stopped.
     tokenizer    shipped target, or corpora -> <checkpoints>/tokenizer, with the tokens of the chat template
     windows      corpora -> <checkpoints>/windows-*.npz: all that the target reads
     target       windows -> <models>/target
+    keep         the target's last checkpoint in small -> <kept>; `target` goes on from there on an empty machine
     export       the target's last checkpoint -> <models>/target, to look at before it is done
     text         target -> <checkpoints>/selftext.npz: what the target writes by itself
     draft        windows -> <models>/draft (with --larger: <models>/parts/draft-3m)
@@ -51,6 +52,7 @@ RECIPES: dict[str, Recipe] = {
     "tokenizer": pretraining_recipes.tokenizer,
     "windows": pretraining_recipes.windows,
     "target": pretraining_recipes.target,
+    "keep": pretraining_recipes.keep_target,
     "export": pretraining_recipes.export,
     "text": drafting_recipes.text,
     "draft": pretraining_recipes.draft,

@@ -43,13 +43,17 @@ class OwnedParameters:
         torch.add(self.state.gradients[0, : self.size], 0, out=self.gradient)
         for other in range(1, processes):
             self.gradient += self.state.gradients[other, : self.size]
+        self.gradient /= self.state.loss_scale
         owned = [n for names in self.matrices.values() for n in names] + self.others
         squares = sum(self.gradients[n].square().sum() for n in owned)
         self.state.norms[self.rank] = squares
 
     def update(self, muon_rate: float, adam_rate: float, step: int) -> None:
-        """After every process has gathered. `step` counts from one."""
+        """After every process has gathered. `step` counts from one. A gradient that has left the range of its number
+        format changes nothing."""
         length = self.state.norms.sum().sqrt()
+        if not length.isfinite():
+            return
         self.gradient *= (CLIP / (length + 1e-6)).clamp(max=1.0)
         for of, names in self.matrices.items():
             if names:

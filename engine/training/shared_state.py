@@ -8,6 +8,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from .functional_llama import Shape
 
+LOSS_SCALE = (
+    4096.0  # brings the gradients of a mean over thousands of tokens into the range of halves
+)
 KEPT = ("weights", "moment", "second", "mean")
 
 
@@ -18,6 +21,7 @@ class SharedState:
 
     def __init__(self, config: LlamaConfig, processes: int, dtype: torch.dtype):
         self.config, self.dtype = config, dtype
+        self.loss_scale = LOSS_SCALE if dtype == torch.float16 else 1.0
         size = Shape.of(config).size()
         for name in KEPT:
             setattr(self, name, torch.zeros(size).share_memory_())

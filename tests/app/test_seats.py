@@ -130,7 +130,7 @@ def test_runs_that_nobody_comes_back_for_are_let_go():
 
 
 def test_the_number_of_runs_is_bounded():
-    seats = Seats(replace(LIMITS, kept=2))
+    seats = Seats(replace(LIMITS, kept_runs=2))
     over = seats.put("a", "watch", Seat(Fake()))
     list(over.advance())
     seats.put("b", "watch", Seat(Fake()))

@@ -107,6 +107,7 @@ MISTAKES = {
     ],
     "unknown dtype": ["--prompt", "a", "--dtype", "float13"],
     "unknown device": ["--prompt", "a", "--device", "abacus"],
+    "a device without numbers": ["--prompt", "a", "--device", "meta"],
     "no such flag": ["--prompt", "a", "--colour", "red"],
     "a trace in no folder": ["--prompt", "a", "--trace", "no/such/folder/t.ndjson"],
 }

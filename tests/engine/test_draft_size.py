@@ -18,7 +18,7 @@ from presets import family
 @pytest.fixture
 def memory(tmp_path, monkeypatch):
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    return draft_size.memory_file()
+    return draft_size.MEMORY.path
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +156,19 @@ def test_costs_are_of_the_sizes_that_have_gains(models):
     known = Known({"chain": gains_of(0.7, 1, 7)}, ["Once upon a time", "There was a"])
     costs = measure_costs(drafter("chain"), declared("chain"), models, known)
     assert set(costs) == {1, 7} and all(cost > 0 for cost in costs.values())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"gains": {"chain": {}}, "prompts": ["a"]}',
+        '{"gains": {"chain": {"1": 1.5}}, "prompts": []}',
+        '{"gains": {"chain": {"0": 1.5}}, "prompts": ["a"]}',
+        '{"gains": {"chain": {"1": NaN}}, "prompts": ["a"]}',
+        '{"gains": {"chain": {"1": -2}}, "prompts": ["a"]}',
+    ],
+)
+def test_gains_that_say_nothing_leave_the_usual_size(memory, models, tmp_path, content):
+    (tmp_path / draft_size.GAINS).write_text(content)
+    cls, given = drafter("chain"), replace(models, folders={"draft": str(tmp_path)})
+    assert settle_size(cls, declared("chain"), given, Sampling())["length"] == cls.usual_size

@@ -17,7 +17,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def sessions(architecture, features=()):
-    """The same model, read through its module and, where there is one, the lean forward."""
+    """The same model, read through its module and, where it can be, through compiled passes."""
     for lean in (False, True):
         model = language_model(tiny_hf_model(architecture), None, "tiny", lean=lean)
         session = model.session(64, features)
@@ -75,10 +75,10 @@ def test_skipped_layers_add_nothing(architecture):
 
 
 @pytest.mark.parametrize("skipped", [{(0, MLP)}, {(1, ATTENTION), (1, MLP)}, {(2, ATTENTION)}])
-def test_lean_and_module_skip_alike(skipped):
+def test_both_skip_alike(skipped):
     layers = Layers(skipped=frozenset(skipped))
-    module, lean = (session.states(ROWS, TREE, layers) for _, session in sessions("qwen3"))
-    torch.testing.assert_close(lean, module, **CLOSE)
+    module, fast = (session.states(ROWS, TREE, layers) for _, session in sessions("qwen3"))
+    torch.testing.assert_close(fast, module, **CLOSE)
 
 
 def test_vectors_in_the_place_of_tokens():

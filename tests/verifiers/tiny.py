@@ -54,9 +54,9 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
         )
     )
     return Models(
-        language_model(target, None, "tiny target"),
+        language_model(target, None, "tiny target", lean=False),
         {
-            "draft": language_model(draft, None, "tiny draft"),
+            "draft": language_model(draft, None, "tiny draft", lean=False),
             "diffusion": diffusion.eval().requires_grad_(False),
         },
     )

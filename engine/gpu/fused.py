@@ -1,6 +1,6 @@
 """Weights of several linear layers as one, without a second copy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -29,16 +29,3 @@ def _joined(parameters: list[nn.Parameter]) -> Tensor:
         parameter.data = joined[start:end]
         start = end
     return joined
-
-
-def give_up_weights(modules: Sequence[nn.Linear], product: Callable[[Tensor], Tensor]) -> None:
-    """The fused weight has taken another form, so the modules drop theirs and borrow its product.
-
-    product: [..., in] -> [..., sum of outputs], biases included.
-    """
-    start = 0
-    for module in modules:
-        part = slice(start, start + module.out_features)
-        module.forward = lambda x, part=part: product(x)[..., part]
-        module.weight.data = module.weight.data.new_empty(0, module.in_features)
-        start = part.stop

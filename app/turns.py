@@ -1,0 +1,124 @@
+"""Who takes the next step. A few runs take turns, a step each; further ones stand in line.
+
+A run that has taken its share while others stand in line gives its place to the first of them and
+goes to the end of the line, so that a long run never holds a short one behind it. All steps are taken
+on one thread: it serves first come, first served, and torch keeps one team of threads, not one a visitor.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from app.settings import LIMITS, Limits
+from engine.errors import UserError
+
+T = TypeVar("T")
+
+
+class Turns:
+    """The runs that take turns, and the line behind them."""
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
+        self._active: dict[Turn, None] = {}
+        self._line: OrderedDict[Turn, None] = OrderedDict()
+        self._changed = threading.Condition()
+        self._engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
+
+    def enter(self) -> "Turn":
+        """A place among those who take turns, else at the end of the line. Raises UserError, the
+        stated refusal, where the line is full."""
+        with self._changed:
+            turn = Turn(self)
+            if len(self._active) < self._limits.running:
+                self._active[turn] = None
+            elif len(self._line) < self._limits.waiting:
+                self._line[turn] = None
+            else:
+                raise UserError(
+                    f"This machine is full: {len(self._active)} runs take turns and "
+                    f"{len(self._line)} wait. Try again in a minute; finished runs, Methods and all "
+                    "that is on your screen stay as quick as ever."
+                )
+            return turn
+
+    def counts(self) -> tuple[int, int]:
+        """How many runs take turns, and how many stand in line."""
+        with self._changed:
+            return len(self._active), len(self._line)
+
+    def close(self) -> None:
+        self._engine.shutdown(wait=False, cancel_futures=True)
+
+    def wake(self) -> None:
+        """Let those who wait look at what was asked of them."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _promote(self) -> None:
+        while self._line and len(self._active) < self._limits.running:
+            turn, _ = self._line.popitem(last=False)
+            turn.taken = 0
+            self._active[turn] = None
+        self._changed.notify_all()
+
+
+class Turn:
+    """One run's place, from ``Turns.enter`` until ``leave``."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self.taken = 0
+        """Steps taken since it came out of the line."""
+
+    @property
+    def place(self) -> int:
+        """0: it takes turns. Otherwise its place in the line, from 1."""
+        turns = self._turns
+        with turns._changed:
+            return list(turns._line).index(self) + 1 if self in turns._line else 0
+
+    def told(self) -> str:
+        """What a visitor is told: the place in the line, or how many take turns; "" alone."""
+        active, waiting = self._turns.counts()
+        place = self.place
+        if place:
+            return (
+                f"You are number {place} of {waiting} in line; {active} runs take turns here now, "
+                "and yours comes next by itself."
+            )
+        if active > 2:
+            return f"Busy: {active} runs take turns on this machine, a step each."
+        return ""
+
+    def wait(self, seconds: float, woken: Callable[[], bool]) -> None:
+        """Wait in line: until it is let in, or ``woken``, at most so long."""
+        turns = self._turns
+        with turns._changed:
+            turns._changed.wait_for(lambda: self not in turns._line or woken(), seconds)
+
+    def step(self, work: Callable[[], T]) -> T:
+        """Take one step when it is due; then, if others wait and this run has had its share, stand
+        in line again. Raises what the work raises."""
+        turns = self._turns
+        result = turns._engine.submit(work).result()
+        with turns._changed:
+            self.taken += 1
+            if turns._line and self in turns._active and self.taken >= turns._limits.share:
+                del turns._active[self]
+                turns._line[self] = None
+                turns._promote()
+        return result
+
+    def leave(self) -> None:
+        """Give the place up; harmless a second time."""
+        turns = self._turns
+        with turns._changed:
+            turns._line.pop(self, None)
+            turns._active.pop(self, None)
+            turns._promote()
+
+
+TURNS = Turns()

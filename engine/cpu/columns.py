@@ -1,0 +1,57 @@
+"""Keys and values of all layers in one buffer, which compiled graphs and the module read alike."""
+
+import torch
+from torch import Tensor
+
+from engine.cpu.calls import shared
+from engine.target.cache import KVCache, KVLayer
+
+STEP = 128
+"""Capacities are multiples of this: what a compiled graph prepares for a size serves the next text."""
+
+
+class Columns(KVCache):
+    """buffer [2 N, Hkv, C, D]: k and v of each of the N layers.
+
+    ``given``: the same memory as a compiled graph takes it, k and v of each layer, [1, Hkv, C, D].
+    """
+
+    def __init__(self, layers: int, heads: int, size: int, capacity: int) -> None:
+        super().__init__([KVLayer(capacity) for _ in range(layers)])
+        self._hold(torch.zeros(2 * layers, heads, _rounded(capacity), size))
+
+    def _hold(self, buffer: Tensor) -> None:
+        self._buffer, self.capacity = buffer, buffer.shape[2]
+        for index, layer in enumerate(self.layers):
+            layer.keys, layer.values = buffer[2 * index, None], buffer[2 * index + 1, None]
+            layer.capacity, layer.is_initialized = self.capacity, True
+        self.given = [shared(own[None]) for own in buffer]
+
+    def append(self, fresh: Tensor) -> None:
+        """Put rows [2 N, Hkv, R, D] behind the columns in use, for which there is room."""
+        start, count = self.length, fresh.shape[2]
+        self._buffer.narrow(2, start, count).copy_(fresh)
+        self.length = start + count
+
+    def reserve(self, columns: int) -> None:
+        if columns > self.capacity:
+            size = _rounded(max(columns, 2 * self.capacity))
+            larger = self._buffer.new_zeros(*self._buffer.shape[:2], size, self._buffer.shape[3])
+            larger[:, :, : self.length] = self._buffer[:, :, : self.length]
+            self._hold(larger)
+
+    def take_over(self, source: "Columns", count: int) -> None:
+        self.reserve(count)
+        self._buffer[:, :, :count] = source._buffer[:, :, :count]
+        self.length = count
+
+    def keep(self, start: int, rows: list[int]) -> None:
+        count = len(rows)
+        if rows != list(range(count)):
+            step = self._buffer[:, :, start : self.length]
+            self._buffer[:, :, start : start + count] = step[:, :, rows]
+        self.length = start + count
+
+
+def _rounded(columns: int) -> int:
+    return -(-columns // STEP) * STEP

@@ -1,0 +1,127 @@
+"""A full pass of a transformers module as one function of tensors, without a state of its own.
+
+What a session keeps between passes comes in and what it will keep goes out, so one compiled graph
+serves every session, any tree, and any number of rows and columns. The module's code is traced as it
+is: only its attention function, its cache and its mask are ours.
+
+Letters in shapes: R rows, C columns of the buffers, W hidden size, D head size, V vocabulary, N layers.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AttentionInterface
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+NAME = "draftscope_graph"
+
+
+class PassGraph(nn.Module):
+    """windows: the sliding windows of the module's layers, None among them for a layer without one."""
+
+    def __init__(self, module: nn.Module, windows: Sequence[int | None]) -> None:
+        super().__init__()
+        self._module = module
+        self._windows = list(windows)
+
+    def forward(self, vectors: Tensor, positions: Tensor, looked: Tensor, *given: Tensor):
+        """vectors [R, W], the rows' embeddings; positions [R]; looked: the rows that get logits.
+
+        given: for each window what is added to the scores, [R, C + R]; then k and v of each layer,
+        [1, Hkv, C, D]. Returns logits [looked, V], the rows' own k and v [2 N, Hkv, R, D], and the
+        hidden states, N + 1 of them, each [R, W].
+        """
+        masks = dict(zip(self._windows, given, strict=False))
+        columns = given[len(masks) :]
+        pairs = zip(columns[::2], columns[1::2], strict=True)
+        cache = Cache(layers=[_Columns(keys, values) for keys, values in pairs])
+        output = self._module(
+            inputs_embeds=vectors[None],
+            position_ids=positions[None],
+            # transformers hands a 4-D mask through as it is; the real ones travel beside it
+            attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),
+            past_key_values=cache,
+            use_cache=True,
+            output_hidden_states=True,
+            logits_to_keep=looked,
+            row_mask=masks,
+        )
+        fresh = torch.cat([each for layer in cache.layers for each in layer.fresh])
+        return output.logits[0], fresh, *[states[0] for states in output.hidden_states]
+
+
+class _Columns(CacheLayerMixin):
+    """One layer's columns in a pass: those before it, and those that it makes."""
+
+    is_sliding = False
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        super().__init__()
+        self._before = keys, values
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        pass
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
+        self.fresh = key_states, value_states
+        joined = zip(self._before, self.fresh, strict=True)
+        return tuple(torch.cat(pair, 2) for pair in joined)
+
+    def get_seq_length(self) -> int:
+        return self._before[0].shape[2]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.get_seq_length() + query_length, 0
+
+    def get_max_length(self) -> int:
+        return -1
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    row_mask: dict[int | None, Tensor] | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_: object,
+) -> tuple[Tensor, None]:
+    """query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None).
+
+    Rows of the q heads that share a k head are read as one.
+    """
+    heads, (kv_heads, size) = query.shape[1], (key.shape[1], value.shape[-1])
+    groups = heads // kv_heads
+    rows = query.reshape(1, kv_heads, -1, query.shape[-1])
+    bias = row_mask[sliding_window].repeat(groups, 1)[None, None]
+    if softcap is None and s_aux is None:
+        out = F.scaled_dot_product_attention(rows, key, value, attn_mask=bias, scale=scaling)
+    else:
+        sinks = None
+        if s_aux is not None:
+            sinks = s_aux.view(1, kv_heads, groups, 1).expand(-1, -1, -1, query.shape[2])
+            sinks = sinks.reshape(1, kv_heads, -1, 1)
+        scaling = scaling or query.shape[-1] ** -0.5
+        out = _explicit(rows, key, value, bias, scaling, softcap, sinks)
+    return out.reshape(1, heads, -1, size).transpose(1, 2).contiguous(), None
+
+
+def _explicit(rows, key, value, bias, scaling, softcap, sinks) -> Tensor:
+    """The same with soft-capped scores and attention sinks, which SDPA does not know."""
+    scores = rows @ key.transpose(-1, -2) * scaling
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    scores = scores + bias
+    if sinks is None:
+        return scores.softmax(-1) @ value
+    return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1] @ value
+
+
+AttentionInterface.register(NAME, attention)

@@ -1,0 +1,132 @@
+"""Graphs compiled by OpenVINO, once a model: kept in the user's cache folder, found by their content.
+
+The numbers are those of fp32: nothing is rounded to a smaller type.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from engine.cache_folder import cache_folder, write_whole
+
+log = logging.getLogger(__name__)
+
+METHOD = 1  # of making graphs; what was compiled by another one is not used
+MOST_BYTES = 4 * 2**30  # of the folder; what was not used for longest goes first
+
+
+@cache
+def core():
+    """OpenVINO's runtime. Raises ImportError where it is not installed."""
+    import openvino
+
+    return openvino.Core()
+
+
+def settings(threads: int) -> dict:
+    return {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+    }
+
+
+def compiled(graph: nn.Module, example: Sequence[Tensor], described: str, threads: int):
+    """The graph as OpenVINO runs it; every size that is not fixed by the weights may vary.
+
+    example: arguments of the graph. described: what the graph does, beside its weights. Raises what
+    OpenVINO raises where it cannot convert the graph, and ImportError where there is no OpenVINO.
+    """
+    runtime = core()
+    path = _path(graph, example, described)
+    found = None if path is None else _kept(runtime, path, threads)
+    if found is None:
+        found = runtime.compile_model(_converted(graph, example), "CPU", settings(threads))
+        if path is not None:
+            _keep(found, path)
+    return found
+
+
+@torch.no_grad()
+def _converted(graph: nn.Module, example: Sequence[Tensor]):
+    """What openvino.convert_model does, without the report about it that it sends to its makers."""
+    from openvino.frontend import FrontEndManager
+    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
+
+    traced = TorchScriptPythonDecoder(
+        graph, example_input=tuple(example), trace_kwargs={"check_trace": False}
+    )
+    front = FrontEndManager().load_by_framework("pytorch")
+    return front.convert(front.load(traced))
+
+
+def _path(graph: nn.Module, example: Sequence[Tensor], described: str) -> Path | None:
+    try:
+        folder = cache_folder() / "compiled"
+    except RuntimeError:  # no home
+        return None
+    return folder / f"{_digest(graph, example, described)}.blob"
+
+
+def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
+    """Of everything that a compiled graph depends on."""
+    import openvino
+    import transformers
+
+    versions = openvino.__version__, transformers.__version__, torch.__version__
+    shapes = [(tuple(each.shape), str(each.dtype)) for each in example]
+    digest = hashlib.blake2b(repr((METHOD, versions, shapes, described)).encode(), digest_size=16)
+    for name, tensor in graph.state_dict(keep_vars=True).items():
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().contiguous().view(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _kept(runtime, path: Path, threads: int):
+    """None where there is none, or none that this OpenVINO reads."""
+    try:
+        content = path.read_bytes()
+        path.touch()
+    except OSError:
+        return None
+    try:
+        return runtime.import_model(content, "CPU", settings(threads))
+    except Exception as error:  # OpenVINO raises RuntimeError and others
+        log.info("A compiled model in the cache folder is made anew: %s", in_one_line(error))
+        return None
+
+
+def _keep(model, path: Path) -> None:
+    try:
+        exported = model.export_model()
+        content = exported if isinstance(exported, bytes) else exported.getvalue()
+        _make_room(path.parent, MOST_BYTES - len(content))
+        if len(content) <= MOST_BYTES:
+            write_whole(path, content)
+    except Exception as error:  # a full disk, a folder that may not be written, no export
+        log.info("A compiled model was not kept: %s", in_one_line(error))
+
+
+def _make_room(folder: Path, most: int) -> None:
+    """Delete the files that were not used for longest until what is left has at most so many bytes."""
+    if not folder.is_dir():
+        return
+    files = sorted(folder.glob("*.blob"), key=lambda file: file.stat().st_mtime)
+    total = sum(file.stat().st_size for file in files)
+    for file in files:
+        if total <= most:
+            return
+        total -= file.stat().st_size
+        file.unlink(missing_ok=True)
+
+
+def in_one_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

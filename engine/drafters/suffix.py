@@ -1,0 +1,247 @@
+"""Copy the most frequent continuations of the text's own end, from this text and from earlier ones.
+
+SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for Emerging AI
+Applications, NeurIPS 2025): one index of the running text, prompt and output, and one of the texts
+written before. The end of the text is looked up in both; below each match a tree is grown greedily,
+always where the estimated chance is highest: the product of the shares with which the tokens followed.
+A match of p tokens is trusted for ``offset`` plus ``factor`` times p nodes, and of all trees the one with the
+greatest sum of chances is drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al.,
+2024) instead of the paper's suffix trees: the same runs and counts in memory that grows with the text.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.drafters.base import Drafter
+from engine.drafters.suffix_automaton import START, Match, SuffixAutomaton
+from engine.exhibits import Table, Token
+from engine.memory import Store
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+MOST_BYTES = 4_000_000
+"""Of a visitor's earlier texts. Beyond them the older half is forgotten."""
+
+SHOWN = 8  # continuations of the match that the table shows
+
+
+@dataclass
+class Branches:
+    """A tree read off one index. chances: of each node, that the text goes on so far.
+
+    counts: (how often the node's token followed, how often any token did).
+    """
+
+    source: str
+    match: Match
+    tokens: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    chances: list[float] = field(default_factory=list)
+    counts: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """Tokens that can be expected to be right."""
+        return sum(self.chances)
+
+
+class SuffixDrafter(Drafter):
+    key = "suffix"
+    title = "Suffix decoding"
+    family = "retrieval"
+    summary = (
+        "Copies the most frequent continuations of the text's end, from this and earlier texts."
+    )
+    options = (
+        Option(
+            "budget", "int", 0, "Most nodes of the tree (0: what pays here).", 0, 64, label="Nodes"
+        ),
+        Option(
+            "factor", "float", 2.0, "Nodes for each token that matches.", 0.0, 8.0, label="Trust"
+        ),
+        Option(
+            "offset",
+            "int",
+            6,
+            "Nodes for a match of any length, beside those for its tokens.",
+            0,
+            32,
+            label="Trust at once",
+            advanced=True,
+        ),
+        Option(
+            "least_chance",
+            "float",
+            0.25,
+            "No node that is less likely than this to be reached.",
+            0.0,
+            1.0,
+            label="Least chance",
+            advanced=True,
+        ),
+        Option(
+            "earlier_texts",
+            "bool",
+            True,
+            "Look into texts written before, too.",
+            label="Earlier texts",
+        ),
+    )
+    learns = True
+    size_option, usual_size = "budget", 16
+    trial = {"budget": 3}
+
+    @classmethod
+    def build(cls, settings, models):
+        drafter = cls(settings)
+        drafter._target = models.folders.get("target", models.target.name)
+        return drafter
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        self.index, self._read = SuffixAutomaton(), 0
+        self._written: list[int] = []
+        self._earlier = start.memory.store((self.key, self._target), EarlierTexts)
+        self._before = (
+            self._earlier.automaton
+        )  # another text may end, and the store start a new one
+        self._place = Match(START, 0)
+
+    def propose(self, context, max_depth):
+        self._follow(context)
+        best = max(self._trees(max_depth), key=lambda tree: tree.score, default=None)
+        tree = DraftTree()
+        if best is not None:
+            nodes = {ROOT: ROOT}
+            for place, token in enumerate(best.tokens):
+                share = best.counts[place][0] / best.counts[place][1]
+                nodes[place] = tree.draw(
+                    nodes[best.parents[place]], token, source=best.source, q=share
+                )
+            tree.exhibits.append(_table(best))
+        return tree
+
+    def observe(self, kept):
+        self._written += kept.tokens
+
+    def close(self):
+        """The text is over: later ones may copy what it wrote."""
+        if self._written:
+            self._earlier.add(self._written)
+            self.start.memory.trim()
+            self._written = []
+
+    def _follow(self, context: Sequence[int]) -> None:
+        """Read what the text grew by since the last step."""
+        grown = context[self._read :]
+        self._read = len(context)
+        self.index.read(grown)
+        if self.settings["earlier_texts"]:
+            for token in grown:
+                self._place = self._before.follow(self._place, token)
+
+    def _trees(self, max_depth: int) -> list[Branches]:
+        """One tree for each match that could still beat the best: from long matches to short ones."""
+        found: list[Branches] = []
+        indices = (
+            ("this text", self.index, self.index.repeated()),
+            ("earlier texts", self._before, self._place),
+        )
+        best = 0.0
+        for source, index, match in indices:
+            for shorter in index.shorter(match):
+                room = self._room(shorter)
+                if room <= best:  # no tree has more than one expected token a node
+                    break
+                tree = self._grown(index, Branches(source, shorter), room, max_depth)
+                found.append(tree)
+                best = max(best, tree.score)
+        return [tree for tree in found if tree.tokens]
+
+    def _room(self, match: Match) -> int:
+        """Most nodes below a match."""
+        trusted = self.settings["offset"] + self.settings["factor"] * match.length
+        return min(self.settings["budget"], int(trusted))
+
+    def _grown(self, index: SuffixAutomaton, tree: Branches, room: int, max_depth: int) -> Branches:
+        """The likeliest ``room`` nodes below the match."""
+        heap: list[tuple[float, int, int, int, int, int, int, int]] = []
+        number = 0
+
+        def offer(state: int, parent: int, depth: int, chance: float) -> None:
+            nonlocal number
+            after = index.followers(state)
+            total = sum(index.count[child] for child in after.values())
+            likeliest = heapq.nlargest(room, after.items(), key=lambda item: index.count[item[1]])
+            for token, child in likeliest:
+                count = index.count[child]
+                if chance * count / total < self.settings["least_chance"]:
+                    break
+                number += 1  # of equals the one that was found first
+                entry = (-chance * count / total, number, token, child, parent, depth, count, total)
+                heapq.heappush(heap, entry)
+
+        offer(tree.match.state, ROOT, 1, 1.0)
+        while heap and len(tree.tokens) < room:
+            chance, _, token, state, parent, depth, count, total = heapq.heappop(heap)
+            tree.tokens.append(token)
+            tree.parents.append(parent)
+            tree.chances.append(-chance)
+            tree.counts.append((count, total))
+            if depth < max_depth:
+                offer(state, len(tree.tokens) - 1, depth + 1, -chance)
+        return tree
+
+
+def _table(tree: Branches) -> Table:
+    rows = [
+        [Token(tree.tokens[place]), *tree.counts[place], round(tree.chances[place], 3)]
+        for place in range(min(len(tree.tokens), SHOWN))
+    ]
+    length = tree.match.length
+    matched = (
+        "The last token also stands" if length == 1 else f"The last {length} tokens also stand"
+    )
+    return Table(
+        title="Continuations of the match",
+        note=f"{matched} in {tree.source}; of {len(tree.tokens)} drafted tokens "
+        f"{tree.score:.1f} are expected to be kept.",
+        columns=["Token", "Followed", "Of", "Chance of the path"],
+        rows=rows,
+    )
+
+
+class EarlierTexts(Store):
+    """What was written before, as one index."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self.automaton = SuffixAutomaton()
+        self._texts: deque[list[int]] = deque()
+
+    @property
+    def nbytes(self) -> int:
+        return self.automaton.nbytes + sum(8 * len(text) for text in self._texts)
+
+    def add(self, text: list[int]) -> None:
+        """Append a text; where that is too much, the older half of the texts is forgotten."""
+        self._texts.append(list(text))
+        self._index(text)
+        while self.nbytes > self.most_bytes and self._texts:
+            for _ in range(max(1, len(self._texts) // 2)):
+                self._texts.popleft()
+            self.automaton = SuffixAutomaton()
+            for kept in self._texts:
+                self._index(kept)
+
+    def _index(self, text: Sequence[int]) -> None:
+        self.automaton.separate()
+        self.automaton.read(text)

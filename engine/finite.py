@@ -1,0 +1,24 @@
+"""Models whose weights or numbers have overflowed give NaN. Nothing may be decided by that."""
+
+import math
+from collections.abc import Iterable
+
+from torch import Tensor
+
+from engine.errors import UserError
+
+
+def refuse_nan(found: Tensor, name: str) -> None:
+    """found: logits [R, V] or hidden states [R, H]; -inf may stand for what cannot come.
+
+    Makes the host wait for the device. Raises UserError, one sentence, where a row holds NaN or
+    infinity, or nothing at all.
+    """
+    if found.numel() and not bool(found.amax(-1).isfinite().all()):
+        raise UserError(f"{name} gave NaN or infinity in the place of logits; the run ends.")
+
+
+def refuse_nan_among(probabilities: Iterable[float | None], name: str) -> None:
+    """The same for probabilities that lie on the host already; None is skipped."""
+    if any(q is not None and math.isnan(q) for q in probabilities):
+        raise UserError(f"{name} gave NaN in the place of probabilities; the run ends.")

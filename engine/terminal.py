@@ -1,0 +1,137 @@
+"""The terminal: text on standard output, everything else on standard error. Either may be closed."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from engine.errors import UserError
+from engine.printable import one_line, printable
+
+STOPPING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+
+
+class ReaderGone(Exception):
+    """Nobody reads standard output any more."""
+
+
+def write(text: str) -> None:
+    """Text on standard output, at once; nothing where that is closed. A terminal gets no control
+    characters. Raises ReaderGone, and UserError where the text cannot be written."""
+    stream = sys.stdout
+    if stream is None or not text:
+        return
+    try:
+        stream.write(printable(text) if stream.isatty() else text)
+        stream.flush()
+    except BrokenPipeError:
+        _let_go(stream)
+        raise ReaderGone from None
+    except OSError as error:
+        _let_go(stream)
+        raise UserError(f"Standard output cannot be written: {error.strerror}.") from None
+
+
+def _let_go(stream: TextIO) -> None:
+    """Python flushes once more when it ends; let it succeed."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def say(line: str) -> None:
+    """One line on standard error; nothing where that is closed."""
+    _on_error(f"{one_line(line)}\n")
+
+
+def _on_error(text: str) -> None:
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        pass  # there is nobody to tell
+
+
+class Bar:
+    """How far something is that takes a while: a bar on a terminal, else one line a task."""
+
+    WIDTH = 24
+
+    def __init__(self) -> None:
+        self._task = ""
+        self._live = sys.stderr is not None and sys.stderr.isatty()
+
+    def __call__(self, task: str, share: float) -> None:
+        """share: of the task, from 0 to 1."""
+        if self._live:
+            done = round(share * self.WIDTH)
+            bar = "█" * done + "·" * (self.WIDTH - done)
+            _on_error(f"\r\x1b[K{one_line(task, 120)} {bar} {share:4.0%}")
+        elif task != self._task:
+            say(f"{task} ...")
+        self._task = task
+
+    def close(self) -> None:
+        if self._live and self._task:
+            _on_error("\r\x1b[K")
+        self._task = ""
+
+
+class Interrupts:
+    """What asked this process to stop. asked: the signal's number, or None so far."""
+
+    asked: int | None = None
+
+
+@contextmanager
+def listening() -> Iterator[Interrupts]:
+    """Note the first Ctrl-C, SIGTERM or SIGHUP, so that work can end between two steps; a second one
+    ends the process at once."""
+    found, before = Interrupts(), {}
+    if threading.current_thread() is not threading.main_thread():
+        yield found
+        return
+
+    def note(number: int, frame: object) -> None:
+        if found.asked is not None:
+            raise KeyboardInterrupt
+        found.asked = number
+
+    for number in STOPPING:
+        before[number] = signal.signal(number, note)
+    try:
+        yield found
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def as_unicode(argument: str) -> str:
+    """An argument of the command line as UTF-8, whatever the locale made of it."""
+    if not any("\ud800" <= character <= "\udfff" for character in argument):
+        return argument
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeError:
+        return argument
+
+
+def speak_unicode() -> None:
+    """Let no locale refuse a character: ASCII streams write UTF-8, others what they can."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or not hasattr(stream, "reconfigure"):
+            continue
+        if codecs.lookup(stream.encoding).name == "ascii":
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        else:
+            stream.reconfigure(errors="backslashreplace")

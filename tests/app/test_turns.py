@@ -1,0 +1,197 @@
+"""Many visitors: who takes the next step, what a limit says, and what is let go."""
+
+import gc
+import threading
+import weakref
+from dataclasses import replace
+
+import pytest
+
+from app.seats import Seat, Seats
+from app.settings import LIMITS, limits
+from app.turns import Turns
+from engine.errors import UserError
+from engine.run import open_run
+from engine.trace import read_trace
+from tests.engine.family import request
+
+PATIENCE = 120
+
+
+class Counted:
+    """A job of so many steps that notes, in one list, who took each step."""
+
+    def __init__(self, name: str, steps: int, taken: list[str]) -> None:
+        self.name, self.left, self.taken, self.cancelled = name, steps, taken, False
+
+    def header(self):
+        return "run\n"
+
+    def steps(self):
+        while self.left:
+            self.left -= 1
+            self.taken.append(self.name)
+            yield f"{self.name}\n"
+
+    def cancel(self):
+        self.cancelled = True
+
+    def summary(self):
+        return "summary\n"
+
+
+def few(**changes):
+    return replace(LIMITS, **changes)
+
+
+def visitors(jobs: list[Counted], turns: Turns, bounds) -> list[list[tuple]]:
+    """Let all of them run at once, each in a thread, as gradio does; what each was told."""
+    told: list[list[tuple]] = [[] for _ in jobs]
+    seats = [Seat(job, turns, bounds) for job in jobs]
+    gates = [seat.advance() for seat in seats]
+    for heard, gate in zip(told, gates, strict=True):
+        heard.append(next(gate))  # in order: all stand in their place before the first step
+    threads = [
+        threading.Thread(target=lambda h=heard, g=gate: h.extend(g))
+        for heard, gate in zip(told, gates, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert not any(thread.is_alive() for thread in threads)
+    return told
+
+
+def test_a_long_run_never_holds_a_short_one_behind_it():
+    bounds, taken = few(running=2, waiting=8, share=5), []
+    jobs = [Counted("long", 400, taken), Counted("longer", 400, taken)]
+    jobs += [Counted(f"short {i}", 3, taken) for i in range(4)]
+    told = visitors(jobs, Turns(bounds), bounds)
+    assert [heard[-1][1] for heard in told] == ["done"] * 6
+    for i in range(4):
+        last = max(at for at, name in enumerate(taken) if name == f"short {i}")
+        assert last < 200, "it did not wait for the 800 steps of the long ones"
+    assert taken.count("long") == taken.count("longer") == 400
+
+
+def test_runs_that_take_turns_take_a_step_each():
+    bounds, taken = few(running=3, waiting=1, share=1000), []
+    visitors([Counted(name, 60, taken) for name in "abc"], Turns(bounds), bounds)
+    assert len(taken) == 180
+    ends = [max(at for at, name in enumerate(taken) if name == one) for one in "abc"]
+    assert min(ends) > 90, "none had run ahead to its end"
+
+
+def test_one_is_told_ones_place_and_the_next_is_refused():
+    bounds, taken = few(running=1, waiting=2), []
+    turns = Turns(bounds)
+    gates = [Seat(Counted(str(i), 3, taken), turns, bounds).advance() for i in range(4)]
+    for gate in gates[:3]:
+        next(gate)
+    assert turns.counts() == (1, 2)
+    assert "number 1 of 2 in line" in next(gates[1])[2]
+    assert "number 2 of 2 in line" in next(gates[2])[2]
+    ((_, state, message),) = list(gates[3])
+    assert state == "error" and "1 runs take turns and 2 wait" in message
+    list(gates[0])
+    assert turns.counts() == (1, 1), "who was first in line has come in"
+    assert list(gates[1])[-1][1] == "done"
+    gates[2].close()
+    assert turns.counts() == (0, 0), "a closed tab leaves its place at once"
+
+
+def test_stop_and_pause_are_heard_in_line():
+    bounds, taken = few(running=1, waiting=2), []
+    turns = Turns(bounds)
+    first, second = (Seat(Counted(name, 3, taken), turns, bounds) for name in "ab")
+    ahead, behind = first.advance(), second.advance()
+    next(ahead), next(behind), next(behind)
+    assert second.ask("stop")
+    assert list(behind)[-1][:2] == ("run\nsummary\n", "done")
+    assert turns.counts() == (1, 0) and second.job.cancelled
+    ahead.close()
+
+
+def test_a_run_that_computes_too_long_or_writes_too_much_ends_with_a_sentence():
+    for bounds, word in ((few(run_seconds=-1), "compute"), (few(trace_megabytes=0), "MB")):
+        seat = Seat(Counted("a", 50, []), Turns(few()), bounds)
+        text, state, message = list(seat.advance())[-1]
+        assert state == "done" and word in message and text.endswith("summary\n")
+        assert text.count("\n") == 3 and seat.job.cancelled
+
+
+def session_of(run):
+    """The target's session that a run under way holds, weakly."""
+    frame = run._steps.gi_frame
+    return weakref.ref(frame.f_locals["text"].session)
+
+
+@pytest.mark.parametrize("way", ["stop", "close", "timeout", "paused stop"])
+def test_what_ends_early_frees_its_keys_and_values_within_one_step(way):
+    run = open_run(request("Once upon a time", drafter="chain", max_new_tokens=200))
+    seats = Seats(few(kept_seconds=-1) if way == "timeout" else few())
+    seat = Seat(run, Turns(few()), few())
+    event = seat.advance(single=way in ("timeout", "paused stop"))
+    next(event)
+    if way in ("timeout", "paused stop"):
+        list(event)
+        seats._seats["visitor", "watch"] = seat
+    else:
+        while seat.text.count("\n") < 3:
+            next(event)
+    held, before = session_of(run), seat.text.count('"kind":"step"')
+    assert held() is not None
+    if way == "stop":
+        seat.ask("stop")
+        list(event)
+    elif way == "close":
+        event.close()
+    elif way == "timeout":
+        seats.sweep()
+    else:
+        seat.stop()
+    assert held() is None, "without waiting for the collector of circles"
+    assert seat.text.count('"kind":"step"') <= before + 1
+    gc.collect()
+    if "stop" in way:
+        assert read_trace(seat.text).summary["stop"] == "cancelled"
+
+
+def test_all_limits_come_from_one_file_or_the_environment(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text("running = 3\nkv_megabytes = 64\n")
+    found = limits({"DRAFTSCOPE_SETTINGS": str(file), "DRAFTSCOPE_RUNNING": "5"})
+    assert (found.running, found.kv_megabytes, found.waiting) == (5, 64, LIMITS.waiting)
+    assert any("5 take turns" in amount for _, amount in found.told())
+
+
+@pytest.mark.parametrize(
+    "content", ["running = 0", "running = 'x'", "running = 1.5", "runing = 3", "= broken"]
+)
+def test_a_mistake_in_the_settings_is_one_sentence(tmp_path, content):
+    file = tmp_path / "settings.toml"
+    file.write_text(content)
+    with pytest.raises(UserError):
+        limits({"DRAFTSCOPE_SETTINGS": str(file)})
+    with pytest.raises(UserError):
+        limits({"DRAFTSCOPE_SETTINGS": str(tmp_path / "none.toml")})
+
+
+def test_a_drafter_that_drafts_more_than_is_allowed_ends_with_a_sentence():
+    wanted = request("Once", drafter="dyspec", options={"budget": 16}, most_nodes=8)
+    with pytest.raises(UserError, match="16 nodes in a step; at most 8"):
+        open_run(replace(wanted, temperature=1.0)).step()
+
+
+def test_keys_and_values_are_counted_before_they_are_held():
+    from app.live import opened
+
+    with pytest.raises(UserError, match="keys and values"):
+        opened([request("Once", max_new_tokens=900)], few(kv_megabytes=1))
+    run = open_run(request("Once", drafter="chain", max_new_tokens=100))
+    run.step()
+    cache = run._steps.gi_frame.f_locals["text"].session._cache
+    columns, target = 102, 2 * 6 * 2 * 64 * 4  # keys and values, layers, heads, width, float32
+    assert run.kv_bytes >= columns * target
+    assert cache is not None

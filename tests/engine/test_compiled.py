@@ -1,0 +1,241 @@
+"""Compiled passes against the module's own: same weights, same numbers, any tree."""
+
+import copy
+import logging
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.cpu import passes, store
+from engine.cpu.model import CompiledModel, compiled_model
+from engine.cpu.store import _make_room
+from engine.gpu.model import JoinedModel
+from engine.opening import language_model
+from engine.target.language_model import LanguageModel
+from engine.target.layers import Layers
+from tests.engine.tiny import VOCABULARY, tiny_hf_model
+
+ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 10000.0,
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+DYNAMIC = {
+    "rope_type": "dynamic",
+    "rope_theta": 10000.0,
+    "factor": 2.0,
+    "original_max_position_embeddings": 32,
+}
+CASES = {
+    "llama": ("llama", {}),
+    "llama, biases": ("llama", {"attention_bias": True, "mlp_bias": True}),
+    "llama, scaled rope": ("llama", {"rope_parameters": ROPE}),
+    "llama, tied head": ("llama", {"tie_word_embeddings": True}),
+    "llama, one k head for each q head": ("llama", {"num_key_value_heads": 4}),
+    "llama, wide heads": ("llama", {"head_dim": 24}),
+    "mistral, window": ("mistral", {}),
+    "qwen2, biases, windows": ("qwen2", {}),
+    "qwen3, norms of q and k": ("qwen3", {}),
+    "gemma2, soft caps, windows": ("gemma2", {}),
+    "gemma3, windows, two rotary bases": ("gemma3", {}),
+    "gpt2, learned positions": ("gpt2", {}),
+    "llama, another activation": ("llama", {"hidden_act": "gelu"}),
+}
+FEATURES = (0, 2, 3)
+PREFIX, TREE = 30, [-1, 0, 0, 1, 1, 2, 3, 6, 5]
+
+
+def tokens(count: int, seed: int) -> list[int]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(VOCABULARY, (count,), generator=generator).tolist()
+
+
+@pytest.fixture(params=CASES.values(), ids=CASES)
+def pair(request):
+    """(through the module, compiled), each on its own copy of the weights"""
+    architecture, changes = request.param
+    plain = tiny_hf_model(architecture, **changes)
+    randomise_vectors(plain)
+    return both(plain)
+
+
+def randomise_vectors(model) -> None:
+    """Biases start as 0 and norms as 1; here they shall matter."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+
+
+def both(plain) -> tuple[LanguageModel, LanguageModel]:
+    module = language_model(copy.deepcopy(plain), None, "module", lean=False)
+    fast = language_model(plain, None, "compiled")
+    assert type(module) is JoinedModel and type(fast) is CompiledModel
+    return module, fast
+
+
+def read(model: LanguageModel) -> list[torch.Tensor]:
+    """Everything a session gives back over prompt, tree in parts, commits and a chain."""
+    session = model.session(16, FEATURES)
+    seen = [session.prefill(tokens(PREFIX, 1))]
+    drafted = tokens(len(TREE), 2)
+    seen += session.feed(drafted[:4], TREE[:4])
+    seen += session.feed(drafted[4:], TREE[4:])
+    session.commit([0, 1, 3, 6])
+    seen += session.feed(tokens(3, 3), [-1, 0, 1])
+    session.commit([0, 1])
+    seen.append(session.extend(tokens(5, 4)))
+    seen += session.feed(tokens(1, 5), [-1])
+    return seen
+
+
+def test_everything_is_the_same(pair):
+    module, fast = pair
+    for got, expected in zip(read(fast), read(module), strict=True):
+        torch.testing.assert_close(got, expected, atol=3e-5, rtol=1e-4)
+
+
+def test_vectors_probes_and_layers_read_the_same_columns():
+    """Rows that are vectors, and passes through some layers, which the module makes, mix with compiled ones."""
+    module, fast = both(tiny_hf_model("qwen3"))
+    seen = []
+    for model in (module, fast):
+        session = model.session(16)
+        session.prefill(tokens(20, 1))
+        logits, _ = session.feed([3, 8, 11], [-1, 0, 0])
+        lower = session.states(model.embed(torch.tensor([4, 9])), [1, 3], Layers(stop=2))
+        upper = session.proceed(lower, Layers(first=2))
+        session.commit([0, 1, 3])
+        after, _ = session.feed([5, 6], [-1, -1])
+        seen.append([logits, lower, upper, after, model.head(upper), model.norm(lower)])
+    for got, expected in zip(*reversed(seen), strict=True):
+        torch.testing.assert_close(got, expected, atol=3e-5, rtol=1e-4)
+
+
+def test_one_row_and_many_rows_agree(llama):
+    text = tokens(12, 7)
+    once, singly = llama.session(32), llama.session(32)
+    together, _ = once.feed(text, range(-1, len(text) - 1))
+    for position, token in enumerate(text):
+        alone, _ = singly.feed([token], [-1])
+        singly.commit([0])
+        torch.testing.assert_close(alone[0], together[position], atol=1e-5, rtol=1e-5)
+
+
+def test_sessions_share_the_graph_and_nothing_else(llama):
+    """Two that take turns, one that takes over, and one that grows past its first columns."""
+    alone = llama.session(16)
+    alone.prefill(tokens(20, 1))
+    expected = [alone.feed([row], [-1])[0] for row in tokens(3, 2)]
+    one, other = llama.session(16), llama.session(16)
+    one.prefill(tokens(20, 1))
+    other.prefill(tokens(200, 3))
+    third = llama.session(16)
+    third.take_over(one, 20)
+    for session in (one, third):
+        for row, logits in zip(tokens(3, 2), expected, strict=True):
+            other.feed([row], [-1])
+            torch.testing.assert_close(session.feed([row], [-1])[0], logits)
+
+
+def test_logits_are_the_callers_own(llama):
+    session = llama.session(16)
+    first, _ = session.feed([3], [-1])
+    before = first.clone()
+    session.feed([9], [0])
+    assert torch.equal(first, before)
+
+
+@pytest.fixture(scope="module")
+def llama() -> LanguageModel:
+    return language_model(tiny_hf_model("llama"), None, "llama")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
+    return tmp_path / "compiled"
+
+
+def logits_of(model: LanguageModel) -> torch.Tensor:
+    return model.session(16).feed([3, 8, 11], [-1, 0, 0])[0]
+
+
+def test_a_graph_is_made_once_a_model(folder, monkeypatch):
+    plain, other = tiny_hf_model("llama"), tiny_hf_model("llama", seed=1)
+    first = logits_of(compiled_model(copy.deepcopy(plain), None, "first"))
+    assert len(list(folder.iterdir())) == 1
+    converted = []
+    convert = store._converted
+    monkeypatch.setattr(store, "_converted", lambda *given: converted.append(1) or convert(*given))
+    again = logits_of(compiled_model(copy.deepcopy(plain), None, "again"))
+    assert torch.equal(again, first) and not converted
+    assert not torch.allclose(logits_of(compiled_model(other, None, "other")), first)
+    assert converted and len(list(folder.iterdir())) == 2
+    for file in folder.iterdir():
+        file.write_bytes(b"broken")
+    assert torch.equal(logits_of(compiled_model(plain, None, "third")), first)
+
+
+def test_without_a_folder_it_is_compiled_all_the_same(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path / "file"))
+    assert isinstance(compiled_model(tiny_hf_model("llama"), None, "t"), CompiledModel)
+
+
+def test_the_folder_stays_within_its_bounds(tmp_path):
+    for age, name in enumerate("cba"):
+        (tmp_path / f"{name}.blob").write_bytes(b"12345")
+        os.utime(tmp_path / f"{name}.blob", (age, age))
+    _make_room(tmp_path, 10)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.blob", "b.blob"]
+
+
+def no_openvino():
+    raise ImportError
+
+
+def wrong_numbers(graph, *rest):
+    """The graph of another model in the place of this one's."""
+    state = {name: tensor + 0.05 for name, tensor in graph.state_dict().items()}
+    changed = copy.deepcopy(graph)
+    changed.load_state_dict(state)
+    return store.core().compile_model(_CONVERTED(changed, *rest[:1]), "CPU")
+
+
+_CONVERTED = store._converted
+TROUBLES = {
+    "OpenVINO is not installed": ("llama", {}, ("core", no_openvino)),
+    "other numbers": ("llama", {}, ("compiled", wrong_numbers)),
+    "rotary angles": ("llama", {"rope_parameters": DYNAMIC}, None),
+    "runs through its own module": ("gpt_oss", {}, None),
+}
+
+
+@pytest.mark.parametrize("words", TROUBLES)
+def test_what_cannot_be_compiled_keeps_its_own_passes(words, monkeypatch, caplog):
+    """The same text comes out, and the log has one line that says why."""
+    architecture, changes, broken = TROUBLES[words]
+    if broken is not None:
+        for room in (store, passes):
+            monkeypatch.setattr(room, *broken, raising=False)
+    with caplog.at_level(logging.WARNING, "engine.cpu"):
+        module, fast = (
+            language_model(tiny_hf_model(architecture, **changes), None, "Some", lean=lean)
+            for lean in (False, True)
+        )
+    assert type(fast) is JoinedModel
+    (line,) = [record.message for record in caplog.records if record.name.startswith("engine.cpu")]
+    assert line.startswith(("Some runs", "OpenVINO is not")) and words in line
+    assert "\n" not in line
+    torch.testing.assert_close(logits_of(fast), logits_of(module))
+
+
+def test_bf16_keeps_the_modules_own_passes():
+    model = language_model(tiny_hf_model("llama").bfloat16(), None, "t")
+    assert type(model) is JoinedModel and logits_of(model).dtype == torch.bfloat16

@@ -1,0 +1,126 @@
+"""Models that break off: NaN in the place of numbers, and embeddings that are too small. One sentence each,
+whatever drafts and however tokens are drawn."""
+
+import copy
+import json
+
+import pytest
+import torch
+
+from engine.drafters import drafters
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.opening import language_model
+from engine.parts.loading import Models
+from engine.run import pick_verifier
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.trace import to_line
+from engine.trace.recording import Recorder, Setting
+from tests.engine.tiny import tiny_hf_model
+from tests.parts import on_trial, tiny_parts
+
+SAMPLINGS = {"greedy": Sampling(), "drawn": Sampling(0.9, top_p=0.95, seed=4)}
+PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9]
+EVERY = list(drafters())
+
+
+def opener(module):
+    return language_model(module, None, "broken")
+
+
+def models_of(module) -> Models:
+    return tiny_parts(opener(module), drafters().values(), opener)
+
+
+def write(models: Models, key: str, sampling: Sampling) -> list[int]:
+    """Tokens, by way of the lines of a trace, so that what cannot be written as JSON is noticed."""
+    cls = drafters()[key]
+    rule = pick_verifier(None, cls, sampling, {})
+    drafter = on_trial(cls, models)
+    setting = Setting({"key": key}, {"key": rule.key}, sampling, cls.loop, rule=rule)
+    recorder = Recorder(models.target, setting, "", [])
+    recorder.pieces = Numbers()
+    written = []
+    for step in run_loop(models.target, TextRequest(drafter, rule, sampling, PROMPT, 12)):
+        written += json.loads(to_line(recorder.step_line(step)))["output"]["tokens"]
+    return written
+
+
+class Numbers:
+    """Pieces of tokens without a tokenizer."""
+
+    def __getitem__(self, token):
+        return str(token)
+
+    def all(self, tokens):
+        return list(map(str, tokens))
+
+
+def deeper(**changes):
+    """Four layers, so that a drafter that skips middle layers has some to choose from."""
+    return tiny_hf_model("llama", num_hidden_layers=4, **changes)
+
+
+def spoil(module) -> None:
+    """NaN for one token of the vocabulary, as an overflow would leave it."""
+    with torch.no_grad():
+        module.get_output_embeddings().weight[3] = float("nan")
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("key", EVERY)
+def test_nan_in_the_target_is_one_sentence(key, sampling):
+    module = deeper()
+    spoil(module)
+    with pytest.raises(UserError, match="gave NaN"):
+        write(models_of(module), key, SAMPLINGS[sampling])
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("key", [key for key in EVERY if drafters()[key].needs])
+def test_nan_in_a_part_is_one_sentence(key, sampling):
+    models = models_of(deeper())
+    for part in models.parts.values():
+        module = getattr(part, "model", part)
+        with torch.no_grad():
+            list(module.parameters())[-1][0] = float("nan")
+    parts = {
+        role: opener(part.model) if hasattr(part, "model") else part
+        for role, part in models.parts.items()
+    }
+    with pytest.raises(UserError, match="gave NaN"):
+        write(Models(models.target, parts), key, SAMPLINGS[sampling])
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize(
+    "key", [key for key in EVERY if drafters()[key].needs == {"draft": "draft"}]
+)
+def test_a_draft_may_know_fewer_tokens_than_the_target_writes(key, sampling):
+    """As where one checkpoint of a family is padded further than the other. The target favours the ids that
+    the draft has no embedding for, so that they stand in its context at once."""
+    module = deeper()
+    known = 40
+    with torch.no_grad():
+        module.get_output_embeddings().weight[known:] *= 6
+    small = cut(module, known)
+    models = Models(opener(module), {"draft": opener(small)})
+    written = write(models, key, SAMPLINGS[sampling])
+    assert len(written) == 12
+    if drafters()[key].loop != "switching":
+        assert max(written) >= known, "this would not show the fault"
+    if sampling == "greedy" and key not in ("bild", "ead"):
+        assert written == write(models, "none", Sampling())
+
+
+def cut(module, known: int):
+    """The same model with the first ``known`` tokens only."""
+    small = copy.deepcopy(module)
+    small.config.vocab_size = known
+    for name in ("embed_tokens", "lm_head"):
+        owner = small.model if name == "embed_tokens" else small
+        layer = getattr(owner, name)
+        layer.weight = torch.nn.Parameter(layer.weight.detach()[:known].clone())
+    small.model.embed_tokens.num_embeddings = small.lm_head.out_features = known
+    return small

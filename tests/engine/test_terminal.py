@@ -1,0 +1,170 @@
+"""The command line as a process: signals, closed streams, places for a trace, locales."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from engine.__main__ import main
+from engine.errors import UserError
+from engine.printable import one_line, printable
+from engine.terminal import as_unicode
+from engine.trace import Outlet, read_trace
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [
+    sys.executable,
+    "-m",
+    "engine",
+    "run",
+    "--drafter",
+    "none",
+    "--prompt",
+    "Once upon a time",
+]
+PATIENCE = 300  # seconds, for a machine that is busy with something else; never a measure
+
+
+def start(*arguments: str, **settings) -> subprocess.Popen:
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
+    return subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, **settings)
+
+
+def after_the_first_token(process: subprocess.Popen, number: int) -> None:
+    assert process.stdout.read(1)
+    process.send_signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cancels_the_run_and_leaves_a_whole_trace(number, tmp_path):
+    path = tmp_path / "t.ndjson"
+    process = start("--max-new-tokens", "900", "--trace", str(path))
+    after_the_first_token(process, number)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + number
+    assert b"Traceback" not in said and b"stop: cancelled" in said
+    assert [one.name for one in tmp_path.iterdir()] == ["t.ndjson"]
+    summary = read_trace(path).summary
+    assert summary["stop"] == "cancelled" and 0 < summary["steps"] < 900
+
+
+def test_ctrl_c_while_models_load_is_no_traceback(tmp_path, monkeypatch, capsys):
+    def load(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("engine.run.load_models", load)
+    code = main(["run", "--prompt", "a", "--drafter", "none", "--trace", str(tmp_path / "t")])
+    assert code == 130 and capsys.readouterr().err == "cancelled\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_goes_away_cancels_the_run(tmp_path):
+    path = tmp_path / "t.ndjson"
+    process = start("--max-new-tokens", "900", "--trace", str(path))
+    assert process.stdout.read(1)
+    process.stdout.close()
+    process.stdout = None
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0 and b"Traceback" not in said and b"Broken" not in said
+    assert read_trace(path).summary["stop"] == "cancelled"
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "> /dev/full"])
+def test_a_closed_or_full_standard_output_is_no_traceback(closed, tmp_path):
+    line = " ".join(f"'{word}'" for word in [*COMMAND, "--max-new-tokens", "3"])
+    path = tmp_path / "t.ndjson"
+    done = subprocess.run(
+        ["bash", "-c", f"{line} --trace {path} {closed}"],
+        cwd=ROOT, capture_output=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert b"Traceback" not in done.stderr and b"Exception" not in done.stderr
+    if "full" in closed:
+        assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+    else:
+        assert done.returncode == 0 and read_trace(path).summary["new_tokens"] == 3
+
+
+def test_a_prompt_in_another_locale_is_the_same_prompt(tmp_path):
+    path = tmp_path / "t.ndjson"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [*COMMAND[:-1], "Zoë saw a ☃", "--max-new-tokens", "2", "--trace", str(path)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **plain}, capture_output=True, timeout=PATIENCE,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert read_trace(path).run["prompt"]["text"] == "Zoë saw a ☃"
+    assert as_unicode("Zoë") == "Zoë"
+
+
+@pytest.mark.parametrize("place", ["", ".", "folder", "nowhere/t", "loop"])
+def test_a_trace_that_cannot_be_written_is_refused_before_the_run(
+    place, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("folder")
+    opened = []
+    monkeypatch.setattr("engine.run.load_models", lambda *_: opened.append(1))
+    code = main(["run", "--prompt", "a", "--drafter", "none", "--trace", place])
+    said = capsys.readouterr()
+    assert (code, said.out, opened) == (2, "", [])
+    assert said.err.startswith("error: ") and said.err.count("\n") == 1
+
+
+def test_a_link_stays_a_link(tmp_path):
+    real, link = tmp_path / "real.ndjson", tmp_path / "link.ndjson"
+    real.write_text("old")
+    link.symlink_to(real)
+    Outlet(link).write(["new\n"])
+    assert link.is_symlink() and real.read_text() == "new\n"
+
+
+def test_a_pipe_is_written_through(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    Outlet(pipe).write(["a\n", "b\n"])
+    reader.join(PATIENCE)
+    assert read == ["a\nb\n"] and pipe.is_fifo()
+    assert [one.name for one in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_what_fails_amid_writing_leaves_nothing(tmp_path):
+    def lines():
+        yield "one\n"
+        raise UserError("enough")
+
+    with pytest.raises(UserError, match="enough"):
+        Outlet(tmp_path / "t").write(lines())
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_acts_on_a_terminal():
+    hostile = "a\x1b[2Jb\x07\x9b31m\u202ec\r\n\td"
+    assert printable(hostile) == "a⟨1b⟩[2Jb⟨07⟩⟨9b⟩31m⟨202e⟩c⟨0d⟩\n\td"
+    assert one_line("a\nb\x1b c\u2028d") == "a b⟨1b⟩ c d"
+    assert len(one_line("x" * 9000)) == 2000
+
+
+def test_measuring_is_announced(tmp_path):
+    """The first run on a machine measures; standard error says so before it happens."""
+    command = [
+        *(sys.executable, "-m", "engine", "run", "--drafter", "prompt_lookup"),
+        *("--prompt", "a b a b a", "--max-new-tokens", "2"),
+    ]
+    environment = {**os.environ, "DRAFTSCOPE_CACHE": str(tmp_path)}
+    said = [
+        subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE,
+            check=True,
+        ).stderr
+        for _ in range(2)
+    ]  # fmt: skip
+    assert "Measuring" in said[0] and "Measuring" not in said[1]
