@@ -1,9 +1,10 @@
 # Two commands do everything:
 #   make demo    its own virtual environment, the page on the embedded models
 #   make test    the same environment with the test tools; lint, all tests, the browser tests too
-# Both take VENV=DIR to use another environment, and PYTHON=... to make it from another Python.
+# PYTHON=python3.12 makes and uses a second environment, .venv-python3.12, beside .venv;
+# VENV=DIR names another one.
 PYTHON ?= python3
-VENV ?= .venv
+VENV ?= .venv$(patsubst %,-%,$(filter-out python3,$(notdir $(PYTHON))))
 BIN := $(VENV)/bin
 SCRIPTS := app/web viz/web tests
 
@@ -42,4 +43,4 @@ $(VENV)/.draftscope-dev: requirements.txt requirements-dev.txt | $(BIN)/python
 	touch $@ $(VENV)/.draftscope-page
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis screenshots
+	rm -rf .venv .venv-* .pytest_cache .ruff_cache .hypothesis screenshots

@@ -47,6 +47,4 @@ class Race:
 
     def summary(self) -> str:
         """The summaries of the lanes that have not given theirs."""
-        lines = [tagged(name, job.summary()) for name, job in self._open.items()]
-        self._open.clear()
-        return "".join(lines)
+        return "".join(tagged(name, job.summary()) for name, job in self._open.items())

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from app import live
+from app.made import Made
 from app.seats import Seat
 from app.settings import LIMITS
 from engine.errors import UserError
-from engine.run import Run
 from engine.trace import read_trace
 from presets import trace_files
 from viz.export import page
@@ -89,7 +89,7 @@ def show_example(session: str, tab: str, name: str) -> live.Update | None:
     seat = live.seats.get(session, tab)
     if name not in trace_files() or (seat and seat.state in ("running", "paused")):
         return None
-    own = seat is not None and seat.state == "done" and isinstance(seat.job, Run)
+    own = seat is not None and seat.state == "done" and isinstance(seat.job, Made)
     text = trace_files()[name].read_text(encoding="utf-8")
     return show(session, tab, text, f"{EXAMPLE} {PUT_AWAY}" if own else EXAMPLE)
 

@@ -54,8 +54,10 @@ class Visitor:
             self.foreign.append(request.url)
 
     def _logged(self, message) -> None:
-        """Gradio catches what our scripts throw when it calls them, and logs it."""
-        if message.type == "error" and "callback" in message.text:
+        """Gradio catches what our scripts throw when it calls them, and logs it; the browser logs what
+        the page's policy refuses."""
+        told = ("callback", "Content Security Policy")
+        if message.type == "error" and any(words in message.text for words in told):
             self.failures.append(message.text)
 
     def _dialog(self, dialog) -> None:
