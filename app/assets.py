@@ -18,6 +18,8 @@ SCRIPTS = (
     "pair.js",
     "lanes.js",
     "tools.js",
+    "agreement.js",
+    "history.js",
     "whose.js",
     "rows.js",
     "tour-place.js",

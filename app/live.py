@@ -7,10 +7,11 @@ from dataclasses import replace
 from app import warm
 from app.controls import lanes, request, request_for
 from app.memories import Memories
-from app.race import Race, lane_names
+from app.race import Race
 from app.seats import FAILED, Job, Seat, Seats
 from engine.errors import UserError
 from engine.run import open_run, open_runs
+from presets import lane_names
 
 log = logging.getLogger("draftscope")
 

@@ -112,12 +112,14 @@ def example_list(
         label="Example",
         elem_id=elem_id,
     )
-    told = ("prompt", "drafters", "look_for", "listed")
+    told = ("prompt", "pair", "lanes", "temperature", "look_for", "listed")
     note = html(
         f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
         "/* events: 'edited' */",
         value=next(iter(menu)),
-        examples={name: {key: entry[key] for key in told} for name, entry in menu.items()},
+        examples={
+            name: {key: entry[key] for key in told if key in entry} for name, entry in menu.items()
+        },
         own=own,
         prompt=prompt,
     )
@@ -127,20 +129,20 @@ def example_list(
 def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
     """After these changes the browser alone, without a request, names the example in all that show it.
 
-    settings: the name so far, the prompt, what holds the drafters. shown: the note first, then
-    what knows listed examples only.
+    settings: the name so far, the prompt, what holds the drafters, the temperature. shown: the note
+    first, then what knows listed examples only.
     """
     js = f"(...v) => DraftscopePage.whose('{tab}', {len(shown)}, v)"
     for change in changes:
         change(None, settings, shown, js=js, trigger_mode="multiple", **SLOW)
 
 
-def tell_temperature(tab: str, temperature: gr.Slider, changes: list) -> None:
-    """Tell the drafter's controls of this tab, in the browser alone, at which temperature they are:
-    after these changes, and whenever the visitor sets it."""
-    js = f"(given) => {{ DraftscopePage.setTemperature('{tab}', given); }}"
-    for change in [temperature.change, *changes]:
-        change(None, temperature, None, js=js, trigger_mode="multiple", **SLOW)
+def tell_controls(tab: str, changes: list, controls: list) -> None:
+    """After these changes the browser alone learns what the controls of this tab hold, and marks the
+    picture where it shows something else. controls: in the order of the tab's FIELDS."""
+    js = f"(...v) => {{ DraftscopePage.controls('{tab}', v); }}"
+    for change in changes:
+        change(None, controls, None, js=js, trigger_mode="multiple", **SLOW)
 
 
 def lead(parts: list) -> gr.HTML:
@@ -184,12 +186,11 @@ def sampling_controls(
 def prompt_box(elem_id: str, value: str) -> gr.Textbox:
     return gr.Textbox(
         value,
-        lines=4,
+        lines=3,
         max_lines=10,
         label="Prompt",
         elem_id=elem_id,
         placeholder="Once upon a time",
-        info=f"Up to {LIMITS.prompt_characters:,} characters.",
     )
 
 

@@ -14,6 +14,8 @@
   P.ranHere = (name) => Boolean(room(name).ran);
   /** The last finished run of this visit, once another trace has taken its place; "" while there is none. */
   P.putAway = (name) => (!room(name).ran && room(name).mine) || "";
+  /** Whether a run has been asked for of which nothing has come yet. */
+  P.waiting = (name) => Boolean(room(name).unheard);
   P.show = (name, status) => { if (room(name).show) room(name).show(status); };
   /** Call `hear` when the trace or the state of a room has changed, and once now. */
   P.follow = (name, hear) => { room(name).heard.push(hear); hear(); };
@@ -146,6 +148,7 @@
     for (const [kind, ids] of Object.entries(IDS)) {
       const r = rooms[kind];
       if (!button || !r || !r.trigger || button.disabled) continue;
+      if (button.id === ids.run || (button.id === ids.step && r.status.state !== "paused")) P.asking(kind);
       if (button.id === ids.run || button.id === ids.step) begin(kind);
       if (button.id === ids.stop) ask(r, "ask_stop");
       if (button.id !== ids.pause) continue;

@@ -24,7 +24,7 @@
     element.replaceChildren(root);
     const glossary = D.glossary(root), splitter = D.laneSplitter(), lanes = new Map();
     const held = D.el("div", { class: "ds-lanes" }), note = D.el("p", { class: "ds-message", role: "status", hidden: true });
-    const outcome = D.outcome(glossary);
+    const outcome = D.outcome(glossary), cover = D.el("div", { class: "ds-cover" });
     let live = false, asked = "idle", outcomeKey = "", ran = false;
 
     const end = () => Math.max(0, ...[...lanes.values()].map((one) => one.model.milliseconds));
@@ -38,7 +38,7 @@
     const where = D.el("span", { class: "ds-where" });
     const knob = D.el("input", { class: "ds-race-range", type: "range", min: 0, max: 1000, value: 0, step: 1, "aria-label": "Compute time", oninput: () => take((knob.value / 1000) * end()) });
     root.append(note, D.el("div", { class: "ds-card ds-race-card" }, D.el("div", { class: "ds-transport", role: "group", "aria-label": "Race" },
-      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, large.element), knob), held, D.legend(glossary), outcome.element);
+      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, large.element), knob), cover, held, D.legend(glossary, D.edgeKey(glossary)), outcome.element);
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root, () => scroll([...lanes.values()]));
 
     const ask = D.coalesce(() => draw());
@@ -151,6 +151,11 @@
           asked = next;
         }
         ask();
+      },
+      /** Lay this over the lanes and dim them, as in Watch. */
+      cover(word, running = false) {
+        cover.replaceChildren(...(word ? [word] : []));
+        D.set(root, { "data-stale": Boolean(word) && !running });
       },
       play() { live = false; clock.play(); },
       pause: () => clock.pause(),

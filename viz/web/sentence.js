@@ -141,6 +141,12 @@
     return `Proposed as the next token: ${few.join(", ")}${more ? ` and ${more} more` : ""}. The target has not judged ${view.count > 1 ? "the draft" : "it"} yet.`;
   };
 
+  /** A verdict while others of its step are still to come: in the present. */
+  D.judging = function (step, node) {
+    const { nodes } = step, odds = [["p", nodes.p[node]], ["q", nodes.q[node]]].filter(([, value]) => value !== null).map(([name, value]) => `${name} ${D.prob(value)}`);
+    return `The target reads ${quote(nodes.piece[node])}${odds.length ? ` (${odds.join(", ")})` : ""}: ${isKept(step, node) ? "it is kept." : "it is refused."}`;
+  };
+
   /** Where a drafter found a token, in words; a source of another form is named as it is. */
   D.sourceWords = function (source) {
     const [, kind, place, end] = /^(context|block) (\d+)(?::(\d+))?$/.exec(source) || [];
