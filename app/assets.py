@@ -15,6 +15,7 @@ SCRIPTS = (
     "terms.js",
     "picker.js",
     "options.js",
+    "bounds.js",
     "pair.js",
     "lanes.js",
     "tools.js",

@@ -53,8 +53,7 @@ class Compare:
                     most=LIMITS.lanes,
                     elem_id="race-lanes",
                 )
-                with gr.Accordion("Sampling", open=False, elem_id="race-more"):
-                    self.numbers = sampling_controls(first, "race-")
+                self.numbers = sampling_controls(first, "race-")
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(

@@ -1,7 +1,7 @@
 """Pieces that both tabs are made of."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 
 import gradio as gr
@@ -151,9 +151,12 @@ def lead(parts: list) -> gr.HTML:
 
 
 def sampling_controls(
-    first: Mapping[str, object], prefix: str = ""
+    first: Mapping[str, object], prefix: str = "", more: Callable[[], object] = lambda: None
 ) -> list[gr.components.Component]:
-    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: what they show."""
+    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: what they show.
+
+    more: makes what else stands under "Advanced".
+    """
     values = {name: first.get(name, wanted.default) for name, wanted in RANGES.items()}
 
     def slider(name: str, label: str, info: str, step: float = 1) -> gr.Slider:
@@ -168,19 +171,25 @@ def sampling_controls(
             elem_id=prefix + name,
         )
 
-    return [
-        slider("temperature", "Temperature", "0 always takes the likeliest token.", 0.05),
-        slider("top_k", "Top-k", "Keep the k likeliest tokens; 0 keeps all."),
-        slider("top_p", "Top-p", "Keep the likeliest tokens up to this much probability.", 0.01),
-        gr.Number(
+    with gr.Accordion("Temperature and length", open=False, elem_id=f"{prefix}more"):
+        temperature = slider(
+            "temperature", "Temperature", "0 always takes the likeliest token.", 0.05
+        )
+        length = slider("max_new_tokens", "New tokens", "The run ends after this many, or earlier.")
+    with gr.Accordion("Advanced", open=False, elem_id=f"{prefix}advanced"):
+        drawn = "Does nothing at temperature 0. "
+        top_k = slider("top_k", "Top-k", drawn + "Keep the k likeliest tokens; 0 keeps all.")
+        about = drawn + "Keep the likeliest tokens up to this much probability."
+        top_p = slider("top_p", "Top-p", about, 0.01)
+        seed = gr.Number(
             values["seed"],
             precision=0,
             label="Seed",
-            info="The same seed, prompt and settings give the same run.",
+            info=drawn + "The same seed, prompt and settings give the same run.",
             elem_id=prefix + "seed",
-        ),
-        slider("max_new_tokens", "New tokens", "The run ends after this many, or earlier."),
-    ]
+        )
+        more()
+    return [temperature, top_k, top_p, seed, length]
 
 
 def prompt_box(elem_id: str, value: str) -> gr.Textbox:

@@ -66,9 +66,7 @@ class Watch:
                     value=first["pair"],
                     elem_id="pair",
                 )
-                with gr.Accordion("Sampling and form", open=False, elem_id="more"):
-                    self.numbers = sampling_controls(first)
-                    self.json_schema = schema_box("json-schema")
+                self.numbers = sampling_controls(first, more=self._schema)
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
@@ -87,6 +85,9 @@ class Watch:
             self.pause = gr.Button("Pause", elem_id="pause", min_width=60)
             self.step = gr.Button("Step", elem_id="step", min_width=60)
             self.stop = gr.Button("Stop", elem_id="stop", min_width=60)
+
+    def _schema(self) -> None:
+        self.json_schema = schema_box("json-schema")
 
     @property
     def fields(self) -> list:

@@ -85,10 +85,11 @@
 
   /** What the controls of a room hold, in the order of its fields. */
   P.controls = function (name, values) {
-    const r = room(name), first = !r.now;
+    const r = room(name), first = !r.now, before = JSON.stringify(r.now);
     r.now = Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]]));
     P.setTemperature(name, r.now.temperature);
     if (first) P.follow(name, () => look(name));
+    else if (before !== JSON.stringify(r.now)) P.calm(name);
     look(name);
   };
   /** Run was pressed: what is set now makes the next run. */

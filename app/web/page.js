@@ -95,6 +95,12 @@
     return r.show({ state: "running", message: wish === "ask_stop" ? "It stops as soon as it begins." : "It pauses as soon as it begins." });
   }
 
+  /** Something else is set now: what was said of a mistake is over. */
+  P.calm = function (name) {
+    const r = room(name);
+    if (r.status.state === "error" && r.show) r.show({ state: P.finished(r.trace || "") ? "done" : "idle", message: "" });
+  };
+
   const LOST = "The server did not take this run: it is busy, or cannot be reached. Try again in a moment.";
 
   /** An event has ended, well or badly. If it ended without a word from the run, say so. */

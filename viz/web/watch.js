@@ -118,9 +118,9 @@
       /** Plain decoding was run on the same prompt: {alike, tokens, index, comparable, ratio}; null: it was not. */
       prove(found) { checked = found; around(); },
       /** Lay this over the tree and dim the picture, which shows something else; null: take it away. running: leave it bright. */
-      cover(word, running = false) {
-        cover.replaceChildren(...(word ? [word] : []));
-        D.set(root, { "data-stale": Boolean(word) && !running });
+      cover(over, running = false) {
+        cover.replaceChildren(...(over ? [over] : []));
+        D.set(root, { "data-stale": Boolean(over) && !running });
       },
       /** The node that the reader has chosen in the step shown, or null. */
       get chosen() { return panels.chosen; },
