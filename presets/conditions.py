@@ -1,19 +1,22 @@
 """Whether each "look for" is true of its finished trace: conditions on figures of the trace.
 
 A condition is written as ``FIGURE COMPARISON WORTH``, for instance ``forks_saved >= 2``. FIGURE is a
-name in ``FIGURES``; in a race it stands behind the lane, ``chain.tokens_a_step``. WORTH is a number,
+name in ``KNOWN``; in a race it stands behind the lane, ``chain.tokens_a_step``. WORTH is a number,
 or such a figure, with ``of NAME`` behind it where it is another example's.
 """
 
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from engine.errors import UserError
 from engine.trace import Trace, read_trace
-from presets import Preset, RacePreset, cards, presets, race_files, races, trace_file
+from presets import cards, presets, race_files, races, trace_file
 from presets.figures import FIGURES
+from presets.method_figures import METHOD_FIGURES
 
+KNOWN = {**FIGURES, **METHOD_FIGURES}
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -45,11 +48,12 @@ def figure(asked: str, name: str) -> float:
     """The value of a figure, ``NAME`` or ``LANE.NAME``, of this example's finished trace or race."""
     lane, _, wanted = asked.rpartition(".")
     traces = finished(name)
-    if lane not in traces or wanted not in FIGURES:
+    if lane not in traces or wanted not in KNOWN:
         raise UserError(f"There is no figure {asked!r} of {name}.")
-    return FIGURES[wanted](traces[lane])
+    return KNOWN[wanted](traces[lane])
 
 
+@cache
 def finished(name: str) -> Mapping[str, Trace]:
     """The finished traces of an example by lane; a single run's lane is ""."""
     if any(race.name == name for race in races()):
@@ -59,21 +63,23 @@ def finished(name: str) -> Mapping[str, Trace]:
     return {"": read_trace(trace_file(name).read_text("utf-8"))}
 
 
+def claims() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Everything that tells what to look for: whose it is, the example that shows it, conditions."""
+    for example in (*presets(), *races()):
+        yield example.name, example.name, example.holds
+    for card in cards().values():
+        if card.example:
+            yield f"the card {card.key}", card.example, card.holds
+
+
 def untrue() -> Iterator[str]:
-    """One line for each condition that does not hold, and for each example that has none."""
-    for example in examples_with_claims():
-        if not example.holds:
-            yield f"{example.name}: no condition holds its “look for”"
-        for condition in example.holds:
-            if not holds(condition, example.name):
-                yield f"{example.name}: not true: {condition}"
-
-
-def examples_with_claims() -> Iterator[Preset | RacePreset]:
-    """Everything that tells what to look for: the listed examples, and those of the method cards."""
-    yield from presets()
-    yield from races()
-    yield from (card.own_example for card in cards().values() if card.own_example)
+    """One line for each condition that does not hold, and for each claim that has none."""
+    for whose, name, conditions in claims():
+        if not conditions:
+            yield f"{whose}: no condition holds its “look for”"
+        for condition in conditions:
+            if not holds(condition, name):
+                yield f"{whose}: not true: {condition}"
 
 
 def _number(text: str) -> float | None:

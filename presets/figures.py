@@ -146,7 +146,7 @@ def exhibits(trace: Trace) -> int:
 
 def without_target(trace: Trace) -> int:
     """Steps in which the target did not run."""
-    return sum(step.get("passes", {}).get("target", 1) == 0 for step in trace.steps)
+    return sum("passes" in step and not step["passes"].get("target") for step in trace.steps)
 
 
 FIGURES: dict[str, Figure] = {
