@@ -8,11 +8,12 @@ from app import fence, shutdown, telling, warm
 from app.controls import lanes, request, request_for
 from app.made import made
 from app.memories import Memories
-from app.race import Race, lane_names
+from app.race import Race
 from app.seats import FAILED, Job, Seat, Seats
 from app.settings import LIMITS, Limits
 from engine.errors import UserError
 from engine.run import Run, RunRequest, open_runs
+from presets import lane_names
 
 log = logging.getLogger("draftscope")
 

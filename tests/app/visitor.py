@@ -95,10 +95,11 @@ class Visitor:
         self.page.locator(picker).locator(f"[role=option][data-key='{key}']").click()
 
     def set_number(self, name: str, value: float) -> None:
-        """Set a number under "Sampling"."""
+        """Set a number under "Temperature and length", or under "Advanced"."""
         field = self.page.locator(f"#{name} input[type=number]")
         if not field.is_visible():
-            self.page.click("#more button")
+            plain = name in ("temperature", "max_new_tokens")
+            self.page.click("#more button" if plain else "#advanced button")
         for _ in range(5):  # a slider that has just appeared writes its own value once more
             field.fill(str(value))
             field.press("Tab")
