@@ -7,7 +7,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SCRIPTS := app/web viz/web tests
 
-.PHONY: demo test lint screenshots clean
+PEER ?= .venv-openvino
+
+.PHONY: demo test lint screenshots openvino-peer clean
 
 demo: $(VENV)/.draftscope-page
 	$(BIN)/python app.py
@@ -27,6 +29,14 @@ screenshots: $(VENV)/.draftscope-dev
 	bash tests/browser.sh $(BIN)/python
 	$(BIN)/python -m tests.app.screenshots
 
+# The peer of `python -m engine bench --peer openvino`: its exporter wants an older transformers.
+openvino-peer: $(PEER)/.complete
+
+$(PEER)/.complete: engine/bench/openvino/requirements.txt
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python -m pip install --disable-pip-version-check -q -r $<
+	touch $@
+
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 13) else \
 	    "Draftscope needs Python 3.11 or 3.12; name one with PYTHON=python3.12")'
@@ -42,4 +52,4 @@ $(VENV)/.draftscope-dev: requirements.txt requirements-dev.txt | $(BIN)/python
 	touch $@ $(VENV)/.draftscope-page
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis screenshots
+	rm -rf .venv $(PEER) .pytest_cache .ruff_cache .hypothesis screenshots

@@ -7,6 +7,7 @@ from engine.parts.loading import ModelPaths
 
 SUITES = {
     "peers": "engine.bench.command:peers",
+    "openvino": "engine.bench.openvino.command:openvino",
     "overlap": "engine.bench.overlap:overlap",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",
