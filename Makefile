@@ -8,7 +8,9 @@ VENV ?= .venv$(patsubst %,-%,$(filter-out python3,$(notdir $(PYTHON))))
 BIN := $(VENV)/bin
 SCRIPTS := app/web viz/web tests
 
-.PHONY: demo test lint screenshots clean
+PEER ?= .venv-openvino
+
+.PHONY: demo test lint screenshots openvino-peer clean
 
 demo: $(VENV)/.draftscope-page
 	$(BIN)/python app.py
@@ -27,6 +29,14 @@ lint: $(VENV)/.draftscope-dev
 screenshots: $(VENV)/.draftscope-dev
 	bash tests/browser.sh $(BIN)/python
 	$(BIN)/python -m tests.app.screenshots
+
+# The peer of `python -m engine bench --peer openvino`: its exporter wants an older transformers.
+openvino-peer: $(PEER)/.complete
+
+$(PEER)/.complete: engine/bench/openvino/requirements.txt
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python -m pip install --disable-pip-version-check -q -r $<
+	touch $@
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 13) else \

@@ -28,12 +28,19 @@ class CompiledModel(LanguageModel):
 
     def __init__(self, model, tokenizer, name: str) -> None:
         super().__init__(model, tokenizer, name)
-        with torch.no_grad():
-            self.passes = CompiledPasses(model)
+        self.passes = CompiledPasses(model)
         self._head: Calls | None = None
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
-        return CompiledSession(self, self.passes.columns(capacity), tuple(features))
+        features = tuple(features)
+        try:
+            self.passes.prepare(features)
+        except Exception as error:  # noqa: BLE001 - as when the model was opened
+            log.warning(
+                "Features of %s come from its own module: %s", self.name, in_one_line(error)
+            )
+            return super().session(capacity, features)
+        return CompiledSession(self, self.passes.columns(capacity), features)
 
     def head(self, hidden: Tensor) -> Tensor:
         if self._head is None:
