@@ -23,6 +23,8 @@ from engine.target.edges import window_of
 from engine.target.language_model import LanguageModel, takes_attention
 from engine.target.own_attention import ChainModel, MaskedModel
 
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+
 
 def language_model(
     module: PreTrainedModel,
@@ -70,13 +72,17 @@ def _usual(
 def load_language_model(
     path: str, dtype: torch.dtype | None = None, device: str = "cpu"
 ) -> LanguageModel:
-    """Open a directory or hub name. Raises UserError where there is no usable model."""
+    """Open a directory or hub name, safetensors only and with no code of its own. Raises UserError where
+    there is no usable model."""
+    refuse_pickled(path)
     try:
         AutoConfig.from_pretrained(path)
         progress = transformers_logging.is_progress_bar_enabled()
         transformers_logging.disable_progress_bar()
         try:
-            module = AutoModelForCausalLM.from_pretrained(path, dtype=dtype or "auto")
+            module = AutoModelForCausalLM.from_pretrained(
+                path, dtype=dtype or "auto", use_safetensors=True, trust_remote_code=False
+            )
             tokenizer = AutoTokenizer.from_pretrained(path)
         finally:
             if progress:
@@ -92,6 +98,18 @@ def load_language_model(
             ", ".join(left_out),
         )
     return language_model(module.to(device), tokenizer, name)
+
+
+def refuse_pickled(path: str) -> None:
+    """Raises UserError for a folder whose weights are pickled: to open those can run code."""
+    folder = Path(path)
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    pickled = [name for name in names if name.endswith(PICKLED)]
+    if pickled and not any(name.endswith(".safetensors") for name in names):
+        raise UserError(
+            f"The weights in {folder.name} are pickled ({pickled[0]}), and to open those can run "
+            "code; save the model as safetensors."
+        )
 
 
 def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:

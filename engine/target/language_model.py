@@ -33,6 +33,9 @@ class LanguageModel:
     asynchronous = False
     """Whether the host must wait for a device before it can look at a number."""
 
+    torch_threads: int | None = None
+    """Of torch, while steps are taken; None is as many as it has."""
+
     def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
         self.model = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer

@@ -8,6 +8,7 @@ from engine.trace.reading import (
     read_text,
     read_trace,
     to_line,
+    to_step_line,
 )
 from engine.trace.writing import Outlet, write_lines
 
@@ -20,5 +21,6 @@ __all__ = [
     "read_text",
     "read_trace",
     "to_line",
+    "to_step_line",
     "write_lines",
 ]

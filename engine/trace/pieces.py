@@ -5,15 +5,20 @@ such as ⟨e2⟩.
 """
 
 import codecs
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from weakref import WeakKeyDictionary
+
+_KNOWN: WeakKeyDictionary[object, dict[int, str]] = WeakKeyDictionary()
+"""Pieces by tokenizer, shared by all runs: decoding one token costs a good part of recording a step."""
 
 
 class Pieces:
-    """Piece of each token id, decoded once."""
+    """Piece of each token id, decoded once in the life of its tokenizer."""
 
     def __init__(self, tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._known: dict[int, str] = {}
+        self._known = _KNOWN.setdefault(tokenizer, {})
 
     def __getitem__(self, token: int) -> str:
         piece = self._known.get(token)
@@ -21,17 +26,20 @@ class Pieces:
             piece = self._known[token] = self._decode(token)
         return piece
 
-    def all(self, tokens) -> list[str]:
+    def all(self, tokens: Iterable[int]) -> list[str]:
         return [self[token] for token in tokens]
 
-    def text(self, tokens) -> str:
+    def text(self, tokens: Sequence[int]) -> str:
         """All tokens decoded at once."""
+        return self._text(list(tokens))
+
+    def _text(self, tokens: int | list[int]) -> str:
         return self._tokenizer.decode(
-            list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False
+            tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
 
     def _decode(self, token: int) -> str:
-        text = self.text([token])
+        text = self._text(token)
         if "\ufffd" not in text:
             return text
         stored = self._tokenizer.convert_ids_to_tokens(token)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import orjson
 from jsonschema import Draft202012Validator
 
 from engine.errors import UserError
@@ -36,6 +37,11 @@ class Trace:
 def to_line(entry: dict) -> str:
     """One line of NDJSON. Raises ValueError for NaN or Infinity."""
     return json.dumps(entry, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def to_step_line(entry: dict) -> str:
+    """The same for a step of the recorder, which has looked at its numbers: several times as fast."""
+    return orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
 def read_trace(source: str | Path) -> Trace:

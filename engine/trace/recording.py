@@ -4,10 +4,8 @@ Only here do token ids become text. The distributions shown are the display ones
 the plain softmax, so that there is something to see.
 """
 
-import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from engine.sampling import Sampling
@@ -15,11 +13,11 @@ from engine.step import STAGES, Span, Step
 from engine.target.language_model import LanguageModel
 from engine.trace.meters import measured
 from engine.trace.pieces import Pieces
+from engine.trace.shown import Pairs, distributions, finite, node_probabilities, short
 from engine.tree import ROOT
 from engine.verifiers import Verifier
 
 SCHEMA_VERSION = 1
-TOP = 8  # tokens shown of each distribution
 
 
 @dataclass(frozen=True)
@@ -102,8 +100,8 @@ class Recorder:
                 "piece": self.pieces.all(tree.tokens),
                 "parent": tree.parents,
                 "depth": tree.depths,
-                "q": [None if q is None else _short(q) for q in tree.q],
-                "p": self._node_probabilities(tree, shown),
+                "q": [None if q is None else short(q) for q in tree.q],
+                "p": node_probabilities(tree, shown),
                 "status": verdict.status,
                 "source": tree.sources,
             },
@@ -111,10 +109,10 @@ class Recorder:
                 {
                     "node": j.node,
                     "rule": j.rule,
-                    "p": j.p,
-                    "q": j.q,
-                    "accept": j.accept,
-                    "coin": j.coin,
+                    "p": finite(j.p),
+                    "q": finite(j.q),
+                    "accept": finite(j.accept),
+                    "coin": finite(j.coin),
                 }
                 for j in verdict.judgements
             ],
@@ -124,9 +122,7 @@ class Recorder:
                 "final": step.final,
             },
             "distributions": [
-                self._distribution(step, shown, place)
-                for place in verdict.walk
-                if _looked_at(shown, place)
+                self._distribution(place, rows) for place, rows in distributions(step, shown)
             ],
             "milliseconds": {
                 stage: round(step.milliseconds.get(stage, 0.0), 4) for stage in STAGES
@@ -151,44 +147,10 @@ class Recorder:
             return {}
         return {"exhibits": [exhibit.to_dict(self.pieces.__getitem__) for exhibit in exhibits]}
 
-    def _node_probabilities(self, tree, shown: Tensor | None) -> list[float | None]:
-        if shown is None:
-            return [None] * len(tree)
-        if not len(tree):
-            return []
-        rows = torch.tensor(tree.parents) + 1
-        found = shown[rows, torch.tensor(tree.tokens)].tolist()
-        return [None if math.isnan(p) else _short(p) for p in found]
-
-    def _distribution(self, step: Step, shown: Tensor, place: int) -> dict:
-        """p, q and residual at one place of the walk over the same few tokens."""
-        p = shown[place + 1]
-        q = step.tree.shown_law(place)
-        residual = step.verdict.residuals.get(place)
-        tokens = self._worth_showing(step, place, q)
-        return {
-            "node": place,
-            "p": self._few(p, tokens),
-            "q": self._few(q, tokens),
-            "residual": self._few(residual, tokens),
-        }
-
-    def _worth_showing(self, step: Step, place: int, q: Tensor | None) -> list[int]:
-        """The target's favourites before truncation, the draft's, and what happened here."""
-        tokens = step.logits[place + 1].topk(min(TOP, step.logits.shape[-1])).indices.tolist()
-        if q is not None:
-            tokens += q.topk(min(TOP // 2, len(q))).indices.tolist()
-        tokens += [step.tree.tokens[node] for node in step.tree.children(place)]
-        if place == step.verdict.walk[-1] and step.final != "none":
-            tokens.append(step.output[-1])
-        return list(dict.fromkeys(tokens))
-
-    def _few(self, probabilities: Tensor | None, tokens: list[int]) -> list[list]:
-        if probabilities is None:
-            return []
-        values = probabilities[tokens].tolist()
-        rows = [[t, self.pieces[t], _short(v)] for t, v in zip(tokens, values, strict=True)]
-        return sorted(rows, key=lambda row: -row[2])
+    def _distribution(self, place: int, rows: dict[str, Pairs]) -> dict:
+        piece = self.pieces
+        lists = {name: [[t, piece[t], value] for t, value in row] for name, row in rows.items()}
+        return {"node": place} | lists
 
     @property
     def milliseconds(self) -> float:
@@ -267,11 +229,6 @@ class Totals:
         }
 
 
-def _looked_at(shown: Tensor | None, place: int) -> bool:
-    """Whether a target looked at this place of the walk."""
-    return shown is not None and not bool(shown[place + 1, 0].isnan())
-
-
 def _span(span: Span) -> dict:
     return {
         "lane": span.lane,
@@ -279,8 +236,3 @@ def _span(span: Span) -> dict:
         "start": round(span.start, 4),
         "end": round(span.end, 4),
     }
-
-
-def _short(value: float) -> float:
-    """Seven significant digits: as much as a float32 holds."""
-    return float(f"{float(value):.7g}")

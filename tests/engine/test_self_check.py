@@ -110,6 +110,7 @@ def test_a_forgotten_column_is_noticed(unproven, monkeypatch):
 
     for name in (
         "engine.target.language_model.LanguageModel",
+        "engine.cpu.model.CompiledModel",
         "engine.gpu.model.JoinedModel",
         "engine.target.own_attention.MaskedModel",
         "engine.target.own_attention.ChainModel",

@@ -1,0 +1,92 @@
+"""The probabilities that a step line shows.
+
+A step is recorded while its models' weights fill the processor's caches, where the first call of any
+tensor operation costs more than its arithmetic. So there are few of them: the favourites of all
+places are found by one, and the numbers are read one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from engine.step import Step
+from engine.tree import DraftTree
+
+TOP = 8  # tokens shown of each distribution
+
+Pairs = list[tuple[int, float]]
+"""Tokens and their probabilities, the most probable first."""
+
+
+def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | None]:
+    """p of each node. shown: [N+1, V], a row of NaN where no target looked; None: none looked."""
+    if shown is None:
+        return [None] * len(tree)
+    item = shown.numpy().item
+    found = (
+        item(parent + 1, token) for parent, token in zip(tree.parents, tree.tokens, strict=True)
+    )
+    return [None if math.isnan(p) else short(p) for p in found]
+
+
+def distributions(step: Step, shown: Tensor | None) -> Iterator[tuple[int, dict[str, Pairs]]]:
+    """Each place of the walk at which a target looked, and p, q and residual there over the same few
+    tokens; an empty list where there is none. shown: [N+1, V]."""
+    if shown is None:
+        return
+    p = shown.numpy()
+    walk = [place for place in step.verdict.walk if not math.isnan(p.item(place + 1, 0))]
+    laws = [step.tree.shown_law(place) for place in walk]
+    for place, law, tokens in zip(walk, laws, _worth_showing(step, walk, laws), strict=True):
+        rows = {"p": shown[place + 1], "q": law, "residual": step.verdict.residuals.get(place)}
+        yield place, {name: _pairs(row, tokens) for name, row in rows.items()}
+
+
+def _pairs(row: Tensor | None, tokens: Sequence[int]) -> Pairs:
+    if row is None:
+        return []
+    item = row.cpu().numpy().item
+    pairs = [(token, short(item(token))) for token in tokens]
+    return sorted(pairs, key=_probability, reverse=True)
+
+
+def _probability(pair: tuple[int, float]) -> float:
+    return pair[1]
+
+
+def _worth_showing(
+    step: Step, walk: Sequence[int], laws: Sequence[Tensor | None]
+) -> list[list[int]]:
+    """At each place the target's favourites before truncation, the draft's, and what happened there."""
+    if not walk:
+        return []
+    tree, last = step.tree, step.verdict.walk[-1]
+    logits = step.logits.float().cpu()
+    rows = [logits[place + 1] for place in walk] + [law.cpu() for law in laws if law is not None]
+    favourites = torch.stack(rows).topk(min(TOP, logits.shape[-1])).indices.tolist()
+    drafts = iter(favourites[len(walk) :])
+    found = []
+    for place, law, tokens in zip(walk, laws, favourites, strict=False):
+        if law is not None:
+            tokens += next(drafts)[: TOP // 2]
+        tokens += [tree.tokens[node] for node in tree.children(place)]
+        if place == last and step.final != "none":
+            tokens.append(step.output[-1])
+        found.append(list(dict.fromkeys(tokens)))
+    return found
+
+
+def short(value: float) -> float:
+    """Seven significant digits: as much as a float32 holds. Raises ValueError for NaN and Infinity."""
+    return float(f"{finite(value):.7g}")
+
+
+def finite(value: float | None) -> float | None:
+    """The number itself. Raises ValueError for NaN and Infinity, which no trace may hold."""
+    if value is not None and not math.isfinite(value):
+        raise ValueError("a trace cannot hold a number that is not finite")
+    return value
