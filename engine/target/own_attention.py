@@ -78,8 +78,8 @@ class ChainSession(Session):
         first = self.rows - 1
         if list(parents) != list(range(first, first + len(parents))):
             raise UserError(
-                f"{self.model.name} numbers and masks the rows of a pass by itself and reads chains only; "
-                "choose a drafter that proposes one, such as none, chain or prompt_lookup."
+                f"{self.model.name} reads chains only, for rows of a tree would get other logits than its "
+                "module gives their paths; choose a drafter that proposes a chain, such as prompt_lookup."
             )
         super()._grow_scratch(parents)
 
