@@ -36,6 +36,8 @@ openvino-peer: $(PEER)/.complete
 $(PEER)/.complete: engine/bench/openvino/requirements.txt
 	$(PYTHON) -m venv $(PEER)
 	$(PEER)/bin/python -m pip install --disable-pip-version-check -q -r $<
+	# models of texts do not want it, and its build need not fit torch's
+	$(PEER)/bin/python -m pip uninstall --disable-pip-version-check -q -y torchvision
 	touch $@
 
 $(BIN)/python:

@@ -87,7 +87,7 @@ class CompiledContext(BlockContext):
         if not len(features):
             return
         self._columns.reserve(self._columns.length + len(features))
-        given = [features.contiguous(), self._places(len(features))]
+        given = [features, self._places(len(features))]
         self._columns.append(self._passes.read(given, [0])[0])
 
     def denoise(self, embeddings: Tensor) -> Tensor:
@@ -95,7 +95,7 @@ class CompiledContext(BlockContext):
         added = bias(
             torch.ones(rows, used + rows, dtype=torch.bool), rows, used, self._columns.capacity
         )
-        given = [embeddings.contiguous(), self._places(rows), added]
+        given = [embeddings, self._places(rows), added]
         return self._passes.denoise(given, [0], self._columns.given)[0]
 
     def _places(self, count: int) -> Tensor:

@@ -47,7 +47,7 @@ class CompiledModel(LanguageModel):
             head = nn.Sequential(self.model.get_output_embeddings())
             example = [torch.zeros(2, self.hidden_size)]
             self._head = Calls(compiled(head, example, "head"))
-        return self._head([hidden.contiguous()], [0])[0]
+        return self._head([hidden], [0])[0]
 
 
 class CompiledSession(Session):

@@ -71,7 +71,7 @@ class CompiledPasses:
         wanted = [_FRESH, *(_FEATURES + held.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
-        given = [vectors.contiguous(), mask.row_positions, looked, *biases]
+        given = [vectors, mask.row_positions, looked, *biases]
         fresh, *taken = graph(given, wanted, columns.given)
         columns.append(fresh)
         logits = taken.pop() if last != 0 else None

@@ -9,7 +9,9 @@ from engine.bench import command
 from engine.bench.agreement import differences, first_difference
 from engine.bench.contestants import Contestant, Writing
 from engine.bench.figures import best_of, geometric_mean, rows
-from engine.bench.goals import goals
+from engine.bench.goals import goals, goals_beside_openvino
+from engine.bench.openvino.command import openvino
+from engine.bench.openvino.peers import GenAi
 from engine.bench.profile import profiles
 from engine.bench.progress import Progress
 from engine.bench.rounds import Prompt, Result, race
@@ -170,3 +172,44 @@ def test_a_place_that_cannot_be_written_is_named_first(tmp_path):
     plan = command.Plan(1, 1, 1, ())
     with pytest.raises(UserError, match="nowhere"):
         command.bench(ModelPaths(""), {}, plan, str(tmp_path / "no" / "nowhere.json"))
+
+
+def test_goals_beside_openvino():
+    groups = {
+        "openvino": "plain",
+        "openvino lookup": "lookup",
+        "openvino draft 3": "assisted",
+        "none": "ours",
+        "chain": "ours",
+        "prompt_lookup": "ours",
+    }
+    seconds = dict(zip(groups, (4.0, 2.0, 3.0, 5.0, 1.0, 1.5), strict=True))
+    found = [
+        result(name, prompt, seconds=seconds[name]) for name in groups for prompt in (STORY, EDIT)
+    ]
+    aims = goals_beside_openvino(rows(found, groups), 1.4, {"none": 2.5, "chain": 3.5})
+    by_name = {goal.what: goal for goal in aims}
+    assert by_name["none / openvino"].value == pytest.approx(4 / 5)
+    assert by_name["best drafter / openvino's best speculation"].value == pytest.approx(2)
+    assert by_name["prompt_lookup / openvino lookup, edit"].value == pytest.approx(2 / 1.5)
+    assert by_name["one-row pass / reading the weights"].met
+    assert by_name["step beside two busy processes, none"].met
+    assert not by_name["step beside two busy processes, chain"].met
+    without = goals_beside_openvino([], None, {})
+    assert {goal.met for goal in without} == {None}
+
+
+def test_a_peer_that_was_not_installed_is_one_sentence(tiny_paths, tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTSCOPE_OPENVINO_PEER", str(tmp_path))
+    with pytest.raises(UserError, match="make openvino-peer"):
+        openvino(tiny_paths, {"story": []}, True, None)
+
+
+def test_a_peer_that_ends_is_one_sentence(tmp_path, monkeypatch):
+    """Its Python is one without OpenVINO GenAI."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("/bin/false")
+    monkeypatch.setenv("DRAFTSCOPE_OPENVINO_PEER", str(tmp_path))
+    peer = GenAi(tmp_path, None)
+    with pytest.raises(UserError, match="has ended"):
+        peer.ask(way="plain", tokens=[1], count=1, settings={})
