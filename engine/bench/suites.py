@@ -9,6 +9,7 @@ SUITES = {
     "peers": "engine.bench.command:peers",
     "overlap": "engine.bench.overlap:overlap",
     "retrieval": "engine.bench.retrieval:retrieval",
+    "schema": "engine.bench.schema:schema",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",
 }

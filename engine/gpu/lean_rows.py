@@ -88,7 +88,12 @@ def _turn(cosine: Tensor, sine: Tensor) -> Rotary:
 
 
 def _normed(rows: Tensor, module: nn.Module) -> Tensor:
-    return F.rms_norm(rows, module.weight.shape, module.weight, module.variance_epsilon)
+    """As the module norms rows [..., W]: in half precision it rounds before the product with its
+    weight and again behind it, so one kernel, which rounds once, would give other numbers."""
+    shape, epsilon = module.weight.shape, module.variance_epsilon
+    if rows.dtype == torch.float32:
+        return F.rms_norm(rows, shape, module.weight, epsilon)
+    return module.weight * F.rms_norm(rows, shape, None, epsilon)
 
 
 class _Layer:

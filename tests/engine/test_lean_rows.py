@@ -6,16 +6,17 @@ from collections import Counter
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from engine.batch.together import decode_together
 from engine.errors import UserError
 from engine.gpu import kernel_calls
+from engine.gpu.buffer_sets import BufferSets
 from engine.gpu.cache import StaticCache
 from engine.gpu.host_free import HostFree
 from engine.gpu.inputs import Size, StepInputs
-from engine.gpu.lean_rows import LeanRows
+from engine.gpu.lean_rows import LeanRows, _normed
 from engine.gpu.precision import refuse_tf32
-from engine.gpu.slots import BufferSets
 from engine.gpu.step import step
 from engine.kernels import tree_attention
 from engine.opening import language_model
@@ -36,7 +37,7 @@ def both(architecture: str, **changes) -> tuple[LanguageModel, LanguageModel]:
     """(plain, lean on static buffers), each on its own copy of the weights."""
     module = tiny_hf_model(architecture, **changes)
     lean = language_model(copy.deepcopy(module), None, "lean", static=True)
-    assert isinstance(lean.slots.module, LeanRows)
+    assert isinstance(lean.buffer_sets.module, LeanRows)
     return language_model(module, None, "plain", lean=False), lean
 
 
@@ -92,7 +93,7 @@ def test_several_texts_in_one_pass():
 def test_no_weight_exists_twice():
     _, lean = both("llama")
     held = [*lean.model.parameters()]
-    for layer in lean.slots.module._layers:
+    for layer in lean.buffer_sets.module._layers:
         held += [layer._qkv, layer._gate_up]
     storages = {each.untyped_storage().data_ptr(): each.untyped_storage() for each in held}
     weights = sum(each.numel() * each.element_size() for each in lean.model.parameters())
@@ -102,7 +103,7 @@ def test_no_weight_exists_twice():
 @pytest.mark.parametrize("architecture", sorted(set(CONFIGS) - set(CLASS)))
 def test_other_models_keep_their_own(architecture):
     model = language_model(tiny_hf_model(architecture), None, "other", static=True)
-    assert model.slots.module is model.model
+    assert model.buffer_sets.module is model.model
 
 
 class Launches(TorchDispatchMode):
@@ -137,10 +138,10 @@ def test_few_launches_and_no_wait_for_the_host(architecture, monkeypatch):
             model = language_model(module, None, "lean", static=True)
         cache, inputs = StaticCache.empty(layers, 64, 2), StepInputs(Size.of(4, 3), META, 2)
         with torch.no_grad(), caught() as launches:
-            step(model.slots.module, inputs, cache)  # makes the buffers
+            step(model.buffer_sets.module, inputs, cache)  # makes the buffers
             launches.clear()
             with HostFree(), Launches() as counted:
-                step(model.slots.module, inputs, cache)
+                step(model.buffer_sets.module, inputs, cache)
         counted.counts.pop("empty_like")
         found[layers] = counted.counts.total() + len(launches)
     assert found[3] - found[2] <= MOST_LAUNCHES[architecture], counted.counts
@@ -153,7 +154,7 @@ def test_features_cost_no_copies(monkeypatch):
     for features in ((), (0, 2, 3)):
         cache, inputs = StaticCache.empty(lean.layers, 64), StepInputs(Size.of(4, 3), lean.device)
         with torch.no_grad(), Launches() as counted:
-            step(lean.slots.module, inputs, cache, features)
+            step(lean.buffer_sets.module, inputs, cache, features)
         copies[features] = counted.counts["clone"]
     assert copies[0, 2, 3] == copies[()]
 
@@ -169,3 +170,14 @@ def test_float32_on_cuda_needs_exact_products():
             refuse_tf32(torch.float32, cuda)
     finally:
         matmul.allow_tf32 = before
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+def test_norms_round_where_the_module_rounds(dtype):
+    generator = torch.Generator().manual_seed(5)
+    module = LlamaRMSNorm(64).to(dtype)
+    module.weight.data = (2 * torch.rand(64, generator=generator)).to(dtype)
+    rows = (3 * torch.randn(200, 64, generator=generator)).to(dtype)
+    assert torch.equal(_normed(rows, module), module(rows))
+    once = torch.nn.functional.rms_norm(rows, (64,), module.weight, module.variance_epsilon)
+    assert torch.equal(once, module(rows)) == (dtype == torch.float32), "else this test is blind"
