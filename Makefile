@@ -1,13 +1,16 @@
 # Two commands do everything:
 #   make demo    its own virtual environment, the page on the embedded models
 #   make test    the same environment with the test tools; lint, all tests, the browser tests too
-# Both take VENV=DIR to use another environment, and PYTHON=... to make it from another Python.
+# PYTHON=python3.12 makes and uses a second environment, .venv-python3.12, beside .venv;
+# VENV=DIR names another one.
 PYTHON ?= python3
-VENV ?= .venv
+VENV ?= .venv$(patsubst %,-%,$(filter-out python3,$(notdir $(PYTHON))))
 BIN := $(VENV)/bin
 SCRIPTS := app/web viz/web tests
 
-.PHONY: demo test lint screenshots clean
+PEER ?= .venv-openvino
+
+.PHONY: demo test lint screenshots openvino-peer clean
 
 demo: $(VENV)/.draftscope-page
 	$(BIN)/python app.py
@@ -27,6 +30,14 @@ screenshots: $(VENV)/.draftscope-dev
 	bash tests/browser.sh $(BIN)/python
 	$(BIN)/python -m tests.app.screenshots
 
+# The peer of `python -m engine bench --peer openvino`: its exporter wants an older transformers.
+openvino-peer: $(PEER)/.complete
+
+$(PEER)/.complete: engine/bench/openvino/requirements.txt
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python -m pip install --disable-pip-version-check -q -r $<
+	touch $@
+
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 13) else \
 	    "Draftscope needs Python 3.11 or 3.12; name one with PYTHON=python3.12")'
@@ -42,4 +53,4 @@ $(VENV)/.draftscope-dev: requirements.txt requirements-dev.txt | $(BIN)/python
 	touch $@ $(VENV)/.draftscope-page
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis screenshots
+	rm -rf .venv .venv-* .pytest_cache .ruff_cache .hypothesis screenshots

@@ -7,14 +7,15 @@ checked like anything else that a visitor asks for.
 import json
 from collections.abc import Iterator, Mapping
 
-from app import live
+from app import fence, live
 from app.controls import RANGES, request, text
+from app.made import Made, made
 from app.menu import plain_pair
 from app.seats import Job, Seat
 from app.settings import LIMITS
 from engine.errors import UserError
-from engine.run import Run, RunRequest
-from engine.trace import Trace, read_run_line, read_trace
+from engine.run import RunRequest
+from engine.trace import Trace, read_run_line, read_trace, to_line
 
 WHAT_IF, PLAIN = live.HANGING["watch"]
 CHANGES = ("pair", "temperature")
@@ -69,6 +70,16 @@ def what_if_job(wish: Mapping[str, object]) -> Job:
     return run
 
 
+def plain_job(wish: Mapping[str, object]) -> Job:
+    """Plain decoding of a run's prompt. wish: its run line ("run"), how much it wrote ("new_tokens")."""
+    first = read_run_line(text(wish.get("run"), "The first run"))
+    plainly = again(first, wish.get("new_tokens"), pair=json.dumps(plain_pair("none")))
+    return live.opened([plainly])[0]
+
+
+fence.MAKERS |= {WHAT_IF: what_if_job, PLAIN: plain_job}
+
+
 def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
     """Plain decoding of the visitor's finished run, measured after it and apart from it.
 
@@ -83,9 +94,8 @@ def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
         return
     first = read_trace(seat.text)
     try:
-        plainly = json.dumps(plain_pair("none"))
-        request_ = again(first.run, first.summary["new_tokens"], pair=plainly)
-        plain = live.seats.put(session, PLAIN, Seat(live.opened([request_])[0]))
+        wish = {"run": to_line(first.run), "new_tokens": first.summary["new_tokens"]}
+        plain = live.seats.put(session, PLAIN, Seat(made(session, PLAIN, plain_job, wish)))
     except UserError as error:
         yield "done", str(error), None
         return
@@ -101,7 +111,7 @@ def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
 
 def worth_measuring(seat: Seat | None) -> bool:
     """Whether this is a run that was made here, is over, wrote something, and was not plain."""
-    if seat is None or seat.state != "done" or not isinstance(seat.job, Run):
+    if seat is None or seat.state != "done" or not isinstance(seat.job, Made):
         return False
     first = read_trace(seat.text)
     return first.run["drafter"]["family"] != "none" and first.summary["new_tokens"] > 0

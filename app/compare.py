@@ -6,7 +6,7 @@ import gradio as gr
 
 from app import figures, link, live, traces, words
 from app.controls import RANGES
-from app.menu import offer, opening_race, race_menu
+from app.menu import offer, opening_race, race_made_earlier, race_menu
 from app.parts import (
     QUICK,
     SLOW,
@@ -21,7 +21,7 @@ from app.parts import (
     prompt_box,
     sampling_controls,
     shown,
-    tell_temperature,
+    tell_controls,
 )
 from app.settings import LIMITS
 from viz.race import read_race
@@ -53,13 +53,12 @@ class Compare:
                     most=LIMITS.lanes,
                     elem_id="race-lanes",
                 )
-                with gr.Accordion("Sampling", open=False, elem_id="race-more"):
-                    self.numbers = sampling_controls(first, "race-")
+                self.numbers = sampling_controls(first, "race-")
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
                     "DraftscopePage.raceTools({element: element.querySelector('.pg-mount'), props, "
-                    "trigger, server}); /* events: 'seen' 'opened' 'link' */",
+                    "trigger, server}); /* events: 'seen' 'opened' 'link' 'moved' */",
                     server_functions=[traces.export_race],
                     limit=LIMITS.trace_bytes,
                     elem_id="race-tools",
@@ -84,39 +83,57 @@ class Compare:
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
-        opened = self.tools.opened(self._open, None, [*canvas_out, *controls], **SLOW)
+        brought = [
+            self.tools.opened(self._open, None, [*canvas_out, *controls], **SLOW),
+            self.preset.input(self._choose, self.preset, [*canvas_out, *controls], **QUICK),
+            self.tools.moved(self._move, None, [*canvas_out, *controls], **QUICK),
+        ]
         ends = [
             *runs,
             self.said.ask_stop(_stop, None, canvas_out, **QUICK),
-            self.tools.seen(_show_earlier, None, canvas_out, **SLOW),
-            opened,
+            self.tools.seen(_show_earlier, self.look_for, canvas_out, **SLOW),
+            *brought,
         ]
         for end in ends:
             self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
-        chosen = self.preset.input(self._choose_preset, self.preset, controls, **QUICK)
         self.tools.link(
             None, [self.look_for, *fields], None, js="(...v) => DraftscopePage.raceLink(v)"
         )
         loaded = page.load(self._read_address, None, controls, **QUICK)
-        changes = [self.look_for.edited, self.lanes.edited, loaded.then]
-        name_whose(TAB, changes, [self.look_for, self.prompt, self.lanes], example)
-        settled = [event.then for event in (loaded, chosen, opened)]
-        tell_temperature(TAB, self.numbers[0], settled)
+        edits, heat = [self.look_for.edited, self.lanes.edited], self.numbers[0]
+        settings = [self.look_for, self.prompt, self.lanes, heat]
+        name_whose(TAB, [*edits, heat.change, loaded.then], settings, example)
+        numbers = [number.change for number in self.numbers]
+        settled = [event.then for event in (loaded, *brought)]
+        tell_controls(TAB, [*edits, *numbers, *settled], fields)
 
-    def _choose_preset(self, name: str) -> list:
-        """The settings of this example; "": those there are."""
+    def _choose(self, name: str, request: gr.Request) -> list:
+        """The race of this example that was made earlier, and its settings; "": those there are."""
         chosen = self.races.get(name)
         if chosen is None:
-            return ["", ""] + [gr.skip()] * len(FIELDS)
-        return [name, name, *self._set(chosen)]
+            return [gr.skip()] * 2 + ["", ""] + [gr.skip()] * len(FIELDS)
+        earlier = shown(traces.show_race(request.session_hash, TAB, name))
+        return [*earlier, name, name, *self._set(chosen)]
 
     def _read_address(self, request: gr.Request) -> list:
         """No control is skipped: gradio forgets the props of a skipped gr.HTML in a hidden tab."""
-        query = request.query_params
-        name, first = next(iter(self.races.items()))
-        values = {"preset": name, **first, **self._wished(query)}
-        return [values["preset"], values["preset"], *self._set(values)]
+        return self._named(self._wished(request.query_params))
+
+    def _move(self, request: gr.Request, event: gr.EventData) -> list:
+        """Back or forward in the browser's history: the state of that address."""
+        wish = self._wished(link.query_of(event._data))
+        named = self._named(wish)
+        return [*shown(traces.show_race(request.session_hash, TAB, named[0])), *named]
+
+    def _named(self, wish: Mapping) -> list:
+        """The name of the example that these values are, "" for a visitor's own, and the values."""
+        first, given = next(iter(self.races)), wish.get("preset")
+        base = self.races[given or first]
+        values = {**base, **wish}
+        same = all(link.alike(values[part], base[part]) for part in ("prompt", "lanes"))
+        name = (given or first) if same else ""
+        return [name, name, *self._set(values)]
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
         """The race that a visitor brings, and its settings, as far as this page has them."""
@@ -136,9 +153,11 @@ class Compare:
         return [values.get("prompt", ""), values.get("lanes", gr.skip()), *numbers]
 
 
-def _show_earlier(request: gr.Request):
-    """The race made earlier, in the place of a visitor's own, as long as there is none."""
-    session, text = request.session_hash, opening_race()
+def _show_earlier(name: str, request: gr.Request):
+    """The race made earlier of this example, or the first one, in the place of a visitor's own, as
+    long as there is none."""
+    session = request.session_hash
+    text = race_made_earlier(name) or opening_race()
     if not text or live.seats.get(session, TAB):
         return shown(None)
     return shown(traces.show(session, TAB, text, words.COMPARE_HINT))

@@ -1,5 +1,6 @@
 """The plotly figures that are shown when a run or a race has come to its end."""
 
+import json
 import logging
 
 import gradio as gr
@@ -9,6 +10,8 @@ from app.again import PLAIN, measure_plain, worth_measuring
 from app.parts import QUICK, SLOW, engine_event, html, lead, never_silent, status
 from app.traces import export_graphml
 from engine.trace import read_trace
+from presets import presets, trace_files
+from presets.checked import checked, compare
 from viz.race import split
 
 log = logging.getLogger("draftscope")
@@ -61,6 +64,14 @@ class Panel:
 class RunPanel(Panel):
     """The figures of one run: first its speed beside plain decoding, last its mean tree."""
 
+    def __init__(self, elem_id: str) -> None:
+        super().__init__(elem_id)
+        self.proof = html(
+            "DraftscopePage.proof({props, watch});",
+            value=_proof_of_example(presets()[0].name),
+            elem_id="proof",
+        )
+
     def _lay_out(self) -> list[gr.Plot]:
         with gr.Column(
             visible=False, elem_classes="pg-figure", elem_id="speed-figure"
@@ -90,23 +101,24 @@ class RunPanel(Panel):
             Two events may have seen the end of one run; what the first began to measure stays.
             """
             session = request.session_hash
-            text = live.finished(session, tab)
+            text, seat = live.finished(session, tab), live.seats.get(session, tab)
             if text is None or live.seats.get(session, PLAIN):
-                return [gr.skip()] * 4
-            own = worth_measuring(live.seats.get(session, tab))
+                return [gr.skip()] * 5
+            own = worth_measuring(seat)
             tree = bool(read_trace(text).summary["acceptance_by_depth"])
             return [
                 gr.Column(visible=tree),
                 gr.Column(visible=own),
                 status("next", NEXT),
                 gr.Plot(visible=False),
+                _proof_of_example(getattr(seat.job, "example", "")),
             ]
 
-        framed = drawn.then(frame, None, [self.tree, *speed], **SLOW)
-        return framed.then(_measure, None, speed[1:], **engine_event())
+        framed = drawn.then(frame, None, [self.tree, *speed, self.proof], **SLOW)
+        return framed.then(_measure, None, [*speed[1:], self.proof], **engine_event())
 
     def wire(self) -> None:
-        speed = [self.said, self.bars]
+        speed = [self.said, self.bars, self.proof]
         self.said.asked(_measure_now, None, speed, **engine_event())
         self.said.halt(_halt, None, None, **QUICK)
 
@@ -128,15 +140,31 @@ def _plot(name: str) -> gr.Plot:
 
 
 def _measure(request: gr.Request, asked: bool = False):
-    """Plain decoding measured beside the visitor's run: what is said of it, then its figure."""
+    """Plain decoding measured beside the visitor's run: what is said of it, its figure, the proof."""
     from viz import figures
 
     def shown(state: str, message: str, pair: tuple | None) -> tuple:
-        figure = gr.Plot(figures.speed_beside(*pair), visible=True) if pair else gr.skip()
-        return status(state, message), figure
+        if not pair:
+            return status(state, message), gr.skip(), gr.skip()
+        figure = gr.Plot(figures.speed_beside(*pair), visible=True)
+        return status(state, message), figure, _proof(pair[0].summary["text"], compare(*pair))
 
     updates = measure_plain(request.session_hash, asked)
-    yield from never_silent(shown(*update) for update in updates)
+    yield from never_silent((shown(*update) for update in updates), outputs=3)
+
+
+def _proof(text: str, told: dict | None) -> str:
+    """What comparing the run that wrote this text with plain decoding told, for the page's script."""
+    return json.dumps({"of": text, "checked": told})
+
+
+def _proof_of_example(name: str) -> str:
+    """The same, of an example's finished trace, compared when it was made."""
+    told = checked().get(name)
+    if told is None or name not in trace_files():
+        return _proof("", None)
+    trace = read_trace(trace_files()[name].read_text("utf-8"))
+    return _proof(trace.summary["text"], told)
 
 
 def _measure_now(request: gr.Request):

@@ -41,6 +41,23 @@ def tab_of(query: Mapping[str, str]) -> str:
     return query["tab"] if query.get("tab") in TABS else TABS[0]
 
 
+def query_of(data: object) -> dict[str, str]:
+    """The address that an event of the page's history names; as untrusted as any other."""
+    query = data.get("query") if isinstance(data, dict) else None
+    if not isinstance(query, dict):
+        return {}
+    return {key: value for key, value in query.items() if isinstance(value, str)}
+
+
+def alike(one: object, other: object) -> bool:
+    """Whether two values of a control mean the same; a list of lanes is read, not compared as text."""
+    try:
+        one, other = json.loads(one), json.loads(other)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    return one == other
+
+
 def read(
     query: Mapping[str, str], presets: Mapping[str, Mapping], offer: Mapping[str, Mapping]
 ) -> dict[str, object]:

@@ -4,14 +4,16 @@ import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from app import telling, warm
+from app import fence, shutdown, telling, warm
 from app.controls import lanes, request, request_for
+from app.made import made
 from app.memories import Memories
-from app.race import Race, lane_names
+from app.race import Race
 from app.seats import FAILED, Job, Seat, Seats
 from app.settings import LIMITS, Limits
 from engine.errors import UserError
 from engine.run import Run, RunRequest, open_runs
+from presets import lane_names
 
 log = logging.getLogger("draftscope")
 
@@ -58,6 +60,9 @@ def opened(wanted: Sequence[RunRequest], limits: Limits = LIMITS) -> list[Run]:
     return runs
 
 
+fence.MAKERS |= {"watch": lambda values: opened([request(values)])[0], "compare": compare_job}
+
+
 def leave(session: str, tab: str) -> None:
     """Let the visitor's run on this tab go, and what hangs on it."""
     for name in (tab, *HANGING.get(tab, ())):
@@ -73,10 +78,13 @@ def start(
 ) -> Iterator[Update]:
     """Begin a run in place of the visitor's last one; single: and pause after its first step."""
     leave(session, tab)
+    if shutdown.closing.is_set():
+        yield None, "error", shutdown.CLOSING
+        return
     try:
         if not warm.ready.is_set():
             yield None, "running", LOADING
-        opening = telling.heard(lambda: make(values))
+        opening = telling.heard(lambda: made(session, tab, make, values))
         job = yield from _said(opening)
         seat = seats.put(session, tab, Seat(job))
     except UserError as error:

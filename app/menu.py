@@ -95,8 +95,7 @@ def _missing(needs: Mapping[str, str]) -> str:
 
 
 def preset_menu() -> dict[str, dict]:
-    """Watch's examples by name: title, what to look for, its drafters, and the control values it
-    sets. listed: whether it stands in the list; the others belong to the cards of methods."""
+    """Watch's examples by name: title, what to look for, and the control values it sets. listed: whether it stands in the list; the others belong to the cards of methods."""
     listed = {preset.name for preset in presets()}
     known = drafters()
     menu = {}
@@ -115,7 +114,6 @@ def preset_menu() -> dict[str, dict]:
             "listed": name in listed,
             "family": FAMILIES[known[example.drafter].family],
             "prompt": example.prompt,
-            "drafters": example.drafter,
             "pair": json.dumps(pair),
             "json_schema": example.json_schema or "",
             "temperature": example.temperature,
@@ -125,26 +123,26 @@ def preset_menu() -> dict[str, dict]:
 
 
 def race_menu() -> dict[str, dict]:
-    """Compare's examples by name: title, what to look for, its drafters, and the control values it sets."""
+    """Compare's examples by name: title, what to look for, and the control values it sets."""
     known = drafters()
     menu = {}
     for race in races():
-        lanes = [key for key in race.lanes if key in known]
+        lanes = [lane for lane in race.lanes if lane.drafter in known]
         menu[race.name] = {
             "title": race.title,
             "look_for": race.look_for,
             "listed": True,
             "prompt": race.prompt,
-            "drafters": ",".join(lanes),
-            "lanes": json.dumps([plain_pair(key) for key in lanes]),
+            "lanes": json.dumps([plain_pair(lane.drafter, lane.options) for lane in lanes]),
+            "temperature": 0.0,
             "max_new_tokens": min(race.max_new_tokens, LIMITS.new_tokens),
         }
     return menu
 
 
-def plain_pair(drafter: str) -> dict:
-    """A drafter with its own rule, every option at its default."""
-    return {"drafter": drafter, "options": {}, "verifier": "", "rule_options": {}}
+def plain_pair(drafter: str, options: Mapping | None = None) -> dict:
+    """A drafter with its own rule; every option that is not given at its default."""
+    return {"drafter": drafter, "options": dict(options or {}), "verifier": "", "rule_options": {}}
 
 
 def opening() -> str:
@@ -158,6 +156,13 @@ def with_other_traces() -> list[str]:
 
 
 @cache
+def race_made_earlier(name: str) -> str:
+    """The finished race of this example; "" where there is none."""
+    if all(race.name != name for race in races()):
+        return ""
+    return joined({lane: path.read_text("utf-8") for lane, path in race_files(name).items()})
+
+
 def opening_race() -> str:
     """The race on the screen when Compare opens; "" where the project has none yet."""
-    return joined({lane: path.read_text("utf-8") for lane, path in race_files().items()})
+    return race_made_earlier(races()[0].name)

@@ -2,13 +2,13 @@
 
 import gradio as gr
 
-from app import assets, idle, link, live, theme, warm, words
+from app import api, assets, idle, link, live, logs, service, shutdown, theme, warm, words
 from app.compare import Compare
 from app.menu import offer
 from app.methods import Methods
 from app.parts import QUICK, SPARE, html
 from app.seats import sweep_forever
-from app.settings import LIMITS, address
+from app.settings import LIMITS, MCP, address
 from app.watch import Watch
 
 
@@ -33,6 +33,7 @@ def build() -> gr.Blocks:
         compare.wire(page)
         page.load(_open_room, None, rooms, **QUICK)
         page.unload(_leave)
+        api.offer_endpoints()
     most = LIMITS.running + LIMITS.waiting + SPARE
     page.queue(max_size=2 * most, default_concurrency_limit=8)
     idle.rest(page)
@@ -52,8 +53,11 @@ def _leave(request: gr.Request) -> None:
 
 
 def launch(page: gr.Blocks, **settings) -> None:
-    """Serve the page; the models load while it is being opened."""
+    """Serve the page until a signal comes; the models load while it is being opened."""
     host, port = address()
+    head = assets.head(offer())
+    logs.configure()
+    service.measure()
     sweep_forever(live.seats)
     warm.warm(after=4.0)
     page.launch(
@@ -67,10 +71,14 @@ def launch(page: gr.Blocks, **settings) -> None:
             "favicon_path": assets.WEB / "mark.svg",
             "max_file_size": LIMITS.trace_bytes,
             "theme": theme.theme(),
-            "head": assets.head(offer()),
+            "head": head,
+            "app_kwargs": service.app_settings(head),
+            "mcp_server": MCP,
+            "prevent_thread_lock": True,
             "state_session_capacity": 500,
             # a run that waits holds a thread; others draw figures and read files
             "max_threads": LIMITS.running + LIMITS.waiting + SPARE + 16,
             **settings,
         }
     )
+    shutdown.serve_until_told(page, live.seats)

@@ -1,7 +1,7 @@
 """Pieces that both tabs are made of."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 
 import gradio as gr
@@ -114,12 +114,14 @@ def example_list(
         label="Example",
         elem_id=elem_id,
     )
-    told = ("prompt", "drafters", "look_for", "listed")
+    told = ("prompt", "pair", "lanes", "temperature", "look_for", "listed")
     note = html(
         f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
         "/* events: 'edited' */",
         value=next(iter(menu)),
-        examples={name: {key: entry[key] for key in told} for name, entry in menu.items()},
+        examples={
+            name: {key: entry[key] for key in told if key in entry} for name, entry in menu.items()
+        },
         own=own,
         prompt=prompt,
     )
@@ -129,20 +131,20 @@ def example_list(
 def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
     """After these changes the browser alone, without a request, names the example in all that show it.
 
-    settings: the name so far, the prompt, what holds the drafters. shown: the note first, then
-    what knows listed examples only.
+    settings: the name so far, the prompt, what holds the drafters, the temperature. shown: the note
+    first, then what knows listed examples only.
     """
     js = f"(...v) => DraftscopePage.whose('{tab}', {len(shown)}, v)"
     for change in changes:
         change(None, settings, shown, js=js, trigger_mode="multiple", **SLOW)
 
 
-def tell_temperature(tab: str, temperature: gr.Slider, changes: list) -> None:
-    """Tell the drafter's controls of this tab, in the browser alone, at which temperature they are:
-    after these changes, and whenever the visitor sets it."""
-    js = f"(given) => {{ DraftscopePage.setTemperature('{tab}', given); }}"
-    for change in [temperature.change, *changes]:
-        change(None, temperature, None, js=js, trigger_mode="multiple", **SLOW)
+def tell_controls(tab: str, changes: list, controls: list) -> None:
+    """After these changes the browser alone learns what the controls of this tab hold, and marks the
+    picture where it shows something else. controls: in the order of the tab's FIELDS."""
+    js = f"(...v) => {{ DraftscopePage.controls('{tab}', v); }}"
+    for change in changes:
+        change(None, controls, None, js=js, trigger_mode="multiple", **SLOW)
 
 
 def lead(parts: list) -> gr.HTML:
@@ -151,9 +153,12 @@ def lead(parts: list) -> gr.HTML:
 
 
 def sampling_controls(
-    first: Mapping[str, object], prefix: str = ""
+    first: Mapping[str, object], prefix: str = "", more: Callable[[], object] = lambda: None
 ) -> list[gr.components.Component]:
-    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: what they show."""
+    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: what they show.
+
+    more: makes what else stands under "Advanced".
+    """
     values = {name: first.get(name, wanted.default) for name, wanted in RANGES.items()}
 
     def slider(name: str, label: str, info: str, step: float = 1) -> gr.Slider:
@@ -168,30 +173,35 @@ def sampling_controls(
             elem_id=prefix + name,
         )
 
-    return [
-        slider("temperature", "Temperature", "0 always takes the likeliest token.", 0.05),
-        slider("top_k", "Top-k", "Keep the k likeliest tokens; 0 keeps all."),
-        slider("top_p", "Top-p", "Keep the likeliest tokens up to this much probability.", 0.01),
-        gr.Number(
+    with gr.Accordion("Temperature and length", open=False, elem_id=f"{prefix}more"):
+        temperature = slider(
+            "temperature", "Temperature", "0 always takes the likeliest token.", 0.05
+        )
+        length = slider("max_new_tokens", "New tokens", "The run ends after this many, or earlier.")
+    with gr.Accordion("Advanced", open=False, elem_id=f"{prefix}advanced"):
+        drawn = "Does nothing at temperature 0. "
+        top_k = slider("top_k", "Top-k", drawn + "Keep the k likeliest tokens; 0 keeps all.")
+        about = drawn + "Keep the likeliest tokens up to this much probability."
+        top_p = slider("top_p", "Top-p", about, 0.01)
+        seed = gr.Number(
             values["seed"],
             precision=0,
             label="Seed",
-            info="The same seed, prompt and settings give the same run.",
+            info=drawn + "The same seed, prompt and settings give the same run.",
             elem_id=prefix + "seed",
-        ),
-        slider("max_new_tokens", "New tokens", "The run ends after this many, or earlier."),
-    ]
+        )
+        more()
+    return [temperature, top_k, top_p, seed, length]
 
 
 def prompt_box(elem_id: str, value: str) -> gr.Textbox:
     return gr.Textbox(
         value,
-        lines=4,
+        lines=3,
         max_lines=10,
         label="Prompt",
         elem_id=elem_id,
         placeholder="Once upon a time",
-        info=f"Up to {LIMITS.prompt_characters:,} characters.",
     )
 
 

@@ -3,21 +3,10 @@
 No lane's clock contains another's work, because only one lane advances at a time.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from app.seats import Job
 from viz.race import tagged
-
-
-def lane_names(drafters: Sequence[str]) -> list[str]:
-    """A name for each lane: its drafter's key; a second lane of that drafter is called key-2."""
-    counts: Counter[str] = Counter()
-    names = []
-    for key in drafters:
-        counts[key] += 1
-        names.append(key if counts[key] == 1 else f"{key}-{counts[key]}")
-    return names
 
 
 class Race:
@@ -47,6 +36,4 @@ class Race:
 
     def summary(self) -> str:
         """The summaries of the lanes that have not given theirs."""
-        lines = [tagged(name, job.summary()) for name, job in self._open.items()]
-        self._open.clear()
-        return "".join(lines)
+        return "".join(tagged(name, job.summary()) for name, job in self._open.items())

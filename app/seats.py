@@ -208,6 +208,14 @@ class Seats:
         for seat in gone:
             seat.free()
 
+    def stop_all(self) -> None:
+        """End every run as cancelled: those that advance after their step, paused ones at once."""
+        with self._lock:
+            seats = list(self._seats.values())
+        for seat in seats:
+            if not seat.ask("stop"):
+                seat.stop()
+
     def running(self) -> int:
         """How many runs are being advanced now."""
         with self._lock:

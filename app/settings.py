@@ -128,6 +128,8 @@ def _positive(name: str, given: object) -> int:
 
 
 LIMITS = limits()
+MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
+"""Whether the endpoints for programs are an MCP server's tools, too."""
 
 
 def model_paths() -> ModelPaths:

@@ -3,24 +3,27 @@
 from collections.abc import Callable
 
 from app import live
+from app.made import Made
+from app.menu import race_made_earlier
 from app.seats import Seat
 from app.settings import LIMITS
 from engine.errors import UserError
-from engine.run import Run
 from engine.trace import read_trace
 from presets import trace_files
 from viz.export import page
 from viz.race import is_race, joined, read_race
 
 EXAMPLE = "You see an example’s run, made earlier. Run makes a new one."
+RACE = "You see an example’s race, made earlier. Race makes a new one."
 PUT_AWAY = "Your own run was put away; the button under the picture brings it back."
 
 
 class Opened:
-    """A finished trace in the place of a run."""
+    """A finished trace in the place of a run. example: whose it is, "" for a visitor's own."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, example: str = "") -> None:
         self._text = text
+        self.example = example
 
     def header(self) -> str:
         return self._text
@@ -69,12 +72,12 @@ def open_file(session: str, tab: str, data: object, check: Callable[[object], st
     return show(session, tab, text, "Opened. It plays in your browser; nothing runs here.")
 
 
-def show(session: str, tab: str, text: str, message: str) -> live.Update:
+def show(session: str, tab: str, text: str, message: str, example: str = "") -> live.Update:
     """Put a finished trace, known to be one, where the visitor's run was.
 
     What is drawn from it here, its figures, waits until there is a seat for it.
     """
-    seat = Seat(Opened(text))
+    seat = Seat(Opened(text, example))
     seat.stop()
     live.leave(session, tab)
     try:
@@ -86,12 +89,23 @@ def show(session: str, tab: str, text: str, message: str) -> live.Update:
 
 def show_example(session: str, tab: str, name: str) -> live.Update | None:
     """The finished trace of an example; None where there is none or a run has not ended."""
-    seat = live.seats.get(session, tab)
-    if name not in trace_files() or (seat and seat.state in ("running", "paused")):
+    if name not in trace_files():
         return None
-    own = seat is not None and seat.state == "done" and isinstance(seat.job, Run)
-    text = trace_files()[name].read_text(encoding="utf-8")
-    return show(session, tab, text, f"{EXAMPLE} {PUT_AWAY}" if own else EXAMPLE)
+    return _show_made(session, tab, name, trace_files()[name].read_text(encoding="utf-8"), EXAMPLE)
+
+
+def show_race(session: str, tab: str, name: str) -> live.Update | None:
+    """The finished race of an example; None where there is none or a race has not ended."""
+    text = race_made_earlier(name)
+    return _show_made(session, tab, name, text, RACE) if text else None
+
+
+def _show_made(session: str, tab: str, name: str, text: str, said: str) -> live.Update | None:
+    seat = live.seats.get(session, tab)
+    if seat and seat.state in ("running", "paused"):
+        return None
+    own = seat is not None and seat.state == "done" and isinstance(seat.job, Made)
+    return show(session, tab, text, f"{said} {PUT_AWAY}" if own else said, name)
 
 
 def export_graphml(text: str) -> dict[str, str]:

@@ -5,9 +5,12 @@ import logging
 import threading
 import time
 
+from app import zero
 from app.settings import model_paths
+from engine.drafters import drafter as drafter_class
 from engine.drafters import drafters
 from engine.errors import UserError
+from engine.parts.loading import load_models
 from engine.run import RunRequest, open_run
 
 log = logging.getLogger("draftscope")
@@ -33,9 +36,13 @@ def _load(after: float) -> None:
 def _try(drafter: str) -> None:
     """A few tokens with this drafter, which also measures what its drafts cost on this machine.
 
-    What is missing is noted, and told to whoever asks for it.
+    What is missing is noted, and told to whoever asks for it. On ZeroGPU nothing runs in this process:
+    there it only fetches the models, so that a call finds them on the disk.
     """
     try:
+        if zero.on_zero():
+            load_models(model_paths(), drafter_class(drafter).needs, device="cpu")
+            return
         run = open_run(RunRequest("Once", model_paths(), drafter=drafter, max_new_tokens=4))
         for _ in run.steps():
             pass

@@ -24,7 +24,7 @@ from app.parts import (
     schema_box,
     shown,
     state_of,
-    tell_temperature,
+    tell_controls,
 )
 from app.settings import LIMITS
 from app.whatif import WhatIf
@@ -45,7 +45,7 @@ class Watch:
             "watch}); /* events: 'chosen' */",
             value=first_name,
             cards=[
-                {"name": name, **{part: entry[part] for part in ("title", "family", "look_for")}}
+                {"name": name, **{part: entry[part] for part in ("title", "look_for")}}
                 for name, entry in self.presets.items()
                 if entry["listed"]
             ],
@@ -66,14 +66,12 @@ class Watch:
                     value=first["pair"],
                     elem_id="pair",
                 )
-                with gr.Accordion("Sampling and form", open=False, elem_id="more"):
-                    self.numbers = sampling_controls(first)
-                    self.json_schema = schema_box("json-schema")
+                self.numbers = sampling_controls(first, more=self._schema)
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
                 self.tools = html(
                     "DraftscopePage.tools({element: element.querySelector('.pg-mount'), props, "
-                    "trigger, watch, server}); /* events: 'opened' 'link' */",
+                    "trigger, watch, server}); /* events: 'opened' 'link' 'moved' */",
                     server_functions=[traces.export_page],
                     limit=LIMITS.trace_bytes,
                     elem_id="tools",
@@ -87,6 +85,9 @@ class Watch:
             self.pause = gr.Button("Pause", elem_id="pause", min_width=60)
             self.step = gr.Button("Step", elem_id="step", min_width=60)
             self.stop = gr.Button("Stop", elem_id="stop", min_width=60)
+
+    def _schema(self) -> None:
+        self.json_schema = schema_box("json-schema")
 
     @property
     def fields(self) -> list:
@@ -114,13 +115,17 @@ class Watch:
             self.preset.input(self._example_of, self.preset, controls, **QUICK),
             self.cards.chosen(self._example_of, self.cards, controls, **QUICK),
             methods.cards.chosen(self._example_of, methods.cards, controls, **QUICK),
+            self.tools.moved(self._move, None, controls, **QUICK),
         ]
         stopped = self.said.ask_stop(_stop, None, canvas_out, **QUICK)
         for end in [*runs, stopped, *brought]:
             self.figures.follow(end, TAB)
-        tell_temperature(TAB, self.numbers[0], [event.then for event in brought])
-        changes = [self.look_for.edited, self.pair.edited, loaded.then]
-        name_whose(TAB, changes, [self.look_for, self.prompt, self.pair], example)
+        edits = [self.look_for.edited, self.pair.edited]
+        numbers = [number.change for number in self.numbers]
+        settings = [self.look_for, self.prompt, self.pair, self.numbers[0]]
+        name_whose(TAB, [*edits, self.numbers[0].change, loaded.then], settings, example)
+        changes = [*edits, *numbers, self.json_schema.change, *(end.then for end in brought)]
+        tell_controls(TAB, changes, self.fields)
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.pair.forget(_forget, None, None, **QUICK)
         self.tools.link(
@@ -143,14 +148,22 @@ class Watch:
         return [*earlier, *self._named(name), *self._set(chosen)]
 
     def _read_address(self, request: gr.Request) -> list:
-        first = next(iter(self.presets.values()))
         wish = self._wished(request.query_params)
         if not wish:
             return [gr.skip()] * (5 + len(FIELDS))
-        name = wish.get("preset", "")
+        return self._bring(wish, request)
+
+    def _move(self, request: gr.Request, event: gr.EventData) -> list:
+        """Back or forward in the browser's history: the state of that address."""
+        first = next(iter(self.presets))
+        wish = self._wished(link.query_of(event._data)) or {"preset": first}
+        return self._bring(wish, request)
+
+    def _bring(self, wish: Mapping, request: gr.Request) -> list:
+        """The run made earlier that belongs to these values, if there is one, and the values."""
+        first, name = next(iter(self.presets.values())), wish.get("preset", "")
         earlier = shown(traces.show_example(request.session_hash, TAB, name))
-        named = self._named(name) if name else [gr.skip()] * 3
-        return [*earlier, *named, *self._set({**first, **wish})]
+        return [*earlier, *self._named(name), *self._set({**first, **wish})]
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
         """The run that a visitor brings, and its settings, as far as this page has them."""

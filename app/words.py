@@ -4,7 +4,12 @@ TITLE = "Draftscope"
 HEADLINE = "Watch a language model guess ahead, and check its guesses."
 
 WATCH_LEAD = [
-    "A small ",
+    "The large ",
+    [
+        "target",
+        "The model whose text this is. It alone decides what is written; each of its passes is slow.",
+    ],
+    " writes the text. A small ",
     [
         "draft model",
         "A fast model, or a trick, that guesses what the large model is about to write.",
@@ -17,9 +22,7 @@ WATCH_LEAD = [
             "Its root is the last token that is already certain."
         ),
     ],
-    "; the large ",
-    ["target", "The model whose text this is. It alone decides what is written."],
-    " reads them all in one pass and keeps those it ",
+    "; one pass of the target checks all guesses and keeps those it ",
     [
         "agrees with",
         (
@@ -27,7 +30,7 @@ WATCH_LEAD = [
             "tosses a coin. An exact rule leaves the target's text as it would have been."
         ),
     ],
-    ". Every run here is real: nothing is staged or slowed down.",
+    ".",
 ]
 
 WATCH_HINT = "This run was made earlier. Press Run for a new one."
@@ -89,7 +92,11 @@ RUN_FIGURES = [
     ", ",
     [
         "where it was reached",
-        "Counts only the steps in which every token before this depth was kept.",
+        (
+            "Counts only the steps in which every token before this depth was kept. Depth 1 is "
+            "reached in every step, deeper ones are not: a high share deep down can stand beside few "
+            "tokens a step."
+        ),
     ],
     ", ",
     [
@@ -138,7 +145,7 @@ FOOT = (
 
 TOUR = {
     "take": "Take the tour",
-    "invitation": "New here? It takes two minutes.",
+    "invitation": "New here? Two minutes.",
     "decline": "No, thanks",
     "done": "Yes, that is it.",
     "stops": [

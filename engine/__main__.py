@@ -88,6 +88,7 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
     add("--diffusion", metavar="DIR", help="diffusion drafter for it")
     add("--json", metavar="OUT", help="write the figures here")
     add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
+    add("--peer", choices=("transformers", "openvino"), default="transformers", help="beside whom")
     add("--suite", choices=SUITE_NAMES, default="peers", help="kernels and gpu need a CUDA GPU")
     bench.set_defaults(action=_bench, preset=None, part=[])
 
@@ -137,7 +138,9 @@ def _bench(given: argparse.Namespace) -> int:
     from presets import KINDS, prompts
 
     workloads = {kind: prompts(kind) for kind in KINDS}
-    run_suite(given.suite, _models(given), workloads, given.quick, given.json)
+    beside_openvino = given.suite == "peers" and given.peer == "openvino"
+    suite = "openvino" if beside_openvino else given.suite
+    run_suite(suite, _models(given), workloads, given.quick, given.json)
     return 0
 
 

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Iterator
 
+from engine.checkpoint_rules import with_rules
 from engine.step import Step
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
@@ -33,4 +34,4 @@ def run_loop(
     """Write a text in the loop that its drafter belongs to; see ``engine.decode.decode``."""
     module, name = LOOPS[request.drafter.loop].split(":")
     loop = getattr(importlib.import_module(module), name)
-    return loop(target, request, recorded, reading)
+    return loop(target, with_rules(target, request), recorded, reading)

@@ -5,17 +5,25 @@ compiled for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). 
 same weights and give the same numbers.
 """
 
+import logging
 from pathlib import Path
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from engine.checkpoint_rules import unapplied
 from engine.cpu.block_context import compiled_contexts
 from engine.cpu.model import compiled_model
 from engine.errors import UserError
 from engine.parts.dflash_model import DFlashModel
-from engine.target.language_model import LanguageModel
+from engine.target.admission import CHAINS, admitted
+from engine.target.by_length import ByLengthModel, reads_by_length
+from engine.target.edges import window_of
+from engine.target.language_model import LanguageModel, takes_attention
+from engine.target.own_attention import ChainModel, MaskedModel
+
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
 def language_model(
@@ -32,6 +40,26 @@ def language_model(
     static: make passes on static buffers; None is on CUDA, where they become CUDA graphs.
     """
     static = module.device.type == "cuda" if static is None else static
+    own = module.config._attn_implementation
+    usual = {
+        "usual": lambda: _usual(module, tokenizer, name, lean, static),
+        "module": lambda: LanguageModel(module, tokenizer, name),
+    }
+    masked = {
+        "masked": lambda: MaskedModel(module, tokenizer, name, own),
+        "windowed": lambda: MaskedModel(module, tokenizer, name, own, window_of(module.config)),
+        CHAINS: lambda: ChainModel(module, tokenizer, name, own),
+    }
+    ways = usual | masked if takes_attention(module) else masked
+    return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
+
+
+def _usual(
+    module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
+) -> LanguageModel:
+    """The fastest way that there is for a module that takes an attention function."""
+    if reads_by_length(module):
+        return ByLengthModel(module, tokenizer, name)
     if lean and not static and module.device.type == "cpu":
         compiled = compiled_model(module, tokenizer, name)
         if compiled is not None:
@@ -44,20 +72,44 @@ def language_model(
 def load_language_model(
     path: str, dtype: torch.dtype | None = None, device: str = "cpu"
 ) -> LanguageModel:
-    """Open a directory or hub name. Raises UserError where there is no usable model."""
+    """Open a directory or hub name, safetensors only and with no code of its own. Raises UserError where
+    there is no usable model."""
+    refuse_pickled(path)
     try:
         AutoConfig.from_pretrained(path)
         progress = transformers_logging.is_progress_bar_enabled()
         transformers_logging.disable_progress_bar()
         try:
-            module = AutoModelForCausalLM.from_pretrained(path, dtype=dtype or "auto")
+            module = AutoModelForCausalLM.from_pretrained(
+                path, dtype=dtype or "auto", use_safetensors=True, trust_remote_code=False
+            )
             tokenizer = AutoTokenizer.from_pretrained(path)
         finally:
             if progress:
                 transformers_logging.enable_progress_bar()
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no causal language model to open at {path}.") from error
-    return language_model(module.to(device), tokenizer, Path(path).name)
+    name = Path(path).name
+    left_out = unapplied(module.generation_config)
+    if left_out:
+        logging.getLogger(__name__).warning(
+            "%s asks generate for %s; the engine takes p as the model gives it.",
+            name,
+            ", ".join(left_out),
+        )
+    return language_model(module.to(device), tokenizer, name)
+
+
+def refuse_pickled(path: str) -> None:
+    """Raises UserError for a folder whose weights are pickled: to open those can run code."""
+    folder = Path(path)
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    pickled = [name for name in names if name.endswith(PICKLED)]
+    if pickled and not any(name.endswith(".safetensors") for name in names):
+        raise UserError(
+            f"The weights in {folder.name} are pickled ({pickled[0]}), and to open those can run "
+            "code; save the model as safetensors."
+        )
 
 
 def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:

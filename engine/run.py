@@ -18,6 +18,7 @@ from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.text import TextRequest
+from engine.threads import torch_threads
 from engine.trace import to_line, to_step_line
 from engine.trace.recording import Recorder, Setting
 from engine.verifiers import Verifier, verifier
@@ -127,7 +128,8 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     )
     steps = run_loop(models.target, wanted, request.recorded, reading)
     columns = min(len(tokens) + request.max_new_tokens, models.target.max_context) + 1
-    return Run(recorder, steps, request.recorded, _kv_bytes(models, columns))
+    kv_bytes = _kv_bytes(models, columns)
+    return Run(recorder, steps, request.recorded, kv_bytes, models.target.torch_threads)
 
 
 def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
@@ -173,9 +175,16 @@ class Run:
     """One run: its header, its steps as they come, its summary. Not calling next is a pause."""
 
     def __init__(
-        self, recorder: Recorder, steps: Iterator, recorded: bool = True, kv_bytes: int = 0
+        self,
+        recorder: Recorder,
+        steps: Iterator,
+        recorded: bool = True,
+        kv_bytes: int = 0,
+        threads: int | None = None,
     ) -> None:
-        """kv_bytes: of keys and values that its text may need at most."""
+        """kv_bytes: of keys and values that its text may need at most. threads: of torch while a step
+        is taken; None is as many as it has."""
+        self._threads = threads
         self._recorder = recorder
         self.kv_bytes = kv_bytes
         self._recorded = recorded
@@ -198,7 +207,7 @@ class Run:
             if self.finished:
                 return None
             try:
-                with ENGINE_LOCK:
+                with ENGINE_LOCK, torch_threads(self._threads):
                     step = next(self._steps, None)
             except BaseException as reason:
                 self._end("error" if isinstance(reason, Exception) else "cancelled")

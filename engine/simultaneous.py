@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
+
+from engine.threads import torch_threads
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -55,7 +56,7 @@ class ThreadPair(Pair):
             value = work()
             return Timed(value, (start - began) * 1000, (time.perf_counter() - began) * 1000)
 
-        with _half_of_the_threads():
+        with torch_threads(max(1, torch.get_num_threads() // 2)):
             other = self._pool.submit(timed, side)
             try:
                 own = timed(main)
@@ -97,13 +98,3 @@ class StreamPair(Pair):
 def pair_on(device: torch.device) -> Pair:
     """The way to do two things at once on this device."""
     return StreamPair(device) if device.type == "cuda" else ThreadPair()
-
-
-@contextmanager
-def _half_of_the_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(max(1, before // 2))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from engine.errors import unknown
 from engine.parts.loading import ModelPaths
-from presets.listed import HERE, KINDS, Preset, presets, prompts, races
+from presets.listed import HERE, KINDS, Preset, RacePreset, lane_names, presets, prompts, races
 from presets.methods import cards, methods, own_trace
 
-__all__ = ["HERE", "KINDS", "Preset", "cards", "methods", "presets", "prompts", "races"]
+__all__ = ["HERE", "KINDS", "Preset", "RacePreset", "cards", "lane_names", "methods", "presets"]
+__all__ += ["prompts", "races"]
 
 
 def family() -> ModelPaths:
@@ -53,12 +54,13 @@ def opening_trace() -> Path:
     return files.get(presets()[0].name) or next(iter(files.values()))
 
 
-def race_file(lane: str) -> Path:
-    """Where the finished trace of a lane of the first race lies."""
-    return HERE / "traces" / "race" / f"{lane}.ndjson"
+def race_file(race: str, lane: str) -> Path:
+    """Where the finished trace of a lane of this race lies, or would lie."""
+    return HERE / "traces" / "race" / race / f"{lane}.ndjson"
 
 
-def race_files() -> dict[str, Path]:
-    """Finished traces of the first race by lane, in the order of its lanes."""
-    files = {lane: race_file(lane) for lane in races()[0].lanes}
-    return {lane: path for lane, path in files.items() if path.exists()}
+def race_files(race: str) -> dict[str, Path]:
+    """Finished traces of a race by lane, in the order of its lanes; {} unless all are there."""
+    lanes = next(one.lanes for one in races() if one.name == race)
+    files = {lane.name: race_file(race, lane.name) for lane in lanes}
+    return files if all(path.exists() for path in files.values()) else {}

@@ -1,11 +1,14 @@
-"""`python -m presets`: run every preset and the first race once; keep their traces for the page.
-`python -m presets methods [KEY ...]`: the examples and the figures of the method cards."""
+"""`python -m presets`: run every preset and every race once; keep their traces for the page.
+`python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the
+figures of the method cards. `python -m presets check`: whether each "look for" is true."""
 
 import sys
 
-from engine.errors import UserError
+from engine.errors import UserError, unknown
 from engine.run import RunRequest
-from presets import family, presets, race_file, races, trace_file
+from presets import Preset, RacePreset, family, presets, race_file, races, trace_file
+from presets.checked import record_checked
+from presets.conditions import untrue
 from presets.methods.measuring import measure
 from presets.recording import record, request_of
 
@@ -13,26 +16,50 @@ from presets.recording import record, request_of
 def main(arguments: list[str]) -> int:
     """Returns the exit code: 0, or 2 for a mistake of the user's, said in one line."""
     try:
-        if not arguments:
-            record_listed()
-        elif arguments[0] == "methods":
+        if arguments[:1] == ["methods"]:
             measure(arguments[1:])
+        elif arguments == ["check"]:
+            return report()
         else:
-            raise UserError(f"There is no command {arguments[0]!r}; there is: methods.")
+            record_listed(arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def record_listed() -> None:
-    """The trace of each preset, and of each lane of the first race."""
-    for card in presets():
+def record_listed(names: list[str]) -> None:
+    """The traces of these presets and races; of all of them where none is named."""
+    known = {one.name: one for one in (*presets(), *races())}
+    for name in names:
+        if name not in known:
+            raise unknown("example", name, known)
+    for name in names or known:
+        record_one(known[name])
+    record_checked([preset.name for preset in presets() if preset.name in (names or known)])
+
+
+def record_one(card: Preset | RacePreset) -> None:
+    if isinstance(card, Preset):
         record(request_of(card), trace_file(card.name))
-    race = races()[0]
-    for lane in race.lanes:
-        request = RunRequest(race.prompt, family(), lane, max_new_tokens=race.max_new_tokens)
-        record(request, race_file(lane))
+        return
+    for lane in card.lanes:
+        request = RunRequest(
+            card.prompt,
+            family(),
+            lane.drafter,
+            options=lane.options,
+            max_new_tokens=card.max_new_tokens,
+        )
+        record(request, race_file(card.name, lane.name))
+
+
+def report() -> int:
+    """Print each condition that its finished trace does not hold; 1 if there is one."""
+    broken = list(untrue())
+    for line in broken:
+        print(line)
+    return int(bool(broken))
 
 
 if __name__ == "__main__":

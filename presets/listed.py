@@ -1,6 +1,8 @@
 """The examples that the page lists: of Watch a prompt and a drafter, of Compare a prompt and lanes."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,7 +18,8 @@ class Preset:
     """An example of Watch: everything that makes a run, and what to look for in it.
 
     kind: the workload its prompt belongs to. prompt: the text itself. verifier: None for the
-    drafter's own rule. json_schema: one that the text must follow, or None.
+    drafter's own rule. json_schema: one that the text must follow, or None. holds: conditions that
+    make ``look_for`` true of the finished trace, see ``presets.conditions``.
     """
 
     name: str
@@ -31,16 +34,26 @@ class Preset:
     json_schema: str | None = None
     temperature: float = 0.0
     max_new_tokens: int = 128
+    holds: tuple[str, ...] = ()
 
     def to_dict(self) -> dict:
         return asdict(self)
 
 
 @dataclass(frozen=True)
+class Lane:
+    """One drafter of a race, with its own rule. name: the tag of its lines, see ``lane_names``."""
+
+    name: str
+    drafter: str
+    options: dict
+
+
+@dataclass(frozen=True)
 class RacePreset:
     """An example of Compare: a prompt, the drafters that race on it, and what to look for.
 
-    lanes: keys of drafters, plain decoding first.
+    lanes: plain decoding first. holds: as of a Preset; it speaks of the lanes by their names.
     """
 
     name: str
@@ -48,8 +61,19 @@ class RacePreset:
     kind: str
     prompt: str
     look_for: str
-    lanes: tuple[str, ...]
+    lanes: tuple[Lane, ...]
+    holds: tuple[str, ...] = ()
     max_new_tokens: int = 128
+
+
+def lane_names(drafters: Sequence[str]) -> list[str]:
+    """A name for each lane: its drafter's key; a second lane of that drafter is called key-2."""
+    counts: Counter[str] = Counter()
+    names = []
+    for key in drafters:
+        counts[key] += 1
+        names.append(key if counts[key] == 1 else f"{key}-{counts[key]}")
+    return names
 
 
 @cache
@@ -72,13 +96,27 @@ def prompt_of(kind: str, identifier: str) -> str:
 @cache
 def presets() -> tuple[Preset, ...]:
     """The examples of Watch, in order; the first is on the screen when the page opens."""
-    return tuple(Preset(**card) for card in _cards("presets.json"))
+    return tuple(
+        Preset(**{**card, "holds": tuple(card.get("holds", ()))}) for card in _cards("presets.json")
+    )
 
 
 @cache
 def races() -> tuple[RacePreset, ...]:
     """The examples of Compare, in order; the first is on the screen when it opens."""
-    return tuple(RacePreset(**card) for card in _cards("races.json"))
+    return tuple(_race(card) for card in _cards("races.json"))
+
+
+def _race(card: dict) -> RacePreset:
+    """A lane is written as a drafter's key, or as {"drafter", "options"}."""
+    lanes = [lane if isinstance(lane, dict) else {"drafter": lane} for lane in card["lanes"]]
+    names = lane_names([lane["drafter"] for lane in lanes])
+    made = (
+        Lane(name, lane["drafter"], lane.get("options", {}))
+        for name, lane in zip(names, lanes, strict=True)
+    )
+    holds = tuple(card.get("holds", ()))
+    return RacePreset(**{**card, "lanes": tuple(made), "holds": holds})
 
 
 def _cards(file: str) -> list[dict]:

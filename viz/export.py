@@ -11,14 +11,22 @@ _PAGE_CSS = """
 html { color-scheme: light dark; background: light-dark(#f3f2ee, #0b0e14); }
 body { margin: 0 auto; padding: 20px clamp(8px, 2.5vw, 36px) 36px; max-width: 1500px; }
 h1 { font: 650 1.25rem/1.3 system-ui, sans-serif; margin: 0 4px 14px;
-     color: light-dark(#1b2432, #e9edf4); overflow-wrap: anywhere; }
+     color: light-dark(#1b2432, #e9edf4); overflow-wrap: anywhere; unicode-bidi: isolate; }
+html[data-embed] h1 { display: none; }
+html[data-embed] body { padding: 4px; }
 """
 _START_JS = """
 (function () {
   const text = JSON.parse(document.getElementById("trace").textContent);
-  const view = document.getElementById("view");
-  globalThis.view = view.dataset.race ? Draftscope.mountCompare(view, {}) : Draftscope.mountWatch(view, {});
-  globalThis.view.feed(text);
+  const element = document.getElementById("view"), race = element.dataset.race;
+  const wish = new URLSearchParams(location.hash.slice(1)), place = Number(wish.get(race ? "at" : "step"));
+  const placed = wish.has(race ? "at" : "step") && Number.isFinite(place);
+  if (wish.has("embed")) document.documentElement.dataset.embed = "1";
+  const options = placed ? { autoplay: false } : {};
+  const view = globalThis.view = race ? Draftscope.mountCompare(element, options) : Draftscope.mountWatch(element, options);
+  view.feed(text);
+  if (placed && race) view.seek(place);
+  else if (placed) view.goto(place);
 })();
 """
 
@@ -26,10 +34,20 @@ _START_JS = """
 def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
     """The HTML of a page that replays the NDJSON ``text``: a trace, or the tagged lines of a race.
 
-    The caller must have validated the text.
+    The caller must have validated the text. Its address may end with ``#embed``, which leaves the heading
+    out, and with the place to open at: ``step=`` of a run, ``at=`` milliseconds of a race.
     """
     kind = ' data-race="1"' if race else ""
-    css, js = bundle_css() + _PAGE_CSS, bundle_js() + _START_JS
+    body = f"""<main>
+<h1>{html.escape(title)}</h1>
+<div id="view"{kind}></div>
+</main>
+<script id="trace" type="application/json">{embedded(text)}</script>"""
+    return closed_page(title, body, bundle_css() + _PAGE_CSS, bundle_js() + _START_JS)
+
+
+def closed_page(title: str, body: str, css: str, js: str) -> str:
+    """A page that loads nothing and runs this one script; body: HTML, whatever of it is text escaped."""
     policy = (
         f"default-src 'none'; script-src {_hash(js)}; style-src {_hash(css)}; "
         "base-uri 'none'; form-action 'none'"
@@ -44,11 +62,7 @@ def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
 <style>{css}</style>
 </head>
 <body>
-<main>
-<h1>{html.escape(title)}</h1>
-<div id="view"{kind}></div>
-</main>
-<script id="trace" type="application/json">{embedded(text)}</script>
+{body}
 <script>{js}</script>
 </body>
 </html>

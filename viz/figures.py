@@ -4,11 +4,12 @@ import html
 from collections.abc import Mapping
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from engine.trace import Trace
-from viz.look import COLOURS, FAMILIES, KEY, SYMBOLS, figure, written
+from viz.look import COLOURS, FAMILIES, GRID, KEY, SYMBOLS, figure, written
+from viz.race import titles
 
-DASHES = ("solid", "dash", "dot")
 STAGES = ("prefill", "draft", "verify", "judge", "commit")
 
 
@@ -28,7 +29,7 @@ def run_figures(trace: Trace) -> dict[str, go.Figure]:
 
 def race_figures(traces: Mapping[str, Trace]) -> dict[str, go.Figure]:
     """Figures of several runs. traces: by lane name."""
-    return {"speed": speed(traces), "accepted": overlaid_histograms(traces)}
+    return {"speed": speed(traces), "accepted": histograms(traces)}
 
 
 def accepted_histogram(trace: Trace) -> go.Figure:
@@ -86,6 +87,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
         )
     drawn.update_xaxes(dtick=1)
     drawn.update_yaxes(range=[0, 1.05])
+    _note(drawn, "depth 1 is reached in every step, deeper ones are not")
     return drawn
 
 
@@ -158,8 +160,9 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
     ratios = [f"{rate / plain:.2f}×" if plain else f"{rate:.0f}" for rate in rates.values()]
     drawn = figure("Speed", "", "tokens per second", height=340 + KEY)
     drawn.update_yaxes(range=[0, 1.15 * max(rates.values(), default=0) or 1])
+    names = titles({name: trace.run for name, trace in traces.items()})
     drawn.add_bar(
-        x=[html.escape(name) for name in rates],
+        x=[html.escape(names[name]).replace(", ", "<br>") for name in rates],
         y=list(rates.values()),
         text=ratios,
         textposition="outside",
@@ -175,31 +178,41 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
 
 def speed_beside(trace: Trace, plain: Trace) -> go.Figure:
     """A run's speed and that of plain decoding on the same prompt, measured on the same machine."""
-    drawn = speed({"plain decoding": plain, trace.run["drafter"]["key"]: trace})
+    drawn = speed({"none": plain, trace.run["drafter"]["key"]: trace})
     return drawn.update_layout(title_text="Speed against plain decoding", height=300)
 
 
-def overlaid_histograms(traces: Mapping[str, Trace]) -> go.Figure:
-    """Accepted tokens per step of several runs, as shares of each run's steps: overlaid outlines."""
-    drawn = figure("Drafted tokens accepted in a step", "accepted", "share of steps", key=True)
-    most = 0
-    for number, (turn, (name, trace)) in enumerate(zip(_turns(traces), traces.items())):
+def histograms(traces: Mapping[str, Trace]) -> go.Figure:
+    """Accepted tokens a step of several runs, as shares of each run's steps: one row a run, one axis."""
+    names = titles({name: trace.run for name, trace in traces.items()})
+    most = max(len(trace.summary["accepted_histogram"]) for trace in traces.values()) - 1
+    drawn = figure("Drafted tokens accepted in a step", "", "", height=96 * len(traces) + 120)
+    rows = make_subplots(
+        rows=len(traces),
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=0.3 / max(1, len(traces)),
+        subplot_titles=[html.escape(names[name]) for name in traces],
+    )
+    drawn = go.Figure(rows).update_layout(drawn.layout)
+    for row, (name, trace) in enumerate(traces.items(), start=1):
         counts = trace.summary["accepted_histogram"]
-        total, most = sum(counts), max(most, len(counts) - 1)
-        shift = 0.07 * (number - (len(traces) - 1) / 2)  # so that no outline hides another
-        outline = [(at, edge) for at in range(len(counts)) for edge in (at - 0.5, at + 0.5)]
-        x = [shift + edge for _, edge in outline]
-        drawn.add_scatter(
-            name=html.escape(name),
-            x=[x[0], *x, x[-1]] if x else [],
-            y=[0, *(_share(counts[at], total) for at, _ in outline), 0] if x else [],
-            customdata=[at for at, _ in [*outline[:1], *outline, *outline[-1:]]],
-            mode="lines",
-            line={"color": _colour(trace), "width": 2.5, "dash": DASHES[turn % len(DASHES)]},
-            hovertemplate="%{customdata} accepted in %{y:.0%} of the steps",
+        total = sum(counts)
+        drawn.add_bar(
+            row=row,
+            col=1,
+            name=html.escape(names[name]),
+            x=list(range(len(counts))),
+            y=[_share(count, total) for count in counts],
+            marker_color=_colour(trace),
+            hovertemplate="%{x} accepted in %{y:.0%} of the steps<extra></extra>",
         )
-    _count_from_zero(drawn, most)
-    drawn.update_yaxes(rangemode="tozero")
+    drawn.update_annotations(font_size=13, xanchor="left", x=0)
+    drawn.update_layout(showlegend=False)
+    drawn.update_yaxes(range=[0, 1], tickvals=[0, 1], tickformat=".0%", gridcolor=GRID)
+    drawn.update_xaxes(gridcolor=GRID, fixedrange=True)
+    drawn.update_xaxes(title_text="accepted", row=len(traces), col=1)
+    _count_from_zero(drawn, max(most, 0))
     return drawn
 
 

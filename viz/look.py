@@ -1,6 +1,7 @@
 """The look of the figures, and tokens as text in them. Plotly reads hover text as HTML, so it is escaped."""
 
 import html
+import re
 
 import plotly.graph_objects as go
 
@@ -39,9 +40,15 @@ _HIDDEN = {
 } | {0xFEFF: "‹feff›", 0x061C: "‹061c›", 0xAD: "‹00ad›"}
 
 
+_ENDS = re.compile(
+    r"<(?:[|｜](?:endoftext|im_end|eot_id|end_of_text|eot|end)[|｜]|/s|eos|end_of_turn)>"
+)
+
+
 def written(piece: str, length: int = 24) -> str:
     """A token for a hover text: white space visible, short, escaped."""
-    text = piece.translate(_VISIBLE).translate(_HIDDEN) or "∅"
+    ends = _ENDS.fullmatch(piece)
+    text = "⟨end⟩" if ends else piece.translate(_VISIBLE).translate(_HIDDEN) or "∅"
     if len(text) > length:
         text = text[: length - 1] + "…"
     return html.escape(text).replace("$", "&#36;").replace("%{", "%&#123;")

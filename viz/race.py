@@ -17,6 +17,27 @@ def tagged(lane: str, line: str) -> str:
     return f'{{"lane":"{lane}",{line[1:]}'
 
 
+def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
+    """What lanes are called: their drafters; of lanes with one drafter also what differs, "Chain,
+    length 4". runs: run lines by lane."""
+    named = {}
+    for name, run in runs.items():
+        drafter = run["drafter"]
+        title = drafter.get("title") or drafter["key"]
+        twins = [one for one in runs.values() if one["drafter"]["key"] == drafter["key"]]
+        differs = [
+            option
+            for option, value in drafter["options"].items()
+            if any(twin["drafter"]["options"].get(option) != value for twin in twins)
+        ]
+        said = [f"{option.replace('_', ' ')} {drafter['options'][option]}" for option in differs]
+        if any(twin["verifier"]["key"] != run["verifier"]["key"] for twin in twins):
+            said.append(f"rule {run['verifier'].get('title') or run['verifier']['key']}")
+        alone = len(twins) == 1 or said
+        named[name] = ", ".join([title, *said]) if alone else f"{title} ({name})"
+    return named
+
+
 def joined(traces: Mapping[str, str]) -> str:
     """The tagged lines of a race, one lane after the other. traces: NDJSON by lane."""
     return "".join(

@@ -20,6 +20,16 @@
     show();
   };
 
+  /** What comparing with plain decoding told; its value is {of: the text that was compared, checked}. Only that text is proven by it. */
+  P.proof = function (c) {
+    const apply = () => {
+      const view = P.view("watch"), { of, checked } = JSON.parse(c.props.value);
+      if (view && view.prove) view.prove(view.model.summary && view.model.summary.text === of ? checked : null);
+    };
+    c.watch("value", apply);
+    P.follow("watch", apply);
+  };
+
   /** A button that saves the mean tree of the run on the screen as GraphML. */
   P.graphml = function (c) {
     const { el } = Draftscope;

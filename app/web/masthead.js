@@ -17,8 +17,7 @@
 
   P.masthead = function (element, props) {
     const { el } = Draftscope;
-    element.append(el("header", { class: "pg-masthead" }, mark(),
-      el("div", {}, el("p", { text: props.name }), el("h1", { text: props.line })), P.tourStart(props.tour)));
+    element.append(el("header", { class: "pg-masthead" }, mark(), el("p", { class: "pg-name", text: props.name }), el("h1", { text: props.line }), P.tourStart(props.tour)));
   };
 
   P.foot = (element, line) => element.append(Draftscope.el("p", { class: "pg-foot-line", text: line }));

@@ -4,6 +4,9 @@
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const nameOf = (option) => option.label || option.name.replaceAll("_", " ");
 
+  /** What is said of a number that was out of range. */
+  P.boundWords = (asked, low, high, set) => `${asked} is out of range (${low} to ${high}): set to ${set}.`;
+
   function control(option, value, changed, mark) {
     const { el } = Draftscope, id = Draftscope.freshId("option");
     const help = el("span", { class: "pg-help", id: id + "-help", text: option.help });
@@ -17,7 +20,10 @@
     } else {
       field = number(option, value, common, changed);
     }
-    return el("div", { class: "pg-option" }, el("label", { for: id, text: nameOf(option) }), field, help);
+    const bound = el("span", { class: "pg-help pg-bound", role: "status" });
+    field.addEventListener("input", () => { bound.textContent = ""; });
+    if (field.type === "number") field.addEventListener("pg-bounded", (event) => { bound.textContent = event.detail; });
+    return el("div", { class: "pg-option" }, el("label", { for: id, text: nameOf(option) }), field, help, bound);
   }
 
   function number(option, value, common, changed) {
@@ -30,8 +36,10 @@
       let next = Number(field.value);
       if (field.value === "" || !Number.isFinite(next)) next = option.default;
       if (whole) next = Math.round(next);
+      const asked = next;
       if (bounded) next = Draftscope.clamp(next, option.minimum, option.maximum);
       field.value = written(next);
+      if (next !== asked) field.dispatchEvent(new CustomEvent("pg-bounded", { detail: P.boundWords(asked, option.minimum, option.maximum, next) }));
       changed(option.name, next);
     });
     return field;
@@ -72,7 +80,7 @@
       idle.textContent = said.filter(([reason]) => names(reason)).map(([reason, words]) => `${words}: ${names(reason)}.`).join(" ");
       const shown = folded.filter((element) => !element.hidden).length;
       fold.hidden = !shown;
-      summary.textContent = `More options (${shown})`;
+      summary.textContent = `Advanced (${shown})`;
     }
     draw();
     return { elements: [...of(false), ...(folded.length ? [fold] : []), idle], settle(now) { temperature = now; draw(); } };

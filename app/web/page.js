@@ -14,6 +14,8 @@
   P.ranHere = (name) => Boolean(room(name).ran);
   /** The last finished run of this visit, once another trace has taken its place; "" while there is none. */
   P.putAway = (name) => (!room(name).ran && room(name).mine) || "";
+  /** Whether a run has been asked for of which nothing has come yet. */
+  P.waiting = (name) => Boolean(room(name).unheard);
   P.show = (name, status) => { if (room(name).show) room(name).show(status); };
   /** Call `hear` when the trace or the state of a room has changed, and once now. */
   P.follow = (name, hear) => { room(name).heard.push(hear); hear(); };
@@ -93,6 +95,12 @@
     return r.show({ state: "running", message: wish === "ask_stop" ? "It stops as soon as it begins." : "It pauses as soon as it begins." });
   }
 
+  /** Something else is set now: what was said of a mistake is over. */
+  P.calm = function (name) {
+    const r = room(name);
+    if (r.status.state === "error" && r.show) r.show({ state: P.finished(r.trace || "") ? "done" : "idle", message: "" });
+  };
+
   const LOST = "The server did not take this run: it is busy, or cannot be reached. Try again in a moment.";
 
   /** An event has ended, well or badly. If it ended without a word from the run, say so. */
@@ -146,6 +154,7 @@
     for (const [kind, ids] of Object.entries(IDS)) {
       const r = rooms[kind];
       if (!button || !r || !r.trigger || button.disabled) continue;
+      if (button.id === ids.run || (button.id === ids.step && r.status.state !== "paused")) P.asking(kind);
       if (button.id === ids.run || button.id === ids.step) begin(kind);
       if (button.id === ids.stop) ask(r, "ask_stop");
       if (button.id !== ids.pause) continue;

@@ -11,11 +11,15 @@
     c.element.append(...P.fileTools(c, room, say, exported), P.toolButton(linkId, "Copy link", () => c.trigger("link")), line);
   }
 
-  P.tools = (c) => row(c, "watch", "copy-link", (text) => c.server.export_page(text));
+  P.tools = function (c) {
+    row(c, "watch", "copy-link", (text) => c.server.export_page(text));
+    P.onMove("watch", (query) => c.trigger("moved", { query }));
+  };
 
   /** Tells the server, too, when the tab comes on the screen: it then sends the race made earlier. */
   P.raceTools = function (c) {
     row(c, "compare", "race-link", (text) => c.server.export_race(text));
+    P.onMove("compare", (query) => c.trigger("moved", { query }));
     const seen = new ResizeObserver(() => {
       if (!c.element.clientWidth) return;      // another tab is open
       seen.disconnect();
@@ -52,12 +56,22 @@
     for (const [name, value] of Object.entries(pair.rule_options)) query.set(names.rule_options + name, value);
   }
 
+  /** What the picture shows of this run: who opens the link gets the run, and in it this step and token. */
+  function shown(query) {
+    const { step, chosen } = P.view("watch");
+    query.set("run", "1");
+    if (step < 0) return;
+    query.set("step", step + 1);
+    if (chosen !== null) query.set("node", chosen);
+  }
+
   /** values: of Watch's controls, in their order. */
   P.link = function ([preset, prompt, pair, schema, ...numbers]) {
     const names = { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." };
     return copy("watch", address("watch", { preset, prompt, numbers }, (query) => {
       write(query, JSON.parse(pair), names);
       if (schema) query.set("schema", schema);
+      if (P.agrees("watch")) shown(query);
     }));
   };
 

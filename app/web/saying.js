@@ -10,9 +10,9 @@
     running: () => "Running.",
     paused: (trace) => `Paused after step ${entries(trace).length - 1}: Resume goes on, Run begins anew.`,
     done(trace) {
-      const { stop, steps, new_tokens: tokens } = JSON.parse(entries(trace).pop());
+      const { stop, steps, new_tokens: tokens, target_calls: passes } = JSON.parse(entries(trace).pop());
       if (stop === "cancelled") return steps ? `Stopped after step ${steps}.` : "Stopped before its first step.";
-      return `Done: ${many(tokens, "token")} in ${many(steps, "step")}.${after}`;
+      return `Done: ${many(tokens, "token")} in ${many(steps, "step")}, ${passes} ${passes === 1 ? "pass" : "passes"} of the target.${after}`;
     },
   });
   const SENTENCES = {

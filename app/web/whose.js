@@ -1,12 +1,11 @@
-// Whose settings the controls of a tab hold: an example's, as long as prompt and drafters are its own; else the visitor's.
+// Whose settings the controls of a tab hold: an example's, as long as prompt, drafters with their options, and temperature are its own; else the visitor's.
 // The note on what to look for has the example's name as its value, "" for the visitor's own; the list of examples and the
 // cards have it too, as long as the example is listed.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const PAUSE = 60;      // ms
-  const examples = {};   // by room, then by name: {prompt, drafters, look_for, listed}
-  const DRAFTERS = { watch: (pair) => JSON.parse(pair).drafter, compare: (lanes) => JSON.parse(lanes).map((lane) => lane.drafter).join() };
+  const examples = {};   // by room, then by name: {prompt, pair or lanes, temperature, look_for, listed}
 
   /** The prompt of a room's example; undefined where there is none of this name. */
   P.examplePrompt = (room, name) => examples[room][name] && examples[room][name].prompt;
@@ -21,25 +20,36 @@
     c.element.append(line);
     const show = () => {
       const example = examples[room][c.props.value];
-      Draftscope.write(line, example ? example.look_for : c.props.own);
+      line.replaceChildren(...(example ? [Draftscope.el("strong", { text: "Look for: " }), example.look_for] : [c.props.own]));
+      P.remember(room, c.props.value);
     };
     c.watch("value", show);
     show();
     let timer = 0;
     document.addEventListener("input", (event) => {
-      if (!event.target.closest(`#${c.props.prompt}`)) return;
+      if (!event.target.closest(`#${c.props.prompt}, #json-schema`)) return;
       clearTimeout(timer);
       timer = setTimeout(() => c.trigger("edited"), PAUSE);   // Gradio has taken the words over by then
     });
   };
 
-  /** The name of the example with this prompt and these drafters: the one shown, if it has them. For the note first, then for
-   * all that know listed examples only. */
-  P.whose = function (room, times, [shown, prompt, chosen]) {
+  /** A pair with what is left at its default left out, so that the same pair is always the same text. */
+  function told({ drafter, options = {}, verifier = "", rule_options: ofRule = {} }) {
+    const { drafters, rules } = P.offer, known = drafters[drafter];
+    const changed = (values, declared) => declared.filter(({ name, default: usual }) => values[name] !== undefined && values[name] !== usual).map(({ name }) => [name, values[name]]);
+    const judge = verifier && rules[verifier] ? rules[verifier].options : [];
+    return [drafter, changed(options, known ? known.options : []), verifier, changed(ofRule, judge)];
+  }
+  const alike = (given) => { const value = JSON.parse(given); return JSON.stringify(Array.isArray(value) ? value.map(told) : told(value)); };
+
+  /** The name of the example with these settings: the one shown, if it has them. For the note first, then for all that know
+   * listed examples only. */
+  P.whose = function (room, times, [shown, prompt, chosen, temperature]) {
     const all = examples[room];
     if (!all || !chosen) return Array(times).fill(shown);   // a tab that nobody has opened yet
-    const drafters = DRAFTERS[room](chosen);
-    const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === prompt && all[name].drafters === drafters;
+    const own = alike(chosen);
+    const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === prompt && all[name].temperature === Number(temperature)
+      && alike(all[name].pair || all[name].lanes) === own;
     const name = [shown, ...Object.keys(all).filter((one) => all[one].listed)].find(fits) || "";
     return [name, ...Array(times - 1).fill(name && all[name].listed ? name : "")];
   };

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from engine.batch.joint import SeparateSessions, sessions_of
+from engine.checkpoint_rules import with_rules
 from engine.drafters.base import Drafter
 from engine.errors import UserError
 from engine.step import Clock, Step
@@ -26,7 +27,7 @@ def decode_together(
     """
     for request in requests:
         _check_shares_passes(request.drafter)
-    texts = [text_of(target, request, recorded) for request in requests]
+    texts = [text_of(target, with_rules(target, request), recorded) for request in requests]
     clock = Clock(target.device, precise=any(text.recorded for text in texts))
     try:
         sessions, spent = _begin(target, texts, clock)

@@ -53,15 +53,9 @@ def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: st
     """
     if out is not None:
         check_writable(Path(out))
-    needs = {
-        role: kind
-        for cls in drafters().values()
-        for role, kind in cls.needs.items()
-        if role in paths.parts
-    }
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
-    models = load_models(paths, needs, "float32", "cpu")
+    models = load_models(paths, needed(paths), "float32", "cpu")
     others = peer_contestants(paths, list(plan.schedules))
     ours = our_contestants(models)
     contestants: list[Contestant] = [*others, *ours]
@@ -81,6 +75,12 @@ def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: st
         data = as_json(table, aims, different, costs, spent, setting(models, plan, ours))
         write_lines(out, [json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"])
         print(f"written to {out}", file=sys.stderr)
+
+
+def needed(paths: ModelPaths) -> dict[str, str]:
+    """Role -> kind of all parts that there are and some drafter uses."""
+    needs = {role: kind for cls in drafters().values() for role, kind in cls.needs.items()}
+    return {role: kind for role, kind in needs.items() if role in paths.parts}
 
 
 def check_writable(path: Path) -> None:

@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from engine.drafters import drafters
@@ -12,7 +12,9 @@ from engine.options import resolve
 from engine.parts.loading import Models
 from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
+from engine.step import Step
 from engine.text import TextRequest
+from engine.threads import torch_threads
 from engine.verifiers import verifier
 from engine.verifiers.greedy import Greedy
 
@@ -53,14 +55,21 @@ class Ours(Contestant):
     def write(self, prompt, count):
         tokens, passes, stages = [], Counter(), Counter()
         began = time.perf_counter()
-        drafter = self._class.build(self.options, self._models)
-        rule = verifier("greedy")
-        request = TextRequest(drafter, rule, Sampling(), prompt, count)
-        for step in run_loop(self._models.target, request):
+        for step in self._steps(prompt, count):
             tokens += step.output
             passes.update(step.passes)
             stages.update(step.milliseconds, prefill=step.prefill_milliseconds)
         return Writing(tokens, time.perf_counter() - began, passes["target"], dict(stages))
+
+    def step_milliseconds(self, prompt: Sequence[int], count: int) -> list[float]:
+        """Of each step of a continuation, drafting to commit."""
+        return [sum(step.milliseconds.values()) for step in self._steps(prompt, count)]
+
+    def _steps(self, prompt: Sequence[int], count: int) -> Iterator[Step]:
+        drafter = self._class.build(self.options, self._models)
+        request = TextRequest(drafter, verifier("greedy"), Sampling(), prompt, count)
+        with torch_threads(self._models.target.torch_threads):
+            yield from run_loop(self._models.target, request)
 
 
 def our_contestants(models: Models) -> list[Ours]:

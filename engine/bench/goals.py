@@ -1,6 +1,6 @@
 """The figures the project promises, each from one run of the bench."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.bench.figures import Row, best_of, geometric_mean
@@ -39,6 +39,34 @@ def goals(table: Sequence[Row], verify_ratio: float | None) -> list[Goal]:
     ]
 
 
+def goals_beside_openvino(
+    table: Sequence[Row], one_row: float | None, steady: Mapping[str, float]
+) -> list[Goal]:
+    """The same beside OpenVINO GenAI, whose rows have the groups of the peers.
+
+    one_row: a pass of one row, in readings of the weights. steady: by drafter, what a step costs beside two
+    busy processes, in steps of a quiet machine.
+    """
+    book = _Book(table)
+    drafting = [name for name in book.ours if name != "none"]
+    speculation = [*book.assisted, *book.lookup]
+    return [
+        Goal("none / openvino", 0.85, 1.0, book.over_all("none", book.plain)),
+        Goal(
+            "best drafter / openvino's best speculation",
+            1.1,
+            1.5,
+            book.best_over(drafting, speculation),
+        ),
+        Goal("prompt_lookup / openvino lookup, edit", 1.2, 1.5, book.lookups("edit")),
+        Goal("one-row pass / reading the weights", 1.5, 1.15, one_row, at_most=True),
+        *[
+            Goal(f"step beside two busy processes, {name}", 3, 2, ratio, at_most=True)
+            for name, ratio in steady.items()
+        ],
+    ]
+
+
 class _Book:
     """The table, by workload and contestant."""
 
@@ -48,6 +76,8 @@ class _Book:
         self._workloads = list(dict.fromkeys(row.workload for row in table))
         self.plain = next((row.contestant for row in table if row.group == "plain"), "")
         self.assisted = self._names("assisted")
+        self.lookup = self._names("lookup")
+        self.ours = self._names("ours")
 
     def _names(self, group: str) -> list[str]:
         return list(dict.fromkeys(row.contestant for row in self._table if row.group == group))
@@ -69,9 +99,21 @@ class _Book:
         ratios = [best[w].to_none for w in self._workloads if w in best]
         return geometric_mean(ratios) if ratios and None not in ratios else None
 
+    def best_over(self, names: Sequence[str], rivals: Sequence[str]) -> float | None:
+        """The best of these in geometric means over workloads, to the best of its rivals."""
+        means = [self._means(group) for group in (names, rivals)]
+        return max(means[0]) / max(means[1]) if all(means) else None
+
+    def _means(self, names: Sequence[str]) -> list[float]:
+        return [
+            geometric_mean(
+                self._rows[workload, name].tokens_per_second for workload in self._workloads
+            )
+            for name in names
+        ]
+
     def lookups(self, workload: str) -> float | None:
-        rivals = self._names("lookup")
-        return self.on(workload, "prompt_lookup", rivals[0]) if rivals else None
+        return self.on(workload, "prompt_lookup", self.lookup[0]) if self.lookup else None
 
     def diffusion(self, workload: str) -> float | None:
         found = [self._rows.get((workload, name)) for name in ("dflash", "ddtree")]

@@ -83,6 +83,10 @@ class Assisted(Generate):
             setattr(self._config, name, value)
 
 
+def plain_generate(paths: ModelPaths, group: str) -> Generate:
+    return Generate("transformers", group, Counted(_module(paths.target)))
+
+
 def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> list[Generate]:
     """Plain generate first, for it is the measure of the others."""
     target = Counted(_module(paths.target))

@@ -7,6 +7,7 @@ from engine.parts.loading import ModelPaths
 
 SUITES = {
     "peers": "engine.bench.command:peers",
+    "openvino": "engine.bench.openvino.command:openvino",
     "overlap": "engine.bench.overlap:overlap",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",

@@ -13,7 +13,6 @@ from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.passes import bias
 from engine.cpu.store import compiled, in_one_line
-from engine.cpu.threads import threads
 from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
 from engine.parts.dflash_model import DFlashModel
 
@@ -61,7 +60,7 @@ class CompiledBlocks:
         described, rows = config.to_json(), 3
         features = torch.zeros(rows, drafter.fc.in_features)
         reading = [features, torch.arange(rows)]
-        self.read = Calls(compiled(_Read(drafter), reading, f"read {described}", threads()))
+        self.read = Calls(compiled(_Read(drafter), reading, f"read {described}"))
         layers, heads, size = self._shape
         block = (
             torch.zeros(rows, config.hidden_size),
@@ -70,7 +69,7 @@ class CompiledBlocks:
         )
         given = [*block, *[torch.zeros(1, heads, rows, size)] * (2 * layers)]
         graph = _Denoise(drafter)
-        self.denoise = Calls(compiled(graph, given, f"denoise {described}", threads()))
+        self.denoise = Calls(compiled(graph, given, f"denoise {described}"))
 
     def columns(self) -> Columns:
         layers, heads, size = self._shape
@@ -108,7 +107,7 @@ def compiled_contexts(drafter: DFlashModel):
     they cannot be made."""
     try:
         passes = CompiledBlocks(drafter)
-    except Exception as error:  # no OpenVINO, or whatever it raises
+    except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
         log.warning("The diffusion drafter runs through its own module: %s", in_one_line(error))
         return ModuleContext
     return lambda drafter: CompiledContext(passes)

@@ -40,11 +40,6 @@ class Columns(KVCache):
             larger[:, :, : self.length] = self._buffer[:, :, : self.length]
             self._hold(larger)
 
-    def take_over(self, source: "Columns", count: int) -> None:
-        self.reserve(count)
-        self._buffer[:, :, :count] = source._buffer[:, :, :count]
-        self.length = count
-
     def keep(self, start: int, rows: list[int]) -> None:
         count = len(rows)
         if rows != list(range(count)):

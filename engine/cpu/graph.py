@@ -19,19 +19,23 @@ NAME = "draftscope_graph"
 
 
 class PassGraph(nn.Module):
-    """windows: the sliding windows of the module's layers, None among them for a layer without one."""
+    """windows: the sliding windows of the module's layers, None among them for a layer without one.
+    features: indices into hidden_states to hand out; each costs about a hundredth of a pass."""
 
-    def __init__(self, module: nn.Module, windows: Sequence[int | None]) -> None:
+    def __init__(
+        self, module: nn.Module, windows: Sequence[int | None], features: Sequence[int]
+    ) -> None:
         super().__init__()
         self._module = module
         self._windows = list(windows)
+        self._features = list(features)
 
     def forward(self, vectors: Tensor, positions: Tensor, looked: Tensor, *given: Tensor):
         """vectors [R, W], the rows' embeddings; positions [R]; looked: the rows that get logits.
 
         given: for each window what is added to the scores, [R, C + R]; then k and v of each layer,
         [1, Hkv, C, D]. Returns logits [looked, V], the rows' own k and v [2 N, Hkv, R, D], and the
-        hidden states, N + 1 of them, each [R, W].
+        features, each [R, W].
         """
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]
@@ -44,12 +48,13 @@ class PassGraph(nn.Module):
             attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),
             past_key_values=cache,
             use_cache=True,
-            output_hidden_states=True,
+            output_hidden_states=bool(self._features),
             logits_to_keep=looked,
             row_mask=masks,
         )
         fresh = torch.cat([each for layer in cache.layers for each in layer.fresh])
-        return output.logits[0], fresh, *[states[0] for states in output.hidden_states]
+        features = [output.hidden_states[index][0] for index in self._features]
+        return output.logits[0], fresh, *features
 
 
 class _Columns(CacheLayerMixin):
@@ -95,27 +100,28 @@ def attention(
 ) -> tuple[Tensor, None]:
     """query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None).
 
-    Rows of the q heads that share a k head are read as one.
+    Rows of the q heads that share a k head are read as one. They are scaled here: left to itself
+    OpenVINO scales the keys, of which there are more.
     """
     heads, (kv_heads, size) = query.shape[1], (key.shape[1], value.shape[-1])
     groups = heads // kv_heads
-    rows = query.reshape(1, kv_heads, -1, query.shape[-1])
+    scaled = query * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    rows = scaled.reshape(1, kv_heads, -1, query.shape[-1])
     bias = row_mask[sliding_window].repeat(groups, 1)[None, None]
     if softcap is None and s_aux is None:
-        out = F.scaled_dot_product_attention(rows, key, value, attn_mask=bias, scale=scaling)
+        out = F.scaled_dot_product_attention(rows, key, value, attn_mask=bias, scale=1.0)
     else:
         sinks = None
         if s_aux is not None:
             sinks = s_aux.view(1, kv_heads, groups, 1).expand(-1, -1, -1, query.shape[2])
             sinks = sinks.reshape(1, kv_heads, -1, 1)
-        scaling = scaling or query.shape[-1] ** -0.5
-        out = _explicit(rows, key, value, bias, scaling, softcap, sinks)
+        out = _explicit(rows, key, value, bias, softcap, sinks)
     return out.reshape(1, heads, -1, size).transpose(1, 2).contiguous(), None
 
 
-def _explicit(rows, key, value, bias, scaling, softcap, sinks) -> Tensor:
+def _explicit(rows, key, value, bias, softcap, sinks) -> Tensor:
     """The same with soft-capped scores and attention sinks, which SDPA does not know."""
-    scores = rows @ key.transpose(-1, -2) * scaling
+    scores = rows @ key.transpose(-1, -2)
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     scores = scores + bias

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 from engine.cpu.calls import Calls
 from engine.cpu.passes import CompiledPasses, NotConvertible
 from engine.cpu.store import compiled, in_one_line
-from engine.cpu.threads import threads
 from engine.errors import UserError
 from engine.target.language_model import LanguageModel
+from engine.target.layers import Layers
 from engine.target.row_mask import RowMask
 from engine.target.session import Session
+from engine.threads import ALL, torch_threads
 
 log = logging.getLogger(__name__)
 
@@ -22,20 +23,30 @@ class CompiledModel(LanguageModel):
     """A language model whose full passes are those of ``CompiledPasses``: the same weights, the same
     logits to rounding. Passes through some of the layers go through the module, on the same columns."""
 
+    torch_threads = 1
+    """torch does small things only; its threads would wait for more at full speed, beside OpenVINO's."""
+
     def __init__(self, model, tokenizer, name: str) -> None:
         super().__init__(model, tokenizer, name)
-        with torch.no_grad():
-            self.passes = CompiledPasses(model)
+        self.passes = CompiledPasses(model)
         self._head: Calls | None = None
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
-        return CompiledSession(self, self.passes.columns(capacity), tuple(features))
+        features = tuple(features)
+        try:
+            self.passes.prepare(features)
+        except Exception as error:  # noqa: BLE001 - as when the model was opened
+            log.warning(
+                "Features of %s come from its own module: %s", self.name, in_one_line(error)
+            )
+            return super().session(capacity, features)
+        return CompiledSession(self, self.passes.columns(capacity), features)
 
     def head(self, hidden: Tensor) -> Tensor:
         if self._head is None:
             head = nn.Sequential(self.model.get_output_embeddings())
             example = [torch.zeros(2, self.hidden_size)]
-            self._head = Calls(compiled(head, example, "head", threads()))
+            self._head = Calls(compiled(head, example, "head"))
         return self._head([hidden.contiguous()], [0])[0]
 
 
@@ -48,6 +59,10 @@ class CompiledSession(Session):
         vectors = given if given.is_floating_point() else self.model.embed(given)
         return self.model.passes(vectors, mask, self._cache, features, last)
 
+    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+        with torch_threads(ALL):
+            return super()._through(given, tokens, mask, layers)
+
 
 def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:
     """None, and a line in the log, where the module keeps its own passes."""
@@ -59,6 +74,6 @@ def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:
         log.warning("OpenVINO is not installed; %s runs through its own module.", name)
     except NotConvertible as error:
         log.warning("%s runs through its own module: %s.", name, error)
-    except Exception as error:  # what OpenVINO and traced modules raise has no common kind
+    except Exception as error:  # noqa: BLE001 - of OpenVINO, of a traced module: no common kind
         log.warning("%s runs through its own module: %s", name, in_one_line(error))
     return None

@@ -11,7 +11,6 @@ from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import NAME, PassGraph
 from engine.cpu.store import compiled
-from engine.cpu.threads import threads
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
 from engine.target.forward import forward
@@ -19,7 +18,7 @@ from engine.target.row_mask import RowMask
 
 _CPU = torch.device("cpu")
 _BY_LENGTH = {"dynamic", "longrope"}  # rotary angles that change as the text grows
-_LOGITS, _FRESH, _STATES = 0, 1, 2  # outputs of a PassGraph; the states come last
+_LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
 
 
 class NotConvertible(Exception):
@@ -27,32 +26,28 @@ class NotConvertible(Exception):
 
 
 class CompiledPasses:
-    """The passes of one module, compiled, and compared with its own.
+    """The passes of one module, compiled, and compared with its own: one graph for those without features,
+    and, once they are wanted, one with them.
 
     Raises NotConvertible, and whatever OpenVINO or the module raise while they make the graph.
     """
 
     def __init__(self, module: nn.Module) -> None:
         _check(module)
-        embed = module.get_input_embeddings()
-        columns, self._windows = _seen(module)
-        self._layers = len(columns) // 2
-        self._heads, self._size = columns[0].shape[1], columns[0].shape[3]
-        graph = PassGraph(module, self._windows)
-        rows, width = 3, columns[0].shape[2]
-        masks = [torch.zeros(rows, width + rows)] * len(self._windows)
-        vectors = embed(torch.zeros(rows, dtype=torch.long))
-        given = [vectors, torch.arange(rows), torch.arange(rows), *masks, *columns]
-        module.set_attn_implementation(NAME)
-        try:
-            described = f"{type(module).__name__} {module.config.to_json_string()}"
-            self._calls = Calls(compiled(graph, given, described, threads()))
-        finally:
-            module.set_attn_implementation(PLAIN)
-        self._compare(module, embed)
+        self._module = module
+        self._embed = module.get_input_embeddings()
+        self._example, self._windows = _seen(module)
+        self._layers = len(self._example) // 2
+        self._graphs: dict[tuple[int, ...], Calls] = {}
+        self._graph_with(())
 
     def columns(self, capacity: int) -> Columns:
-        return Columns(self._layers, self._heads, self._size, capacity)
+        heads, size = self._example[0].shape[1], self._example[0].shape[3]
+        return Columns(self._layers, heads, size, capacity)
+
+    def prepare(self, features: tuple[int, ...]) -> None:
+        """Make the graph for these features. Raises as making the object does."""
+        self._graph_with(features)
 
     def __call__(
         self,
@@ -72,31 +67,58 @@ class CompiledPasses:
             bias(mask.within(window), rows, columns.length, columns.capacity)
             for window in self._windows
         ]
-        wanted = [_FRESH, *(_STATES + index for index in features)]
+        held, graph = self._graph_with(features)
+        wanted = [_FRESH, *(_FEATURES + held.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
         given = [vectors.contiguous(), mask.row_positions, looked, *biases]
-        fresh, *taken = self._calls(given, wanted, columns.given)
+        fresh, *taken = graph(given, wanted, columns.given)
         columns.append(fresh)
         logits = taken.pop() if last != 0 else None
         return logits, torch.cat(taken, -1) if features else None
 
-    def _compare(self, module: nn.Module, embed: nn.Module) -> None:
+    def _graph_with(self, features: tuple[int, ...]) -> tuple[tuple[int, ...], Calls]:
+        """A graph that hands out these features, and which it hands out; one without any if none are
+        wanted. It is made when it is first asked for."""
+        for held, graph in self._graphs.items():
+            if bool(held) == bool(features) and set(held) >= set(features):
+                return held, graph
+        graph = self._graphs[features] = self._made(features)
+        self._compare(features)
+        return features, graph
+
+    @torch.no_grad()
+    def _made(self, features: tuple[int, ...]) -> Calls:
+        rows, width = 3, self._example[0].shape[2]
+        masks = [torch.zeros(rows, width + rows)] * len(self._windows)
+        vectors = self._embed(torch.zeros(rows, dtype=torch.long))
+        given = [vectors, torch.arange(rows), torch.arange(rows), *masks, *self._example]
+        kind, config = type(self._module).__name__, self._module.config.to_json_string()
+        self._module.set_attn_implementation(NAME)
+        try:
+            graph = PassGraph(self._module, self._windows, features)
+            return Calls(compiled(graph, given, f"{kind} {features} {config}"))
+        finally:
+            self._module.set_attn_implementation(PLAIN)
+
+    @torch.no_grad()
+    def _compare(self, features: tuple[int, ...]) -> None:
         """Raises NotConvertible unless a prompt and a tree give the module's own numbers."""
         generator = torch.Generator().manual_seed(0)
         columns, cache = self.columns(64), KVCache.empty(self._layers, 64)
-        features = (0, self._layers)
-        for prefix, mask in _trial_masks():
+        for mask in _trial_masks():
             count = len(mask.row_positions)
-            tokens = torch.randint(embed.num_embeddings, (count,), generator=generator)
-            found = self(embed(tokens), mask, columns, features, None)
+            tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)
+            found = self(self._embed(tokens), mask, columns, features, None)
             positions = mask.row_positions[None]
-            expected = forward(module, tokens[None], positions, mask, cache, features)
+            expected = forward(self._module, tokens[None], positions, mask, cache, features)
             for one, other in zip(found, expected, strict=True):
-                if not torch.allclose(one, other[0], rtol=1e-3, atol=1e-3 * float(other.std())):
+                if one is not None and not _close(one, other[0]):
                     raise NotConvertible("the compiled graph gives other numbers")
-            columns.keep(prefix, [])
-            columns.length = cache.length
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))
 
 
 def bias(seen: Tensor | None, rows: int, used: int, capacity: int) -> Tensor:
@@ -115,10 +137,10 @@ def bias(seen: Tensor | None, rows: int, used: int, capacity: int) -> Tensor:
     return added
 
 
-def _trial_masks() -> Iterable[tuple[int, RowMask]]:
+def _trial_masks() -> Iterable[RowMask]:
     """A prompt of 24 rows, and behind it a tree."""
-    yield 24, RowMask(0, list(range(24)), [(2 << row) - 1 for row in range(24)], _CPU)
-    yield 24, RowMask(24, [0, 1, 1, 2], [0b1, 0b11, 0b101, 0b1011], _CPU)
+    yield RowMask(0, list(range(24)), [(2 << row) - 1 for row in range(24)], _CPU)
+    yield RowMask(24, [0, 1, 1, 2], [0b1, 0b11, 0b101, 0b1011], _CPU)
 
 
 def _check(module: nn.Module) -> None:
@@ -143,6 +165,7 @@ class _Asked(RowMask):
         return super().within(window)
 
 
+@torch.no_grad()
 def _seen(module: nn.Module) -> tuple[list[Tensor], list[int | None]]:
     """A pass of two rows through the module: k and v of each layer [1, Hkv, 2, D], and the windows."""
     mask = _Asked()

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import torch
+import transformers
 from torch import Tensor, nn
+from transformers.utils import logging as transformers_logging
 
 from engine.cache_folder import cache_folder, write_whole
+from engine.cpu.threads import settings, threads
 
 log = logging.getLogger(__name__)
 
@@ -30,15 +35,7 @@ def core():
     return openvino.Core()
 
 
-def settings(threads: int) -> dict:
-    return {
-        "INFERENCE_PRECISION_HINT": "f32",
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": threads,
-    }
-
-
-def compiled(graph: nn.Module, example: Sequence[Tensor], described: str, threads: int):
+def compiled(graph: nn.Module, example: Sequence[Tensor], described: str):
     """The graph as OpenVINO runs it; every size that is not fixed by the weights may vary.
 
     example: arguments of the graph. described: what the graph does, beside its weights. Raises what
@@ -46,9 +43,9 @@ def compiled(graph: nn.Module, example: Sequence[Tensor], described: str, thread
     """
     runtime = core()
     path = _path(graph, example, described)
-    found = None if path is None else _kept(runtime, path, threads)
+    found = None if path is None else _kept(runtime, path)
     if found is None:
-        found = runtime.compile_model(_converted(graph, example), "CPU", settings(threads))
+        found = runtime.compile_model(_converted(graph, example), "CPU", settings(threads()))
         if path is not None:
             _keep(found, path)
     return found
@@ -60,11 +57,25 @@ def _converted(graph: nn.Module, example: Sequence[Tensor]):
     from openvino.frontend import FrontEndManager
     from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
 
-    traced = TorchScriptPythonDecoder(
-        graph, example_input=tuple(example), trace_kwargs={"check_trace": False}
-    )
+    with _silence():
+        traced = TorchScriptPythonDecoder(
+            graph, example_input=tuple(example), trace_kwargs={"check_trace": False}
+        )
     front = FrontEndManager().load_by_framework("pytorch")
     return front.convert(front.load(traced))
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Tracing touches every attribute of a module, deprecated ones too."""
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        transformers_logging.set_verbosity(level)
 
 
 def _path(graph: nn.Module, example: Sequence[Tensor], described: str) -> Path | None:
@@ -78,7 +89,6 @@ def _path(graph: nn.Module, example: Sequence[Tensor], described: str) -> Path |
 def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
     """Of everything that a compiled graph depends on."""
     import openvino
-    import transformers
 
     versions = openvino.__version__, transformers.__version__, torch.__version__
     shapes = [(tuple(each.shape), str(each.dtype)) for each in example]
@@ -89,7 +99,7 @@ def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
     return digest.hexdigest()
 
 
-def _kept(runtime, path: Path, threads: int):
+def _kept(runtime, path: Path):
     """None where there is none, or none that this OpenVINO reads."""
     try:
         content = path.read_bytes()
@@ -97,8 +107,8 @@ def _kept(runtime, path: Path, threads: int):
     except OSError:
         return None
     try:
-        return runtime.import_model(content, "CPU", settings(threads))
-    except Exception as error:  # OpenVINO raises RuntimeError and others
+        return runtime.import_model(content, "CPU", settings(threads()))
+    except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
         log.info("A compiled model in the cache folder is made anew: %s", in_one_line(error))
         return None
 
@@ -110,7 +120,7 @@ def _keep(model, path: Path) -> None:
         _make_room(path.parent, MOST_BYTES - len(content))
         if len(content) <= MOST_BYTES:
             write_whole(path, content)
-    except Exception as error:  # a full disk, a folder that may not be written, no export
+    except Exception as error:  # noqa: BLE001 - a full disk, a read-only folder, no export
         log.info("A compiled model was not kept: %s", in_one_line(error))
 
 

@@ -4,12 +4,12 @@ Two numbers a size (nodes of a chain or tree) decide. What it *gains*, mean acce
 belongs to the models: it was measured when they were trained and lies beside them (``gains.json``).
 What it *costs*, the milliseconds of a step, belongs to the machine: it is measured here, once, by
 taking real steps on prompts of the same kinds, and remembered in the user's cache folder, so that
-the same options resolve to the same numbers the next time.
+the same options resolve to the same numbers the next time. On a machine that is busy with other work
+measuring is given up (``engine.policies.patience``), and this process takes the usual size.
 """
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,17 +22,24 @@ from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import Value
 from engine.parts.loading import Models
+from engine.policies.patience import Patience
 from engine.progress import Tell, silent
+from engine.remembered import Remembered
 from engine.sampling import Sampling
 from engine.text import TextRequest
+from engine.threads import torch_threads
 from engine.verifiers import verifier
 
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last one there is little to gain, and a picture of it could not be read."""
 
-METHOD = 4  # of measuring; what was remembered by another one is not used
+METHOD = 5  # of measuring; what was remembered by another one is not used
 TOKENS = 24  # written after each prompt
 GAINS = "gains.json"
+MEMORY = Remembered("step_costs.json")
+
+_given_up: set[str] = set()
+"""What was too busy to be measured. The process stays with the usual size, as it would with a cost."""
 
 
 def settle_size(
@@ -110,18 +117,20 @@ def measure_costs(
     models: Models,
     known: Known,
     tell: Tell = silent,
-) -> dict[int, float]:
+) -> dict[int, float] | None:
     """Milliseconds of a step, drafting to commit, by size: the mean over the steps on all prompts,
     those on one prompt each counted at their median. Sizes take turns on each prompt, so that a busy
     moment slows all of them; a first round on one prompt warms up. They share a memory, as the runs of
-    one visitor do.
+    one visitor do. None where it was given up.
     """
-    sizes, memory = known.gains[cls.key], Memory()
+    sizes, memory, patience = known.gains[cls.key], Memory(), Patience()
     spent, steps = dict.fromkeys(sizes, 0.0), dict.fromkeys(sizes, 0)
     prompts = [*known.prompts[:1], *known.prompts]
     for turn, prompt in enumerate(prompts):
         tell(f"Measuring what {cls.title} costs on this machine, once", turn / len(prompts))
         for size in sizes:
+            if patience.over:
+                return None
             drafter = cls.build(options | {cls.size_option: size}, models)
             taken = _step_milliseconds(drafter, models, prompt, memory)
             if turn:
@@ -137,19 +146,23 @@ def _step_milliseconds(
     rule = verifier("greedy")
     request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
     # nobody records here, so the passes measured are those that a quiet run makes
-    steps = run_loop(models.target, request, recorded=False)
-    return [sum(step.milliseconds.values()) for step in steps]
+    with torch_threads(models.target.torch_threads):
+        steps = run_loop(models.target, request, recorded=False)
+        return [sum(step.milliseconds.values()) for step in steps]
 
 
 def _remembered_costs(
     cls, options, models: Models, known: Known, tell: Tell
 ) -> dict[int, float] | None:
     key = _key(cls, options, models)
-    memory = _read_memory()
+    memory = MEMORY.read()
     if key not in memory:
-        costs = measure_costs(cls, options, models, known, tell)
+        costs = None if key in _given_up else measure_costs(cls, options, models, known, tell)
+        if costs is None:
+            _given_up.add(key)
+            return None
         memory[key] = {str(size): cost for size, cost in costs.items()}
-        if not _write_memory(memory):
+        if not MEMORY.write(memory):
             return None
     return {int(size): float(cost) for size, cost in memory[key].items()}
 
@@ -158,33 +171,8 @@ def _key(cls, options, models: Models) -> str:
     """Everything that costs depend on: drafter, models, and how this process computes."""
     others = {name: value for name, value in options.items() if name != cls.size_option}
     target = models.target
-    shape = [str(target.device), str(target.dtype), torch.get_num_threads(), torch.__version__]
+    made = [type(target).__name__, torch.get_num_threads(), target.torch_threads]
+    shape = [str(target.device), str(target.dtype), *made, torch.__version__]
     folders = [models.folders[name] for name in sorted(cls.needs)]
     measured = [METHOD, cls.key, others, [target.name, target.parameters], *folders]
     return json.dumps([*measured, *shape])
-
-
-def memory_file() -> Path:
-    """Where costs are remembered; DRAFTSCOPE_CACHE names another folder."""
-    folder = os.environ.get("DRAFTSCOPE_CACHE")
-    return Path(folder or Path.home() / ".cache" / "draftscope") / "step_costs.json"
-
-
-def _read_memory() -> dict:
-    try:
-        found = json.loads(memory_file().read_text("utf-8"))
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: no home
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write_memory(memory: dict) -> bool:
-    try:
-        path = memory_file()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f"{path.name}.{os.getpid()}")
-        beside.write_text(json.dumps(memory, indent=1), "utf-8")
-        beside.replace(path)
-    except (OSError, RuntimeError):
-        return False
-    return True

@@ -21,17 +21,45 @@ def forward(
     mask: a RowMask, or what looks like one to ``engine.target.attention``. last: how many of the last
     rows get logits (at least one does); None is all.
     """
+    # transformers hands a 4-D mask through as it is; the real one travels beside it
+    empty = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device)
+    given = {"attention_mask": empty, "row_mask": mask}
+    return _called(module, tokens, positions, cache, features, last, given)
+
+
+def forward_with_mask(
+    module: nn.Module,
+    tokens: Tensor,
+    positions: Tensor,
+    added: Tensor | None,
+    cache,
+    features: tuple[int, ...],
+    last: int | None,
+) -> tuple[Tensor, Tensor | None]:
+    """The same for a module with attention of its own. added: to the scores, [1, 1, R, T]; None lets the
+    module mask by itself. Modules that know no ``last`` give logits of all rows."""
+    given = {"attention_mask": added}
+    return _called(module, tokens, positions, cache, features, last, given)
+
+
+def _called(
+    module: nn.Module,
+    tokens: Tensor,
+    positions: Tensor,
+    cache,
+    features: tuple[int, ...],
+    last: int | None,
+    given: dict,
+) -> tuple[Tensor, Tensor | None]:
     rows = {"inputs_embeds" if tokens.is_floating_point() else "input_ids": tokens}
     output = module(
         **rows,
+        **given,
         position_ids=positions,
-        # transformers hands a 4-D mask through as it is; the real one travels beside it
-        attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device),
         past_key_values=cache,
         use_cache=True,
         output_hidden_states=bool(features),
         logits_to_keep=0 if last is None else max(last, 1),  # 0 is all to transformers
-        row_mask=mask,
     )
     if not features:
         return output.logits, None

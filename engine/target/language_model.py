@@ -4,15 +4,17 @@ Target and draft are the same thing here: a model, and sessions that feed it row
 logits, and keep some of the rows for good.
 """
 
+import inspect
 from collections.abc import Sequence
 
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from engine.errors import UserError
 from engine.target import attention
 from engine.target.cache import KVCache
 from engine.target.layers import final_norm
+from engine.target.positions import hand_over
 from engine.target.session import Session
 
 DEFAULT_CONTEXT = 2048  # where a configuration names none
@@ -31,16 +33,21 @@ class LanguageModel:
     asynchronous = False
     """Whether the host must wait for a device before it can look at a number."""
 
+    torch_threads: int | None = None
+    """Of torch, while steps are taken; None is as many as it has."""
+
     def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
         self.model = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer
         self.name = name
-        config = model.config.get_text_config()
-        _refuse_recurrent(config, name)
+        config = model.config.get_text_config(decoder=True)
+        refuse_unreadable(model, name)
+        hand_over(model)
         model.set_attn_implementation(self.attention)
         self.device, self.dtype = model.device, model.dtype  # transformers looks for them each time
         self.parameters = sum(p.numel() for p in model.parameters())
         self.layers = config.num_hidden_layers
+        self.cache_layers = max(self.layers, len(DynamicCache(config=model.config).layers))
         self.hidden_size = config.hidden_size
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
         self.embeddings = model.get_input_embeddings().weight.shape[0]
@@ -49,7 +56,7 @@ class LanguageModel:
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
-        return Session(self, KVCache.empty(self.layers, capacity), tuple(features))
+        return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""
@@ -80,19 +87,33 @@ class LanguageModel:
         return self.model.get_output_embeddings()(hidden)
 
 
-def _refuse_recurrent(config, name: str) -> None:
+def takes_attention(model: PreTrainedModel) -> bool:
+    """Whether the module's attention function can be set; others have attention of their own."""
+    return type(model)._can_set_attn_implementation()
+
+
+def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
+    """Raises UserError for a module that cannot be read on from keys and values."""
+    config = model.config.get_text_config(decoder=True)
     kinds = set(getattr(config, "layer_types", None) or ())
-    if any("attention" not in kind or "linear" in kind for kind in kinds):
+    other = any("attention" not in kind or "linear" in kind for kind in kinds)
+    if other or model._is_stateful:
         raise UserError(
             f"{name} keeps a recurrent state beside its attention; trees on it are not supported."
         )
+    if "past_key_values" not in inspect.signature(model.forward).parameters:
+        raise UserError(
+            f"{name} keeps no keys and values of what it has read, so the engine cannot go on from there."
+        )
+    if model.get_output_embeddings() is None:
+        raise UserError(f"{name} has no single head that gives logits over a vocabulary.")
 
 
 def _end_tokens(model: PreTrainedModel, tokenizer) -> frozenset[int]:
     """Ids that end a text, as generate() would take them."""
     ends = getattr(model.generation_config, "eos_token_id", None)
     if ends is None:
-        ends = model.config.eos_token_id
+        ends = getattr(model.config, "eos_token_id", None)
     if ends is None and tokenizer is not None:
         ends = tokenizer.eos_token_id
     if ends is None:

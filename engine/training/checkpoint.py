@@ -20,7 +20,8 @@ def save_checkpoint(path: Path, state: dict) -> None:
 
 
 def load_checkpoint(path: Path) -> dict | None:
-    return torch.load(path, map_location="cpu", weights_only=False) if path.exists() else None
+    """Tensors, numbers and names; nothing that could run code when it is opened is read."""
+    return torch.load(path, map_location="cpu", weights_only=True) if path.exists() else None
 
 
 def export_model(model, path: Path, tokenizer=None) -> None:

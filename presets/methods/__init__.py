@@ -25,7 +25,8 @@ class Card:
     """What the page tells of one method.
 
     family, kind, exactness: words of ``presets.methods.reading``. mechanism: how it works, in
-    two sentences. watch: what to look for in its example. paper: {"title", "authors", "venue",
+    two sentences. watch: what to look for in its example; holds: conditions that
+    make that true of it, see ``presets.conditions``. paper: {"title", "authors", "venue",
     "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
     example: the name of the example that shows it, "" where there is none; own_example: that
     example, where the card brings its own. measured: figures of that run, {} before it was made.
@@ -39,6 +40,7 @@ class Card:
     needs_training: bool
     mechanism: str
     watch: str
+    holds: tuple[str, ...] = ()
     paper: dict = field(default_factory=dict)
     claim: dict = field(default_factory=dict)
     part: dict = field(default_factory=dict)

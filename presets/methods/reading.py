@@ -42,6 +42,9 @@ def read_card(path: Path) -> dict:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"The card {path.name} is not TOML: {error}.") from None
     place = f"The card {path.name}"
+    holds = given.pop("holds", [])
+    if not isinstance(holds, list) or not all(isinstance(one, str) for one in holds):
+        raise UserError(f"{place} must have a list of texts as its holds.")
     tables = {name: given.pop(name) for name in (*TABLES, "example") if name in given}
     _check(place, given, CARD, required=CARD)
     for name, words in (("family", FAMILIES), ("kind", KINDS), ("exactness", EXACTNESS)):
@@ -52,7 +55,7 @@ def read_card(path: Path) -> dict:
         if name in tables:
             _check(f"{place}, [{name}],", tables[name], fields, required=fields)
     example = tables.pop("example", None)
-    return {**given, **tables, **_example(path.stem, place, given, example)}
+    return {**given, "holds": tuple(holds), **tables, **_example(path.stem, place, given, example)}
 
 
 def _example(key: str, place: str, card: Mapping, given: object) -> dict:

@@ -10,6 +10,7 @@ import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 REPOSITORY = Path(__file__).parents[2]
 QUIET_LOAD = 1.0
@@ -23,6 +24,7 @@ class Server:
     """From the start of the process to the first answer."""
     quiet: bool
     """Whether the machine was idle enough to hold it to a time limit."""
+    process: subprocess.Popen
 
 
 def quiet() -> bool:
@@ -30,8 +32,8 @@ def quiet() -> bool:
 
 
 @contextmanager
-def serving(patience: float = 600.0, **environment: str):
-    """Run app.py on a free port; yields a Server."""
+def serving(patience: float = 600.0, errors: IO | None = None, **environment: str):
+    """Run app.py on a free port; yields a Server. errors: a file for its standard error."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -41,13 +43,14 @@ def serving(patience: float = 600.0, **environment: str):
         cwd=REPOSITORY,
         env={**os.environ, "GRADIO_SERVER_PORT": str(port), **environment},
         stdout=subprocess.DEVNULL,
+        stderr=errors,
     )
     try:
         while not _answers(url):
             if process.poll() is not None or time.monotonic() - began > patience:
                 raise RuntimeError(f"app.py did not come up (exit code {process.poll()})")
             time.sleep(0.1)
-        yield Server(url, time.monotonic() - began, calm)
+        yield Server(url, time.monotonic() - began, calm, process)
     finally:
         process.terminate()
         try:

@@ -8,6 +8,7 @@ import pytest
 
 from app import again, live
 from app.again import PLAIN, WHAT_IF, measure_plain, what_if_job
+from app.made import made
 from app.menu import plain_pair
 from app.seats import Seat
 from app.settings import LIMITS, model_paths
@@ -26,7 +27,8 @@ def finished():
 
     def run(drafter: str = "prompt_lookup", tokens: int = 12) -> Seat:
         request = RunRequest("One, two, one, two,", model_paths(), drafter, max_new_tokens=tokens)
-        seat = live.seats.put(SESSION, "watch", Seat(open_run(request)))
+        job = made(SESSION, "watch", lambda _: open_run(request), {})
+        seat = live.seats.put(SESSION, "watch", Seat(job))
         list(seat.advance())
         return seat
 

@@ -54,8 +54,10 @@ class Visitor:
             self.foreign.append(request.url)
 
     def _logged(self, message) -> None:
-        """Gradio catches what our scripts throw when it calls them, and logs it."""
-        if message.type == "error" and "callback" in message.text:
+        """Gradio catches what our scripts throw when it calls them, and logs it; the browser logs what
+        the page's policy refuses."""
+        told = ("callback", "Content Security Policy")
+        if message.type == "error" and any(words in message.text for words in told):
             self.failures.append(message.text)
 
     def _dialog(self, dialog) -> None:
@@ -93,10 +95,11 @@ class Visitor:
         self.page.locator(picker).locator(f"[role=option][data-key='{key}']").click()
 
     def set_number(self, name: str, value: float) -> None:
-        """Set a number under "Sampling"."""
+        """Set a number under "Temperature and length", or under "Advanced"."""
         field = self.page.locator(f"#{name} input[type=number]")
         if not field.is_visible():
-            self.page.click("#more button")
+            plain = name in ("temperature", "max_new_tokens")
+            self.page.click("#more button" if plain else "#advanced button")
         for _ in range(5):  # a slider that has just appeared writes its own value once more
             field.fill(str(value))
             field.press("Tab")

@@ -236,6 +236,32 @@ def test_what_cannot_be_compiled_keeps_its_own_passes(words, monkeypatch, caplog
     torch.testing.assert_close(logits_of(fast), logits_of(module))
 
 
+def test_features_that_cannot_be_compiled_come_from_the_module(monkeypatch, caplog):
+    module, fast = both(tiny_hf_model("llama"))
+    read = prefilled(fast)
+
+    def broken(*_):
+        raise RuntimeError("no such operation")
+
+    monkeypatch.setattr(passes, "compiled", broken)
+    found = []
+    for model in (module, fast):
+        session = model.session(8, (0, 2))
+        session.take_over(read if model is fast else prefilled(module), 9)
+        found.append(session.feed([3, 8], [-1, 0]))
+    for got, expected in zip(*reversed(found), strict=True):
+        torch.testing.assert_close(got, expected, atol=3e-5, rtol=1e-4)
+    assert [record.message for record in caplog.records] == [
+        "Features of compiled come from its own module: no such operation"
+    ]
+
+
+def prefilled(model: LanguageModel):
+    session = model.session(8)
+    session.prefill(tokens(9, 1))
+    return session
+
+
 def test_bf16_keeps_the_modules_own_passes():
     model = language_model(tiny_hf_model("llama").bfloat16(), None, "t")
     assert type(model) is JoinedModel and logits_of(model).dtype == torch.bfloat16

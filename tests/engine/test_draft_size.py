@@ -9,16 +9,23 @@ import pytest
 from engine.drafters import drafter
 from engine.options import resolve
 from engine.parts.loading import load_models
-from engine.policies import draft_size
+from engine.policies import draft_size, patience
 from engine.policies.draft_size import Known, best, known_gains, measure_costs, settle_size
+from engine.policies.patience import Patience
 from engine.sampling import Sampling
 from presets import family
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """However busy this machine is."""
+    monkeypatch.setattr(patience, "SECONDS", float("inf"))
 
 
 @pytest.fixture
 def memory(tmp_path, monkeypatch):
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    return draft_size.memory_file()
+    return draft_size.MEMORY.path
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +81,34 @@ def test_costs_are_measured_once_and_remembered(memory, models, monkeypatch):
     (costs,) = json.loads(memory.read_text()).values()
     assert list(costs) == ["1", "2", "4"] and all(cost > 0 for cost in costs.values())
     assert settle_size(cls, declared("chain"), models, Sampling()) == first and len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "on_a_core", "over"),
+    [
+        (1.9, 0.1, False),
+        (2.1, 0.4, True),
+        (2.1, 2.0, False),
+        (60.0, 50.0, False),
+        (60.0, 6.0, True),
+    ],
+)
+def test_only_a_busy_machine_is_given_up(monkeypatch, seconds, on_a_core, over):
+    monkeypatch.setattr(patience, "SECONDS", 2.0)
+    clocks = iter([10.0, 10.0 + seconds]), iter([5.0, 5.0 + on_a_core])
+    begun = Patience(tuple(clock.__next__ for clock in clocks))
+    assert begun.over is over
+
+
+def test_a_busy_machine_gets_the_usual_size_and_remembers_nothing(memory, models, monkeypatch):
+    """Asked once a process, so that the same options mean the same size."""
+    cls, asked = drafter("chain"), []
+    knowing(monkeypatch, gains_of(0.99, 1, 16))
+    monkeypatch.setattr(draft_size, "_given_up", set())
+    monkeypatch.setattr(Patience, "over", property(lambda _: asked.append(1) or len(asked) > 3))
+    for _ in range(2):
+        assert settle_size(cls, declared("chain"), models, Sampling())["length"] == cls.usual_size
+    assert len(asked) == 4 and not memory.exists()
 
 
 def test_a_remembered_cost_decides(memory, models, monkeypatch):

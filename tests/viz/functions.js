@@ -59,10 +59,10 @@ const toy = (globalThis.toy = {
   opening({ drafted, drive }) {
     const nodes = (count) => Array.from({ length: count }, (_, i) => [i ? 0 : -1, i === 2 ? "rejected" : "accepted"]);
     const steps = toy.model(...drafted.map((count, i) => toy.judged(i === drafted.length - 3 ? nodes(count) : nodes(Math.min(count, 2))))).steps;
-    const paces = [], began = [], ended = [];
-    const shown = toy.run(steps, { drive, look: (player) => { paces[player.step] = player.pace; } });
+    const paces = [], words = [], began = [], ended = [];
+    const shown = toy.run(steps, { drive, look: (player) => { paces[player.step] = player.pace; words[player.step] = player.word; } });
     shown.forEach(([at, number, stage], i) => { if (stage === "commit") { began[number] = at; ended[number] = shown[i + 1][0]; } });
-    return { paces, commits: began.map((at, i) => ended[i] - at), rest: shown.at(-1).slice(1, 3) };
+    return { paces, words, commits: began.map((at, i) => ended[i] - at), rest: shown.at(-1).slice(1, 3) };
   },
 
   run(steps, { pace = null, live = false, drive, look = () => {} }) {

@@ -159,9 +159,13 @@ PICTURE = {
         "Draftscope.placeIcicle(Draftscope.enrich(toy.told([], ['x'], 'bonus', {p: [[0, 'x', 0.5]], q: [[0, 'x', 0.125]]}), 0), 'q', 0).w",
         [0.125],
     ),
-    "bars begin with the chosen token": (
-        "Draftscope.barRows({p: [[1, 'a', 0.9], [2, 'b', 0.1]]}, 2, 'b', 0.1, null).map((row) => row.piece)",
-        ["b", "a"],
+    "bars are sorted by p, the chosen token among them": (
+        "Draftscope.barRows({p: [[1, 'a', 0.9], [2, 'b', 0.1]], q: [[3, 'c', 0.8]]}, 2, 'b', 0.1, null).map((row) => row.piece)",
+        ["a", "b", "c"],
+    ),
+    "the chosen token has a row, however unlikely": (
+        "Draftscope.barRows({p: [...'abcdefgh'].map((piece, i) => [i, piece, 0.1 - i / 100])}, 7, 'h', 0.03, null).at(-1).piece",
+        "h",
     ),
     "what was cut is struck": (
         "Draftscope.barRows({p: [[1, 'a', 1], [2, 'b', 0]]}, null, '', null, null).map((row) => row.cut)",
@@ -272,11 +276,22 @@ WAITING = {
 OPENING = "toy.opening({drafted: [3, 0, 3, 3, 3], drive: (player) => player.play()})"
 
 PLAYER = {
-    "an opening explains three drafts, then goes on, and rests on a telling step": (
+    "an opening explains three drafts, then goes on; its pace changes once": (
         f"{OPENING}.paces",
-        ["explain", "slow", "explain", "explain", "slow"],
+        ["explain", "explain", "explain", "explain", "slow"],
     ),
-    "it rests on a telling step": (f"{OPENING}.rest", [2, None]),
+    "where nothing is drafted at first there is nothing to explain yet": (
+        "toy.opening({drafted: [0, 0, 3, 3], drive: (player) => player.play()}).paces",
+        ["slow", "slow", "explain", "explain"],
+    ),
+    "it ends at the last step and goes nowhere else": (f"{OPENING}.rest", [4, None]),
+    "what is done to the time is said, and that it changes": (
+        "toy.opening({drafted: [3, 3, 3, 3], drive: (player) => player.play()}).words",
+        [
+            *["Replayed slowly, each step explained; the times are real."] * 3,
+            "Replayed slowly, from here one step a second; the times are real.",
+        ],
+    ),
     "a verdict stands long enough to be read": (f"{OPENING}.commits[0] >= 3900", True),
     "the reader's pace wins": (
         "((it) => [it.paces, it.rest])(toy.opening({drafted: [3, 3, 3], drive: (player) => { player.play(); player.setPace('slow'); }}))",

@@ -18,7 +18,7 @@
   /** The camera moves `stage`, a <g> inside `svg`. */
   D.camera = function (svg, stage, onChange) {
     let k = 1, x = 0, y = 0, held = false, whole = false, box = null, width = 0, height = 0;
-    const most = 1.15, least = 0.12, legible = 0.8;
+    const most = 1.6, least = 0.12, legible = 0.8;
 
     function write() {
       stage.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${k.toFixed(4)})`);

@@ -94,10 +94,10 @@
   };
 
   /** A chip standing alone, for the legend. */
-  D.legendChip = function (status, text) {
+  D.legendChip = function (status, text, look = status) {
     const size = D.chipSize(text, status);
     const chip = D.chip({});
-    chip.draw(size, status);
+    chip.draw(size, status, look);
     return D.svg("svg", { class: "ds-legend-chip", width: size.w + 4, height: size.h + 4, viewBox: `${-size.w / 2 - 2} ${-size.h / 2 - 2} ${size.w + 4} ${size.h + 4}`, "aria-hidden": "true" }, chip.g);
   };
 })(globalThis.Draftscope);

@@ -24,7 +24,7 @@
     element.replaceChildren(root);
     const glossary = D.glossary(root), splitter = D.laneSplitter(), lanes = new Map();
     const held = D.el("div", { class: "ds-lanes" }), note = D.el("p", { class: "ds-message", role: "status", hidden: true });
-    const outcome = D.outcome(glossary);
+    const outcome = D.outcome(glossary), cover = D.el("div", { class: "ds-cover" });
     let live = false, asked = "idle", outcomeKey = "", ran = false;
 
     const end = () => Math.max(0, ...[...lanes.values()].map((one) => one.model.milliseconds));
@@ -35,10 +35,10 @@
     const pace = D.el("select", { class: "ds-pace", "aria-label": "Pace of the race", onchange: () => { clock.pace = pace.value; draw(); } },
       ...Object.entries(D.RACE_PACES).map(([value, [text]]) => D.el("option", { value, text })));
     const large = D.largeButton(root);
-    const where = D.el("span", { class: "ds-where" });
+    const where = D.el("span", { class: "ds-where" }), word = D.el("span", { class: "ds-pace-word", role: "status" });
     const knob = D.el("input", { class: "ds-race-range", type: "range", min: 0, max: 1000, value: 0, step: 1, "aria-label": "Compute time", oninput: () => take((knob.value / 1000) * end()) });
     root.append(note, D.el("div", { class: "ds-card ds-race-card" }, D.el("div", { class: "ds-transport", role: "group", "aria-label": "Race" },
-      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, large.element), knob), held, D.legend(glossary), outcome.element);
+      D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, word, large.element), knob, outcome.verdict), cover, held, D.legend(glossary, D.edgeKey(glossary)), outcome.element);
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root, () => scroll([...lanes.values()]));
 
     const ask = D.coalesce(() => draw());
@@ -90,10 +90,13 @@
       const list = [...lanes.values()].map((one) => [one.name, one.model]);
       const key = list.map(([, m]) => `${m.steps.length}${m.summary ? "!" : ""}`).join();
       outcome.element.hidden = !list.length || !options.outcome;
+      outcome.verdict.hidden = outcome.element.hidden || clock.playing;    // no result before its time
+      D.write(word, clock.playing ? `Replayed, ${D.RACE_PACES[clock.named][0]}; the times are real.` : "");
       if (key !== outcomeKey) {
         outcomeKey = key;
         const verdict = outcome.draw(list);
-        for (const one of lanes.values()) one.panels.strip.differ(verdict.index);
+        const titles = D.laneTitles(list);
+        for (const one of lanes.values()) { one.panels.strip.differ(verdict.index); one.call(titles.get(one.name)); }
       }
     }
 
@@ -151,6 +154,11 @@
           asked = next;
         }
         ask();
+      },
+      /** Lay this over the lanes and dim them, as in Watch. */
+      cover(over, running = false) {
+        cover.replaceChildren(...(over ? [over] : []));
+        D.set(root, { "data-stale": Boolean(over) && !running });
       },
       play() { live = false; clock.play(); },
       pause: () => clock.pause(),

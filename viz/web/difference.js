@@ -57,7 +57,7 @@
     return [
       row("tokens a step", "mean accepted", a.mean_accepted, b.mean_accepted, plain(2), signed(plain(2))),
       row("steps", "step", a.steps, b.steps, plain(0), signed(plain(0))),
-      row("target calls", "target calls", a.target_calls, b.target_calls, plain(0), signed(plain(0))),
+      row("passes of the target", "target calls", a.target_calls, b.target_calls, plain(0), signed(plain(0))),
       row("new tokens", null, a.new_tokens, b.new_tokens, plain(0), signed(plain(0))),
       row("tokens a second", "tokens/s", a.tokens_per_second, b.tokens_per_second, plain(1), elsewhere ? () => "timed elsewhere" : ratio),
       ...Array.from({ length: deepest }, (_, k) => row(`kept at depth ${k + 1}`, k ? null : "accepted", kept(a, k + 1), kept(b, k + 1), share, points)),
@@ -71,7 +71,7 @@
       D.el("thead", {}, D.el("tr", {}, ...["", "first", "what if", "difference"].map((text) => (text ? D.el("th", { scope: "col", text }) : D.el("td", {}))))), body);
     const element = D.el("div", { class: "ds-card ds-outcome-card", hidden: true }, line,
       D.el("div", { class: "ds-scroll", tabindex: 0, role: "group", "aria-label": "What changed, in numbers" }, table),
-      D.el("p", { class: "ds-quiet", text: "Kept at a depth: share of the steps in which the walk came that far." }));
+      D.el("p", { class: "ds-quiet", text: "Kept at a depth: share of the steps in which the walk came that far. Depth 1 is reached in every step, deeper ones only where all before was kept: a high share deep down can stand beside few tokens a step." }));
     return {
       element,
       draw(one, other, elsewhere) {

@@ -1,4 +1,4 @@
-// The run in one line: drafter, target, rule, and the result so far.
+// The run in one line: drafter, target, rule, and the numbers so far.
 (function (D) {
   "use strict";
   const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(n));
@@ -10,7 +10,7 @@
       numbers.append(D.el("div", {}, D.el("dt", {}, term), value));
       return value;
     };
-    const mean = figure("mean accepted", "tokens a step"), steps = figure("step", "steps"), time = figure("compute time", "compute time");
+    const mean = figure("mean accepted", "tokens a step"), time = figure("compute time", "compute time");
     let told = null;
     return {
       element: D.el("div", { class: "ds-run" }, title, numbers),
@@ -31,7 +31,6 @@
         const step = model.steps[index];
         const tokens = step ? step.view.firstIndex + step.view.tokens : 0;
         D.write(mean, step ? (tokens / (index + 1)).toFixed(2) : "–");
-        D.write(steps, step ? String(index + 1) : "–");
         D.write(time, step ? D.ms(step.view.start + step.view.total) : "–");
       },
     };

@@ -31,7 +31,12 @@
     lane: "One drafter's run, on its own clock of compute time.",
     "tokens/s": "New tokens in a second of compute time.",
     "against plain": "This speed divided by that of plain decoding in the same race.",
-    "target calls": "How often the target was run. One call reads a whole draft; plain decoding needs a call for every token.",
+    "target calls": "How often the large model was run. One pass reads a whole draft; plain decoding needs a pass for every token.",
+    gained: "The bar above the line: one block for each token that the step added to the text, in the colour of its kind.",
+    spent: "The bar below the line: the milliseconds that the step took, stage by stage.",
+    edge: "How sure the draft was of a token: the wider the line that leads to it, the higher its q.",
+    underline: "The same kinds in the text: a solid line for accepted, dashes for recovered, a double line for bonus; no line where nothing was drafted.",
+    checked: "Plain decoding was run on the same prompt, with no draft at all, and the two texts were compared token by token.",
     none: "Plain decoding: nothing is drafted, the target writes one token a step.",
     chain: "A single line of guesses, one after the other.",
     tree: "Several guesses at once: each branch is one way in which the text may go on.",
@@ -94,7 +99,7 @@
     const glossary = {
       explain, hide,
       term(word, text, ...content) {
-        const button = D.el("button", { type: "button", class: "ds-term", "data-term": word }, ...content);
+        const button = D.el("button", { type: "button", class: "ds-term", "data-term": word, "aria-label": text ? null : word }, ...content);
         if (text) button.append(text);
         return explain(button, word);
       },
@@ -106,10 +111,4 @@
     return glossary;
   };
 
-  /** The permanent legend: every status with its shape. */
-  D.legend = function (glossary) {
-    const examples = [["accepted", "kept"], ["rejected", "refused"], ["ignored", "unneeded"], ["recovered", "instead"], ["bonus", "extra"], ["root", "start"]];
-    return D.el("ul", { class: "ds-card ds-legend", "aria-label": "Legend" },
-      ...examples.map(([status, text]) => D.el("li", {}, glossary.term(status, status, D.legendChip(status, text)))));
-  };
 })(globalThis.Draftscope);

@@ -3,7 +3,7 @@
   "use strict";
   const TOP = 7;
 
-  /** Rows for the bars: the chosen token, then the top tokens of p, q and the residual together, then a few that were cut. */
+  /** Rows for the bars, by p: the chosen token, the top tokens of p, q and the residual together, and a few that were cut. */
   D.barRows = function (distribution, token, piece, p, q) {
     const rows = new Map();
     const put = (list, field) => (list || []).forEach(([id, text, prob]) => {
@@ -17,7 +17,8 @@
     const chosen = all.filter((row) => row.id === token);
     const top = chosen.concat(all.filter((row) => row.id !== token && weight(row) > 0).slice(0, TOP - chosen.length));
     const zero = all.filter((row) => weight(row) === 0 && row.id !== token).slice(0, 2);
-    return top.concat(zero).map((row) => ({ ...row, cut: weight(row) === 0 || row.p === 0 }));
+    const byP = (a, b) => (b.p || 0) - (a.p || 0) || weight(b) - weight(a);
+    return top.concat(zero).sort(byP).map((row) => ({ ...row, cut: weight(row) === 0 || row.p === 0 }));
   };
 
   function ruler(judgement, glossary) {
@@ -95,9 +96,10 @@
         if (!brief && rows.length) more.append(bars(rows, node, ["q"], glossary, "Proposed in this place"));
         glossary.tidy();
       },
-      draw(step, node, rootPiece) {
+      /** coming: other verdicts of the step are still to be shown. */
+      draw(step, node, rootPiece, coming = false) {
         if (node === "final" && !step.view.final) node = -1;
-        const now = `${step.index}/${step.view.firstIndex}/${node}`;
+        const now = `${step.index}/${step.view.firstIndex}/${node}/${coming}`;
         if (now === key) return;
         key = now;
         const { nodes, view } = step, final = node === "final";
@@ -107,10 +109,10 @@
         const kind = final ? view.final.kind : node === -1 ? "root" : nodes.status[node];
         const look = final ? view.final.look : kind;
         headChip(D.mendTree(step, rootPiece)[final ? view.count : node === -1 ? "root" : node], kind, look);
-        status.replaceChildren(look === "plain" ? glossary.term("plain", "written by the target") : glossary.known(kind, kind));
+        status.replaceChildren(look === "plain" ? glossary.term("plain", "plain, written by the target") : glossary.known(kind, kind));
         if (node !== -1) status.append(", ", glossary.term("depth", "depth"), ` ${final ? (place < 0 ? 1 : nodes.depth[place] + 1) : nodes.depth[node]}`);
         box.setAttribute("data-status", kind);
-        sentence.textContent = D.sentence(step, node);
+        sentence.textContent = coming && typeof node === "number" && node >= 0 ? D.judging(step, node) : D.sentence(step, node);
         if (brief) return;
         more.replaceChildren();
         for (const judgement of (typeof node === "number" && view.judged.get(node)) || []) {

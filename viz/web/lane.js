@@ -2,10 +2,9 @@
 (function (D) {
   "use strict";
 
-  /** "length 4, width 2; ": the options, which distinguish lanes with the same drafter. */
-  function settings({ key, options }, name) {
+  /** "length 4, width 2; ": the options. */
+  function settings({ options }) {
     const said = Object.entries(options || {}).map(([word, value]) => `${D.visible(word).replaceAll("_", " ")} ${D.visible(value)}`);
-    if (key !== name) said.unshift(D.visible(key));
     return said.length ? `${said.join(", ")}; ` : "";
   }
 
@@ -13,9 +12,10 @@
   D.lane = function (name, glossary, onTime) {
     const model = D.traceModel();
     const panels = D.panels(model, glossary, { ids: false, brief: true, timeline: (box) => D.raceLine(box, { onTime }), onSeek: (step) => onTime(model.steps[step].view.start + model.steps[step].view.total) });
+    const called = D.el("strong", { class: "ds-lane-name", text: D.visible(name) });
     const rule = D.el("span", { class: "ds-lane-rule" }), numbers = D.el("span", { class: "ds-lane-numbers" });
     const element = D.el("article", { class: "ds-card ds-lane", "data-lane": name, "aria-label": `Lane ${D.visible(name)}` },
-      D.el("header", { class: "ds-lane-head" }, D.el("strong", { class: "ds-lane-name", text: D.visible(name) }), rule, numbers),
+      D.el("header", { class: "ds-lane-head" }, called, rule, numbers),
       panels.timeline, panels.tracks,
       D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)),
       panels.sources, panels.exhibits);
@@ -23,6 +23,8 @@
     return {
       name, model, panels, element, wanted: null,
       get drawn() { return drawn; },
+      /** The name that readers see. */
+      call(title) { D.write(called, title); D.set(element, { "aria-label": `Lane ${title}` }); },
       clear() { model.clear(); panels.reset(); taken = 0; drawn = -2; },
       feedText(ndjson) { const { reset } = model.feed(ndjson); if (reset) { panels.reset(); drawn = -2; } panels.grow(); },
       feedEntries(entries) { for (; taken < entries.length; taken++) model.add(entries[taken]); panels.grow(); },
@@ -36,11 +38,11 @@
           told = model.run;
           const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
           badge.classList.add("ds-badge");
-          rule.replaceChildren(badge, ` ${settings(told.drafter, name)}rule ${D.title(told.verifier.title || told.verifier.key)}`);
+          rule.replaceChildren(badge, ` ${settings(told.drafter)}rule ${D.title(told.verifier.title || told.verifier.key)}`);
           rule.title = rule.textContent;
         }
         const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;
-        D.write(numbers, step ? `${D.plural(tokens, "token")} in ${D.ms(step.view.start + step.view.total)}, ${(tokens / (index + 1)).toFixed(2)} a step` : "");
+        D.write(numbers, step ? `${D.plural(tokens, "token")} in ${D.plural(step.view.passes, "pass", "passes")} of the target, ${D.ms(step.view.start + step.view.total)}` : "");
         return news;
       },
     };

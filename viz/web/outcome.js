@@ -16,6 +16,20 @@
     };
   };
 
+  /** What lanes are called: their drafters; of lanes with the same drafter also what differs between them, "Chain, length 4". lanes: [[name, model]]. */
+  D.laneTitles = function (lanes) {
+    const runs = lanes.filter(([, { run }]) => run), written = (value) => D.visible(String(value));
+    return new Map(lanes.map(([name, { run }]) => {
+      if (!run) return [name, D.title(name)];
+      const title = D.title(run.drafter.title || run.drafter.key), twins = runs.filter(([, other]) => other.run.drafter.key === run.drafter.key).map(([, other]) => other.run);
+      if (twins.length < 2) return [name, title];
+      const options = run.drafter.options || {}, differs = Object.keys(options).filter((key) => twins.some((twin) => (twin.drafter.options || {})[key] !== options[key]));
+      const said = differs.map((key) => `${D.title(key.replaceAll("_", " "))} ${written(options[key])}`);
+      if (twins.some((twin) => twin.verifier.key !== run.verifier.key)) said.push(`rule ${D.title(run.verifier.title || run.verifier.key)}`);
+      return [name, said.length ? [title, ...said].join(", ") : `${title} (${D.title(name)})`];
+    }));
+  };
+
   const isPlain = (model) => Boolean(model.run) && (model.run.drafter.family === "none" || model.run.drafter.key === "none");
   const outputTokens = (model) => model.steps.flatMap((step) => step.output.tokens);
 
@@ -33,7 +47,7 @@
     const ran = lanes.filter(([, model]) => model.run);
     const exact = ran.filter(([, model]) => model.run.verifier.lossless), lossy = ran.filter(([, model]) => !model.run.verifier.lossless);
     const verdict = exact.length < 2 ? { text: "", index: null, alike: null } : compareExact(exact);
-    const left = lossy.length ? `Lossy, so left out: ${lossy.map(([name]) => D.visible(name)).join(", ")}.` : "";
+    const left = lossy.length ? `Lossy, so left out: ${lossy.map(([name]) => D.title(name)).join(", ")}.` : "";
     return { ...verdict, text: [verdict.text, left].filter(Boolean).join(" ") };
   };
 
@@ -71,28 +85,41 @@
     };
     const margin = D.marginAt(first[1], least);
     const close = margin === null ? "" : ` There the target’s two best tokens were ${margin < 0.001 ? margin.toExponential(1) : margin.toFixed(3)} apart (logits).`;
-    return { text: `The texts part at token ${least + 1}: ${D.visible(first[0])} wrote ${piece(first)}, ${D.visible(found[0])} wrote ${piece(found)}.${close}`, index: least, alike: false };
+    return { text: `The texts part at token ${least + 1}: ${D.title(first[0])} wrote ${piece(first)}, ${D.title(found[0])} wrote ${piece(found)}.${close}`, index: least, alike: false };
   }
 
+  /** The fastest lane in one sentence, once all are finished; "" before. titles: of laneTitles. */
+  D.winner = function (lanes, titles) {
+    const over = lanes.filter(([, { summary }]) => summary && summary.stop !== "cancelled" && summary.tokens_per_second > 0);
+    if (over.length < lanes.length || lanes.length < 2) return "";
+    const speed = ([, { summary }]) => summary.tokens_per_second, best = over.reduce((a, b) => (speed(b) > speed(a) ? b : a));
+    const plain = over.find(([, model]) => isPlain(model)), [name, { summary }] = best;
+    if (plain === best) return `Fastest: ${titles.get(name)}. No drafter was worth its work here.`;
+    const passes = `${D.plural(summary.new_tokens, "token")} in ${D.plural(summary.target_calls, "pass", "passes")} of the target`;
+    return `Fastest: ${titles.get(name)}${plain ? `, ${(speed(best) / speed(plain)).toFixed(1)} times as fast as plain decoding` : ""}: ${passes}${plain ? ` instead of ${summary.new_tokens}` : ""}.`;
+  };
+
   D.outcome = function (glossary) {
-    const line = D.el("p", { class: "ds-same", role: "status" });
+    const line = D.el("p", { class: "ds-same", role: "status" }), winner = D.el("p", { class: "ds-winner", role: "status" });
     const body = D.el("tbody", {});
-    const head = [["lane"], ["tokens/s"], ["against plain"], ["tokens a step", "mean accepted"], ["target calls"], ["draft"], ["verify"]];
+    const head = [["lane"], ["tokens/s"], ["against plain"], ["tokens a step", "mean accepted"], ["passes of the target", "target calls"], ["draft"], ["verify"]];
     const table = D.el("table", { class: "ds-outcome" }, D.el("caption", { text: "The lanes in numbers" }),
       D.el("thead", {}, D.el("tr", {}, ...head.map(([text, word]) => D.el("th", { scope: "col" }, glossary.term(word || text, text))))), body);
     return {
-      element: D.el("div", { class: "ds-card ds-outcome-card" }, line, D.el("div", { class: "ds-scroll", tabindex: 0, role: "group", "aria-label": "The lanes in numbers" }, table)),
-      /** Returns where the texts part. */
+      verdict: D.el("div", { class: "ds-verdict" }, winner, line),
+      element: D.el("div", { class: "ds-card ds-outcome-card" }, D.el("div", { class: "ds-scroll", tabindex: 0, role: "group", "aria-label": "The lanes in numbers" }, table)),
+      /** Returns what came of comparing the texts. */
       draw(lanes) {
-        const verdict = D.compareTexts(lanes);
-        D.write(line, verdict.text);
+        const titles = D.laneTitles(lanes), verdict = D.compareTexts(lanes.map(([name, model]) => [titles.get(name), model]));
+        D.write(winner, D.winner(lanes, titles));
+        D.write(line, `${verdict.alike && lanes.every(([, model]) => model.summary) ? "✓ " : ""}${verdict.text}`);
         D.set(line, { "data-alike": verdict.alike });
         const plain = lanes.find(([, model]) => isPlain(model)), base = plain ? D.laneNumbers(plain[1]).speed : null;
         const rows = lanes.map(([name, model]) => [name, D.laneNumbers(model)]), best = Math.max(...rows.map(([, n]) => n.speed || 0));
         while (body.rows.length > rows.length) body.lastChild.remove();
         while (body.rows.length < rows.length) body.append(D.el("tr", {}, D.el("th", { scope: "row" }), ...head.slice(1).map(() => D.el("td", {}))));
         rows.forEach(([name, n], i) => {
-          const cells = [D.visible(name), n.speed === null ? "–" : n.speed.toFixed(1), base && n.speed ? `${(n.speed / base).toFixed(2)}×` : "–", n.mean === null ? "–" : n.mean.toFixed(2), String(n.calls), D.ms(n.draft), D.ms(n.verify)];
+          const cells = [titles.get(name), n.speed === null ? "–" : n.speed.toFixed(1), base && n.speed ? `${(n.speed / base).toFixed(2)}×` : "–", n.mean === null ? "–" : n.mean.toFixed(2), String(n.calls), D.ms(n.draft), D.ms(n.verify)];
           D.set(body.rows[i], { "data-best": n.speed > 0 && n.speed === best });
           cells.forEach((text, k) => D.write(body.rows[i].cells[k], text));
         });

@@ -144,7 +144,7 @@
       if (selectedElement) D.set(selectedElement, { "data-selected": node !== null, tabindex: 0, "aria-pressed": node === null ? null : "true" });
       if (node === null) drawing.unmark(); else (mode === "tree" ? drawing : icicle).mark(node);
       const unknown = node === "final" ? open() : node !== -1 && (node === null || waits(node));
-      if (unknown) inspect.propose(step, typeof node === "number" ? node : null); else inspect.draw(step, node, rootPiece);
+      if (unknown) inspect.propose(step, typeof node === "number" ? node : null); else inspect.draw(step, node, rootPiece, open());
     }
 
     const watcher = new ResizeObserver(() => {
@@ -158,6 +158,7 @@
     return {
       tree, text, timeline, inspector, svg, camera, select, line, strip, sources: sources.element, tracks: tracks.element, exhibits: exhibits.element,
       get shown() { return shown; },
+      get chosen() { return chosen; },
       get mode() { return mode; },
       reset() {
         shown = -1; chosen = null; spoken = null; selectedElement = null;

@@ -4,14 +4,13 @@
 
   /** Paces by name: seconds a step, 0 = as fast as it ran; or `stages`: seconds for drafting, judging and committing in turn. */
   D.PACES = {
-    explain: { label: "explained", stages: [1.4, 1.8, 4] },
-    slow: { label: "1 step a second", stages: [0.3, 0.32, 0.38] },
-    brisk: { label: "4 steps a second", seconds: 0.25 },
-    real: { label: "as fast as it ran", seconds: 0 },
+    explain: { label: "explained", word: "Replayed slowly, each step explained", stages: [1.4, 1.8, 4] },
+    slow: { label: "1 step a second", word: "Replayed slowly, one step a second", stages: [0.3, 0.32, 0.38] },
+    brisk: { label: "4 steps a second", word: "Replayed, four steps a second", seconds: 0.25 },
+    real: { label: "as fast as it ran", word: "Replayed as fast as it ran", seconds: 0 },
   };
   const EXPLAINED = 3;      // drafted steps that an opening explains before it continues at its usual pace
   const BEAT = 0.08;        // shortest time between two verdicts, in seconds
-  const REST = 1500;        // ms for which the end of an opening stays before the telling step replaces it
 
   /** The scenes of a step, in order: [stage, seconds, verdicts shown so far]. */
   function scenes(step, [draft, judge, commit]) {
@@ -48,7 +47,14 @@
       /** The last step whose outcome is visible. */
       get finished() { return player.step - (player.stage === "draft" || player.stage === "judge" ? 1 : 0); },
       get last() { return model.steps.length - 1; },
-      /** The step to rest on. */
+      /** What is being done to the time, in words; "" while nothing moves. */
+      get word() {
+        if (!player.playing) return "";
+        if (player.live) return "Live: each step as it is computed.";
+        const changed = opening && !explaining && player.step >= 0 ? ", from here one step a second" : "";
+        return `${changed ? `Replayed slowly${changed}` : D.PACES[player.pace].word}; the times are real.`;
+      },
+      /** The step to show where nothing moves. */
       get telling() { return D.tellingStep(model.steps); },
       /** Whether steps have arrived that are not drawn yet. */
       get behind() { return player.following && player.pace === "real" && player.step < player.last; },
@@ -104,7 +110,7 @@
     function end() {
       if (player.live || !player.stage) player.playing = false;
       player.live = false;
-      if (opening) { takeOver(); show(player.telling, null); }
+      takeOver();
     }
     function wake() { if (!frame && player.playing) frame = requestAnimationFrame(tick); }
 
@@ -121,7 +127,6 @@
       if (!queue.length && player.step >= player.last) {
         if (!player.stage) return;
         show(player.step, null);
-        if (opening) due = now + REST;
         return;
       }
       if (!queue.length) begin(now);
@@ -134,7 +139,7 @@
     /** The next step: all of it, or its scenes in the queue. */
     function begin(now) {
       const at = player.step + 1, next = model.steps[at];
-      explaining = opening && next.view.count > 0 && model.steps.slice(0, at).filter((step) => step.view.count).length < EXPLAINED;
+      explaining = opening && model.steps.slice(0, at + 1).some((step) => step.view.count) && model.steps.slice(0, at).filter((step) => step.view.count).length < EXPLAINED;
       const { stages, seconds } = D.PACES[player.pace];
       if (stages && !D.stillWanted()) {
         player.step = at;

@@ -50,6 +50,12 @@
   /** The refusals at a place of the walk, in order; before: only those before this judgement. */
   const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
 
+  /** Where the q of a judgement is not the draft's own, as the table has it: why. */
+  function renormalised({ nodes }, node, { q }, refusals) {
+    const own = nodes.q[node], other = typeof q === "number" && q < 1 && own !== null && D.prob(q) !== D.prob(own);
+    return other && refusals ? ` (The draft’s own q is ${D.prob(own)}; after ${D.plural(refusals, "refusal")} q is divided by what is left of it: ${D.prob(q)}.)` : "";
+  }
+
   /** In the words of the run's rule; a trace without them is explained by the shape of its judgements. */
   function sentenceOfJudgement(step, node, judgement) {
     const parent = step.nodes.parent[node], { final } = step.view, hasCoin = judgement.coin !== null && judgement.coin !== undefined;
@@ -57,9 +63,10 @@
     const last = !judgement.kept && !step.judgements.slice(judgement.order + 1).some((j) => step.nodes.parent[j.node] === parent);
     const replaced = hasCoin && last && final && final.kind === "recovered" && final.parent === parent ? quote(final.piece) : null;
     const own = D.ruleSentence(step, judgement, { after: earlier.length, wish: wanted(step, node), replaced });
-    if (own !== null) return own;
+    const divided = hasCoin ? renormalised(step, node, judgement, earlier.length) : "";
+    if (own !== null) return own + divided;
     if (!hasCoin) return named(step, node, judgement);
-    return tossed(step, node, judgement, earlier) + (replaced === null ? "" : ` In its place a new token was drawn from ${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
+    return tossed(step, node, judgement, earlier) + divided + (replaced === null ? "" : ` In its place a new token was drawn from ${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
   }
 
   function ignored(step, node) {
@@ -139,6 +146,12 @@
     if (node !== null) return `${put(node)} is proposed. The target has not judged it yet.`;
     const first = view.children.get(-1), few = first.slice(0, 3).map(put), more = first.length - few.length;
     return `Proposed as the next token: ${few.join(", ")}${more ? ` and ${more} more` : ""}. The target has not judged ${view.count > 1 ? "the draft" : "it"} yet.`;
+  };
+
+  /** A verdict while others of its step are still to come: in the present. */
+  D.judging = function (step, node) {
+    const { nodes } = step, odds = [["p", nodes.p[node]], ["q", nodes.q[node]]].filter(([, value]) => value !== null).map(([name, value]) => `${name} ${D.prob(value)}`);
+    return `The target reads ${quote(nodes.piece[node])}${odds.length ? ` (${odds.join(", ")})` : ""}: ${isKept(step, node) ? "it is kept." : "it is refused."}`;
   };
 
   /** Where a drafter found a token, in words; a source of another form is named as it is. */

@@ -42,7 +42,7 @@
     function relabel(index) {
       const from = Math.max(0, index - 3), near = raw.slice(from, index + 1);
       const mended = near.some((piece) => piece.includes("⟨")) ? D.mend(near) : near;
-      mended.forEach((text, k) => D.write(spans[from + k], D.running(text)));
+      mended.forEach((text, k) => D.write(spans[from + k], D.written(text)));
     }
 
     /** Whether a token is a word with a leading space, which disappears at a line break. */
@@ -74,7 +74,7 @@
       const news = document.createDocumentFragment();
       for (; shown < want; shown++) {
         news.append(spans[shown]);
-        if (raw[shown].includes("⟨")) relabel(shown); else D.write(spans[shown], D.running(raw[shown]));
+        if (raw[shown].includes("⟨")) relabel(shown); else D.write(spans[shown], D.written(raw[shown]));
       }
       output.append(news);
     }

@@ -78,10 +78,10 @@
   D.traceModel = function () {
     const reader = D.lineReader();
     const model = {
-      run: null, steps: [], summary: null, trouble: null, tokens: 0, milliseconds: 0, tallest: 0,
+      run: null, steps: [], summary: null, trouble: null, tokens: 0, passes: 0, milliseconds: 0, tallest: 0,
       clear() {
         model.run = model.summary = model.trouble = null;
-        model.steps = []; model.tokens = model.milliseconds = model.tallest = 0;
+        model.steps = []; model.tokens = model.passes = model.milliseconds = model.tallest = 0;
       },
       add(entry) {
         if (entry.kind === "run") {
@@ -94,6 +94,8 @@
           entry.view.start = model.milliseconds;
           model.milliseconds += entry.view.total;
           model.tokens += entry.view.tokens;
+          model.passes += entry.passes ? entry.passes.target || 0 : 1;
+          entry.view.passes = model.passes;                  // of the target, this step's included
           model.tallest = Math.max(model.tallest, entry.view.tokens);
           model.steps.push(entry);
         } else if (entry.kind === "summary") model.summary = entry;

@@ -23,7 +23,7 @@
 
   /** Large type for a lecture hall, in every view of the page at once. */
   D.largeButton = function (root) {
-    const button = D.el("button", { type: "button", class: "ds-button ds-large", "aria-pressed": "false", "aria-label": "Large type", title: "Large type", text: "Aa",
+    const button = D.el("button", { type: "button", class: "ds-button ds-large", "aria-pressed": "false", text: "Large type", title: "For a lecture hall: large type, the picture over the whole width, the controls below it.",
       onclick: () => { hall = !root.hasAttribute("data-large"); for (const each of enlarged) each(hall); } });
     function set(on) { D.set(root, { "data-large": Boolean(on) }); button.setAttribute("aria-pressed", String(Boolean(on))); }
     enlarged.add(set);
@@ -36,10 +36,10 @@
     play.classList.add("ds-play");
     const pace = D.el("select", { class: "ds-pace", "aria-label": "Pace", onchange: () => player.setPace(pace.value) },
       ...Object.entries(D.PACES).map(([value, { label }]) => D.el("option", { value, text: label })));
-    const where = D.el("span", { class: "ds-where" }), spent = D.el("span", { class: "ds-spent-words" });
+    const where = D.el("span", { class: "ds-where" }), passes = D.el("span", { class: "ds-passes" });
     const element = D.el("div", { class: "ds-transport", role: "group", "aria-label": "Replay" },
       D.iconButton("first", "First step", () => player.seek(0)), D.iconButton("previous", "Previous step", () => player.move(-1)), play,
-      D.iconButton("next", "Next step", () => player.move(1)), D.iconButton("last", "Last step", () => player.seek(player.last)), pace, where, spent);
+      D.iconButton("next", "Next step", () => player.move(1)), D.iconButton("last", "Last step", () => player.seek(player.last)), pace, where, passes);
     let playing = null;
     return {
       element,
@@ -52,10 +52,7 @@
         if (pace.value !== player.pace) pace.value = player.pace;
         const step = model.steps[player.step];
         D.write(where, step ? `Step ${player.step + 1} of ${model.steps.length}` : "");
-        const ms = (step && step.milliseconds) || {};
-        D.write(spent, step
-          ? ["draft", "verify", "judge", "commit"].filter((part) => ms[part] > 0).map((part) => `${part} ${D.ms(ms[part])}`).join(" · ")
-          : "");
+        D.write(passes, step ? `· ${D.plural(step.view.passes, "pass", "passes")} of the target` : "");
       },
     };
   };

@@ -9,11 +9,12 @@
     const model = D.traceModel();
     const glossary = D.glossary(root);
     const panels = D.panels(model, glossary, { ids: options.ids, onSelect: options.onSelect, onSeek: (step) => player.seek(step), flights: root });
-    let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true;
+    let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true, checked = null;
 
     const player = D.player(model, { show(step, stage, verdicts) { panels.draw(step, stage, verdicts); caption(step, stage); around(); }, changed: () => around() });
-    const transport = D.transport(player, model), facts = D.runFacts(glossary);
-    const words = D.el("p", { class: "ds-caption" }), note = D.el("p", { class: "ds-message", role: "status" });
+    const transport = D.transport(player, model), facts = D.runFacts(glossary), proof = D.proofLine(glossary), key = D.stageKey(glossary);
+    const phase = D.el("span", { class: "ds-phase", hidden: true }), told = D.el("span", {});
+    const words = D.el("p", { class: "ds-caption" }, phase, told), note = D.el("p", { class: "ds-message", role: "status" });
     const weight = D.choice("Width of a cell", [["p", "by p"], ["q", "by q"]], (field) => panels.setMode("icicle", field));
     weight.element.hidden = true;
     const shape = D.choice("View", [["tree", "Tree"], ["icicle", "Icicle"]], (mode) => {
@@ -22,30 +23,34 @@
       zoom.hidden = mode === "icicle";
     });
     for (const button of [...weight.element.children, ...shape.element.children]) glossary.explain(button, button.dataset.value);
-    const large = D.largeButton(root);
+    const large = D.largeButton(root), cover = D.el("div", { class: "ds-cover" }), word = D.el("span", { class: "ds-pace-word", role: "status" });
     const zoom = D.el("div", { class: "ds-zoom", role: "group", "aria-label": "Zoom" },
       D.iconButton("minus", "Smaller", () => panels.camera.zoomBy(0.8)), D.iconButton("plus", "Larger", () => panels.camera.zoomBy(1.25)), D.iconButton("fit", "Whole tree", () => panels.camera.fit(true)));
 
-    root.append(facts.element, note,
-      D.el("div", { class: "ds-card ds-tree-card" },
-        D.el("div", { class: "ds-bar-top" }, words, D.el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), panels.tree, D.legend(glossary), panels.sources),
-      D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline, panels.tracks,
-        D.el("p", { class: "ds-timeline-key" }, ...["draft", "verify", "judge", "commit"].map((part) => D.el("span", { "data-part": part }, glossary.term(part, part))), D.el("span", { "data-hint": "", text: "arrow keys step · space plays" }))),
-      D.el("div", { class: "ds-main" },
+    root.append(D.el("div", { class: "ds-head" }, proof.element, facts.element), note,
+      D.el("div", { class: "ds-room" },
+        D.el("div", { class: "ds-card ds-tree-card" },
+          D.el("div", { class: "ds-bar-top" }, words, D.el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), D.el("div", { class: "ds-tree-box" }, panels.tree, D.el("p", { class: "ds-under" }, word, D.edgeKey(glossary)), cover), D.legend(glossary), panels.sources),
         D.el("div", { class: "ds-card ds-text-card" }, panels.text),
+        D.el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline, key.element, panels.tracks),
         D.el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
       panels.exhibits);
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
+    const HINT = "arrow keys step · space plays";
+    const PHASES = { draft: "Guess", judge: "Check", commit: "Keep" };
+
     function caption(index, stage) {
       const step = model.steps[index];
-      if (!step) { words.textContent = ""; return; }
+      D.write(phase, PHASES[stage] || "");
+      phase.hidden = !PHASES[stage];
+      if (!step) { D.write(told, ""); return; }
       const ms = step.milliseconds || {};
-      words.textContent =
+      D.write(told,
         stage === "draft" ? `The draft proposes ${D.plural(step.view.count, "token")}${ms.draft ? ` in ${D.ms(ms.draft)}` : ""}.`
           : stage === "judge" ? `One pass of the target reads them all${ms.verify ? `, ${D.ms(ms.verify)}` : ""}.`
-            : D.stepSentence(step);
+            : D.stepSentence(step));
     }
 
     function setTarget(next) {
@@ -54,7 +59,14 @@
       settle();
     }
 
-    function around() { transport.draw(); facts.draw(model, player.finished); settle(); }
+    function around() {
+      transport.draw();
+      facts.draw(model, player.finished);
+      proof.draw(model, checked, { playing: player.playing, shown: player.finished });
+      key.draw(model.steps[player.step]);
+      D.write(word, player.word || (model.steps.length ? HINT : ""));
+      settle();
+    }
 
     /** data-state changes only when the last step is on the screen. The trace may arrive just after the state. */
     function settle() {
@@ -73,6 +85,7 @@
         const { reset, added } = model.feed(ndjson);
         if (reset || fresh) {
           fresh = false;
+          checked = null;
           player.reset();
           panels.reset();
           caption(-1);
@@ -102,6 +115,15 @@
       play: () => player.play(),
       pause: () => player.pause(),
       goto: (step) => player.seek(step),
+      /** Plain decoding was run on the same prompt: {alike, tokens, index, comparable, ratio}; null: it was not. */
+      prove(found) { checked = found; around(); },
+      /** Lay this over the tree and dim the picture, which shows something else; null: take it away. running: leave it bright. */
+      cover(over, running = false) {
+        cover.replaceChildren(...(over ? [over] : []));
+        D.set(root, { "data-stale": Boolean(over) && !running });
+      },
+      /** The node that the reader has chosen in the step shown, or null. */
+      get chosen() { return panels.chosen; },
       setLarge: (on) => large.set(on),
       setPace: (name) => player.setPace(name),
       select: (node) => panels.select(node),

@@ -20,6 +20,9 @@
   D.running = (piece) => String(piece).replace(/[\u2028\u2029]/g, "\n")
     .replace(HIDDEN, (c) => (c === "\n" || c === "\t" ? c : `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`));
 
+  /** A token within running text: as it is, but an end-of-text token as ⟨end⟩, like everywhere else. */
+  D.written = (piece) => (ENDS.test(piece) ? "⟨end⟩" : D.running(piece));
+
   /** A name on one line, its spaces as spaces. */
   D.title = (name) => D.running(name).replace(/\s+/g, " ");
 

@@ -1,0 +1,107 @@
+"""The fence between the page and a GPU that is lent for one call at a time (``app.zero``).
+
+A seat outlives events; a lent GPU does not outlive its call. So a whole run is made inside one call,
+in a forked process: the engine is found there as a module, what a visitor asks for crosses as one
+string of JSON, and so does each step. A seat then holds strings and no tensor. The run goes on while
+the visitor pauses, which costs them nothing more; stopping ends the call after its next step.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from gradio import Error as GradioError
+
+from app import warm, zero
+from app.seats import Job
+from engine.errors import UserError
+
+Maker = Callable[[Mapping[str, object]], Job]
+
+MAKERS: dict[str, Maker] = {}
+"""What makes a run of a visitor's, by tab; the one thing beside strings that both sides know."""
+OPENING, A_TOKEN, MOST = 15.0, 0.06, 110.0
+"""Seconds of GPU: to open models and measure sizes once; for a token of one lane; for a call."""
+HOME = os.getpid()
+"""The process that serves; a forked worker has another."""
+
+
+def seconds(tab: str, asked: str) -> int:
+    """How long this call may hold the GPU: short, for every second counts against a visitor's quota."""
+    values = json.loads(asked)
+    tokens = values.get("max_new_tokens") or values.get("new_tokens")
+    tokens = tokens if isinstance(tokens, int | float) and tokens > 0 else 256
+    try:
+        lanes = len(json.loads(values["lanes"]))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        lanes = 1
+    return round(min(OPENING + A_TOKEN * tokens * max(1, lanes), MOST))
+
+
+@zero.gpu(seconds)
+def written(tab: str, asked: str) -> Iterator[str]:
+    """Make the run and write it to its end. Yields JSON: {"lines", "summary"}, the new lines and the
+    summary were the run to end there; or {"refused"}, a sentence, and nothing after it."""
+    if os.getpid() != HOME:
+        torch.set_num_threads(1)  # threads of the process that was forked are not here
+    try:
+        job = MAKERS[tab](json.loads(asked))
+        try:
+            yield _message(job.header(), job)
+            for line in job.steps():
+                yield _message(line, job)
+        finally:
+            job.cancel()
+        yield _message("", job)
+    except UserError as error:
+        yield json.dumps({"refused": str(error)})
+
+
+def _message(lines: str, job: Job) -> str:
+    return json.dumps({"lines": lines, "summary": job.summary()})
+
+
+class Fenced:
+    """A run that is made beyond the fence. Raises UserError where it is refused there."""
+
+    def __init__(self, tab: str, values: Mapping[str, object]) -> None:
+        warm.ready.wait()  # a process must not be forked while a thread of it holds the engine's locks
+        self._messages = written(tab, json.dumps(dict(values)))
+        self._summary = ""
+        self._header = self._next() or ""
+
+    def header(self) -> str:
+        return self._header
+
+    def steps(self) -> Iterator[str]:
+        while (lines := self._next()) is not None:
+            if lines:
+                yield lines
+
+    def cancel(self) -> None:
+        self._messages.close()
+
+    def summary(self) -> str:
+        return self._summary
+
+    def _next(self) -> str | None:
+        try:
+            message = next(self._messages, None)
+        except GradioError as error:  # no GPU, no quota: told in words
+            raise UserError(str(error.message)) from error
+        if message is None:
+            return None
+        told = json.loads(message)
+        if "refused" in told:
+            raise UserError(told["refused"])
+        self._summary = told["summary"]
+        return told["lines"]
+
+
+def job(tab: str, make: Maker, values: Mapping[str, object]) -> Job:
+    """The run that this tab asks for, made here or beyond the fence. Raises UserError.
+
+    tab: where several seats belong to one tab, the rest of the name follows "#".
+    """
+    return Fenced(tab.partition("#")[0], values) if zero.on_zero() else make(values)

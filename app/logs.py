@@ -1,0 +1,70 @@
+"""Log lines: JSON for machines, or words for a person at a terminal. Prompts stay out of them.
+
+``DRAFTSCOPE_LOG`` = json | text (text on a terminal unless set), ``DRAFTSCOPE_LOG_LEVEL`` = info and
+so on, ``DRAFTSCOPE_LOG_PROMPTS=1`` for a host who may read what visitors write.
+"""
+
+import hashlib
+import logging
+import os
+import secrets
+import sys
+from typing import TextIO
+
+from pythonjsonlogger.json import JsonFormatter
+
+from engine.printable import printable
+
+_SALT = secrets.token_bytes(16)
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
+"""What every log record has; the rest was given with ``extra``."""
+
+
+class Words(logging.Formatter):
+    """A line for a person: what happened, then name=value."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        given = {name: value for name, value in vars(record).items() if name not in _PLAIN}
+        pairs = " ".join(f"{name}={value}" for name, value in given.items())
+        return printable(f"{super().format(record)} {pairs}".rstrip())
+
+
+class Printable:
+    """A stream without control characters: what others print, a traceback say, passes here too."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(printable(text))
+        return len(text)
+
+    def __getattr__(self, name: str):
+        return getattr(self._stream, name)
+
+
+def configure() -> None:
+    """Send every log line to standard error, and keep control characters out of both streams."""
+    as_json = os.environ.get("DRAFTSCOPE_LOG", "text" if sys.stderr.isatty() else "json") == "json"
+    sys.stdout, sys.stderr = Printable(sys.stdout), Printable(sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    fields = {"asctime": "time", "levelname": "level", "name": "logger", "message": "event"}
+    as_lines = JsonFormatter("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields=fields)
+    handler.setFormatter(as_lines if as_json else Words("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    level = os.environ.get("DRAFTSCOPE_LOG_LEVEL", "info").upper()
+    logging.getLogger("draftscope").setLevel(level if level in _LEVELS else "INFO")
+
+
+_LEVELS = logging.getLevelNamesMapping()
+
+
+def visitor(session: str | None) -> str:
+    """A name for a browser session that leads nowhere: another one after every start."""
+    return hashlib.blake2s((session or "").encode(), key=_SALT, digest_size=4).hexdigest()
+
+
+def prompt(given: object) -> dict[str, str]:
+    """The prompt as an entry of a log line, where the host has asked for it."""
+    wanted = os.environ.get("DRAFTSCOPE_LOG_PROMPTS") == "1"
+    return {"prompt": given} if wanted and isinstance(given, str) else {}

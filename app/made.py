@@ -1,0 +1,102 @@
+"""A run that is made here for a visitor: passed on as it is, counted, and noted in the log.
+
+The log says who drafted and what came of it, never what was written.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+
+from app import fence, logs, metrics
+from app.fence import Maker
+from app.seats import Job
+from engine.errors import UserError
+
+log = logging.getLogger("draftscope.run")
+
+
+def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "Made":
+    """The run that a visitor asks for. Raises UserError, one sentence, where there can be none."""
+    try:
+        return Made(fence.job, session, tab, make, values)
+    except UserError:
+        metrics.REFUSED.labels(tab.partition("#")[0]).inc()
+        log.info("run refused", extra={"tab": tab, "visitor": logs.visitor(session)})
+        raise
+
+
+class Made:
+    """A job around a job."""
+
+    def __init__(self, open_job, session: str, tab: str, make: Maker, values: Mapping) -> None:
+        self._asked = time.monotonic()
+        self._who = {"tab": tab, "visitor": logs.visitor(session)}
+        self._lanes: dict[str, dict] = {}
+        self._first = self._over = False
+        self.milliseconds = 0.0
+        """Engine time of all steps so far."""
+        self._job: Job = open_job(tab, make, values)
+        self._header = self._job.header()
+        self._note(self._header)
+        log.info("run began", extra={**self._who, **logs.prompt(values.get("prompt"))})
+
+    def header(self) -> str:
+        return self._header
+
+    def steps(self) -> Iterator[str]:
+        for lines in self._job.steps():
+            self._note(lines)
+            yield lines
+
+    def cancel(self) -> None:
+        self._job.cancel()
+        if not self._over:
+            self._over = True
+            self._note(self._job.summary())
+
+    def summary(self) -> str:
+        return self._job.summary()
+
+    def _note(self, lines: str) -> None:
+        for line in filter(None, lines.split("\n")):
+            entry = json.loads(line)
+            take = {"run": self._began, "step": self._stepped, "summary": self._ended}
+            take[entry["kind"]](entry, entry.get("lane", ""))
+
+    def _began(self, run: dict, lane: str) -> None:
+        labels = {"model_name": run["target"]["name"], "drafter": run["drafter"]["key"]}
+        self._lanes[lane] = labels
+        metrics.PROMPT_TOKENS.labels(**labels).inc(len(run["prompt"]["tokens"]))
+
+    def _stepped(self, step: dict, lane: str) -> None:
+        labels = self._lanes[lane]
+        if not self._first:
+            self._first = True
+            waited = time.monotonic() - self._asked
+            metrics.FIRST_STEP.labels(labels["model_name"]).observe(waited)
+        metrics.STEPS.labels(**labels).inc()
+        metrics.NEW_TOKENS.labels(**labels).inc(len(step["output"]["tokens"]))
+        for stage, spent in step["milliseconds"].items():
+            self.milliseconds += spent
+            metrics.ENGINE_SECONDS.labels(**labels, stage=stage).inc(spent / 1000)
+        _count_draft(step["nodes"], labels)
+
+    def _ended(self, summary: dict, lane: str) -> None:
+        labels = self._lanes[lane]
+        reason = metrics.FINISHED[summary["stop"]]
+        metrics.ENDED.labels(**labels, finished_reason=reason).inc()
+        told = ("stop", "new_tokens", "steps", "mean_accepted", "tokens_per_second")
+        figures = {name: summary[name] for name in told}
+        log.info("run ended", extra={**self._who, **labels, **figures})
+
+
+def _count_draft(nodes: Mapping[str, list], labels: Mapping[str, str]) -> None:
+    if not nodes["token"]:
+        return
+    metrics.DRAFTS.labels(**labels).inc()
+    metrics.DRAFT_TOKENS.labels(**labels).inc(len(nodes["token"]))
+    for depth, status in zip(nodes["depth"], nodes["status"], strict=True):
+        if status == "accepted":
+            metrics.ACCEPTED.labels(**labels).inc()
+            metrics.ACCEPTED_PER_POSITION.labels(**labels, position=str(depth - 1)).inc()

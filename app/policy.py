@@ -1,0 +1,108 @@
+"""The content security policy of the served page: what a browser may load and run here.
+
+Gradio compiles its components' scripts from text, so ``'unsafe-eval'`` stays allowed. No script runs
+because it stands in the page's markup: those that the server itself put there are named by their
+digest, so that a smuggled-in ``<script>`` or ``onerror=`` does nothing, and nothing leaves the server.
+"""
+
+import base64
+import hashlib
+import os
+from html.parser import HTMLParser
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SPACES = ("https://huggingface.co", "https://*.hf.space")
+"""Who shows a Space in a frame."""
+
+
+class _Inline(HTMLParser):
+    """Collects the text of inline scripts."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=False)
+        self.scripts: list[str] = []
+        self._inside = False
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self._inside = tag == "script" and "src" not in dict(attrs)
+        if self._inside:
+            self.scripts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.scripts[-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+
+def digests(page: str) -> list[str]:
+    """A source expression for each inline script of this HTML."""
+    parser = _Inline()
+    parser.feed(page)
+    parser.close()
+    found = []
+    for script in parser.scripts:
+        digest = hashlib.sha256(script.encode("utf-8")).digest()
+        found.append(f"'sha256-{base64.b64encode(digest).decode()}'")
+    return found
+
+
+def policy(scripts: list[str]) -> str:
+    """The policy for a page with these inline scripts, as ``digests`` names them."""
+    embedders = os.environ.get("DRAFTSCOPE_EMBEDDED_BY", "").split()
+    if "SPACE_ID" in os.environ:
+        embedders += SPACES
+    rules = {
+        "default-src": ["'self'"],
+        "script-src": ["'self'", "'unsafe-eval'", *scripts],
+        "style-src": ["'self'", "'unsafe-inline'"],
+        "img-src": ["'self'", "data:", "blob:"],
+        "font-src": ["'self'", "data:"],
+        "worker-src": ["'self'", "blob:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'self'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'self'", *embedders],
+    }
+    return "; ".join(" ".join([name, *sources]) for name, sources in rules.items())
+
+
+class Policy:
+    """ASGI middleware: HTML answers carry the policy; no answer's type is guessed by a browser."""
+
+    def __init__(self, app: ASGIApp, head: str = "") -> None:
+        """head: HTML that the page's script adds to the document."""
+        self._app = app
+        self._head = digests(head)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        held: Message | None = None
+        body = b""
+
+        async def answer(message: Message) -> None:
+            nonlocal held, body
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers["Referrer-Policy"] = "same-origin"
+                if headers.get("content-type", "").startswith("text/html"):
+                    held = message
+                    return
+            elif held is not None:
+                body += message.get("body", b"")
+                if message.get("more_body"):
+                    return
+                scripts = [*digests(body.decode("utf-8", "replace")), *self._head]
+                headers = MutableHeaders(scope=held)
+                headers["Content-Security-Policy"] = policy(scripts)
+                await send(held)
+                message, held = {"type": "http.response.body", "body": body}, None
+            await send(message)
+
+        await self._app(scope, receive, answer)

@@ -1,0 +1,39 @@
+"""What those who run the server ask it: /health and /metrics. Neither tells of any one visitor."""
+
+import os
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app import live, metrics, shutdown, warm
+from app.policy import Policy
+from app.turns import TURNS
+
+
+async def health(_: Request) -> JSONResponse:
+    """200 while runs can begin ("loading": the first one waits for the models), 503 while closing."""
+    if shutdown.closing.is_set():
+        return JSONResponse({"status": "closing"}, 503)
+    return JSONResponse({"status": "ready" if warm.ready.is_set() else "loading"})
+
+
+async def told(_: Request) -> Response:
+    return Response(metrics.as_text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def app_settings(head: str) -> dict:
+    """What gradio's web application gets beside the page. head: the HTML added to the document."""
+    routes = [Route("/health", health)]
+    if os.environ.get("DRAFTSCOPE_METRICS", "1") != "0":
+        routes.append(Route("/metrics", told))
+    return {"routes": routes, "middleware": [Middleware(Policy, head=head)]}
+
+
+def measure() -> None:
+    """Show at /metrics how many runs there are now."""
+    metrics.gauge("vllm:num_requests_running", "Runs that advance now.", live.seats.running)
+    metrics.gauge("vllm:num_requests_waiting", "Runs in line.", lambda: TURNS.counts()[1])
+    metrics.gauge("draftscope_kept_runs", "Runs kept for visitors.", lambda: len(live.seats))

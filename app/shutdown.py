@@ -1,0 +1,46 @@
+"""Ending in good order: on SIGTERM or Ctrl-C runs end as cancelled and their visitors get what was
+written, then the server closes."""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import gradio as gr
+
+from app.seats import Seats
+
+log = logging.getLogger("draftscope")
+
+closing = threading.Event()
+"""Set from the first signal on: nothing new begins."""
+CLOSING = "The server is closing down; try again in a minute."
+PATIENCE = 8.0
+"""Seconds that running runs get to end after a signal; container hosts kill after ten."""
+FAREWELL = 0.5
+"""Seconds for the last lines to reach the browsers."""
+
+
+def serve_until_told(page: gr.Blocks, seats: Seats) -> None:
+    """Wait in the main thread for a signal; then close."""
+    told = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda number, _: (closing.set(), told.set()))
+    told.wait()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_DFL)  # a second signal ends at once
+    log.info("closing", extra={"running": seats.running()})
+    end_runs(seats)
+    page.close(verbose=False)
+    log.info("closed")
+
+
+def end_runs(seats: Seats, patience: float = PATIENCE, sleep: Callable = time.sleep) -> bool:
+    """Stop all runs, running or paused; whether all of them ended in time."""
+    until = time.monotonic() + patience
+    seats.stop_all()
+    while seats.running() and time.monotonic() < until:
+        sleep(0.05)
+    sleep(FAREWELL)
+    return not seats.running()

@@ -1,0 +1,99 @@
+// Whether the picture shows what the controls say. Where it does not, it is dimmed and says so itself.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const rooms = {};   // by name: {now: the controls as named values, asked: those at the last press of Run, cover}
+  const room = (name) => (rooms[name] = rooms[name] || { now: null, asked: null, cover: null });
+  const FIELDS = {
+    watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens"],
+    compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens"],
+  };
+  const RUN = { watch: ["Run", "run"], compare: ["Race", "race"] };
+  const SAMPLING = [["temperature", "the temperature"], ["top_k", "top-k"], ["top_p", "top-p"], ["seed", "the seed"]];
+  const lines = (trace) => trace.trimEnd().split("\n").filter(Boolean).map((line) => JSON.parse(line));
+
+  /** The runs of a trace, or of a race by lane: [{run, summary or undefined}], in the order of the controls. */
+  P.runsOf = function (trace) {
+    const found = new Map();
+    for (const entry of lines(trace)) {
+      const lane = entry.lane === undefined ? "" : entry.lane;
+      if (entry.kind === "run") found.set(lane, { run: entry });
+      if (entry.kind === "summary" && found.has(lane)) found.get(lane).summary = entry;
+    }
+    return [...found.values()];
+  };
+
+  /** What of a drafter and its rule is not as in the run. asked: the pair that made the run, if that is known. */
+  function ofPair(pair, run, asked, temperature) {
+    const known = P.offer.drafters[pair.drafter];
+    if (!known || pair.drafter !== run.drafter.key) return ["the drafter"];
+    const told = [], held = run.drafter.options || {};
+    for (const { name, default: usual, label, auto } of known.options) {
+      const wanted = pair.options[name] === undefined ? usual : pair.options[name];
+      const left = auto && !wanted;                              // to the machine: the run has the number that came of it
+      const before = asked && asked.options ? asked.options[name] ?? usual : wanted;
+      if (left ? before !== wanted : held[name] !== undefined && held[name] !== wanted) told.push(label || name.replaceAll("_", " "));
+    }
+    const rule = pair.verifier || P.automaticRule(pair.drafter, temperature);
+    if (rule !== run.verifier.key) return [...told, "the rule"];
+    const judged = run.verifier.options || {};
+    for (const [name, value] of Object.entries(pair.rule_options || {})) if (judged[name] !== undefined && judged[name] !== value) told.push(name.replaceAll("_", " "));
+    return told;
+  }
+
+  /** A run that stopped at its length was given just that length; any other had room left. */
+  function otherLength(most, summary) {
+    if (!summary || !["length", "eos", "stop"].includes(summary.stop)) return false;
+    return summary.stop === "length" ? summary.new_tokens !== most : summary.new_tokens > most;
+  }
+
+  /** The settings, in words, in which these controls and the runs of a picture differ. asked: the controls that made it, or null. */
+  P.differences = function (now, runs, asked) {
+    if (!runs.length) return [];
+    const { run } = runs[0], told = [], pairs = JSON.parse(now.lanes || `[${now.pair}]`), before = asked ? JSON.parse(asked.lanes || `[${asked.pair}]`) : [];
+    if (now.prompt !== run.prompt.text) told.push("the prompt");
+    if (pairs.length !== runs.length) told.push("the lanes");
+    else pairs.forEach((pair, i) => told.push(...ofPair(pair, runs[i].run, before[i], Number(now.temperature))));
+    for (const [name, words] of SAMPLING) if (Number(now[name]) !== run.sampling[name]) told.push(words);
+    if (now.json_schema !== undefined && (now.json_schema || "").trim() !== ((run.constraint && run.constraint.text) || "").trim()) told.push("the JSON schema");
+    if (runs.some(({ summary }) => otherLength(Number(now.max_new_tokens), summary))) told.push("the number of new tokens");
+    return [...new Set(told)];
+  };
+
+  const listed = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
+
+  /** The word at the picture, and the button that mends it. */
+  function cover(name, words, running) {
+    const { el } = Draftscope, [button, id] = RUN[name];
+    const said = running ? `Changed since this run began: ${listed(words)}.` : `This picture shows another run: ${listed(words)} ${words.length > 1 ? "are" : "is"} not as you set ${words.length > 1 ? "them" : "it"}.`;
+    return el("div", { class: "pg-cover", role: "status", "data-for": name }, el("p", { text: said }),
+      running ? null : el("button", { type: "button", class: "pg-tool pg-go", text: `Press ${button} for yours`, onclick: () => document.getElementById(id).click() }));
+  }
+
+  /** Compare once more, and mark the picture. */
+  function look(name) {
+    const r = room(name), view = P.view(name), trace = P.trace(name), running = P.stateOf(name) === "running";
+    if (!view || !view.cover || !r.now) return;
+    const words = !trace || P.waiting(name) ? [] : P.differences(r.now, P.runsOf(trace), P.ranHere(name) ? r.asked : null);
+    const now = JSON.stringify([words, running]);
+    if (now !== r.cover) {
+      r.cover = now;
+      view.cover(words.length ? cover(name, words, running) : null, running);
+    }
+    if (!running) P.arrive(name, words.length === 0);
+  }
+
+  /** What the controls of a room hold, in the order of its fields. */
+  P.controls = function (name, values) {
+    const r = room(name), first = !r.now, before = JSON.stringify(r.now);
+    r.now = Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]]));
+    P.setTemperature(name, r.now.temperature);
+    if (first) P.follow(name, () => look(name));
+    else if (before !== JSON.stringify(r.now)) P.calm(name);
+    look(name);
+  };
+  /** Run was pressed: what is set now makes the next run. */
+  P.asking = (name) => { room(name).asked = room(name).now; };
+  /** Whether the picture shows what the controls say. */
+  P.agrees = (name) => { const r = room(name); return Boolean(r.now && P.trace(name)) && !P.differences(r.now, P.runsOf(P.trace(name)), P.ranHere(name) ? r.asked : null).length; };
+})();

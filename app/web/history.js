@@ -1,0 +1,68 @@
+// The address and the browser's history: which example or tab it names, what a link asks for beyond the controls, and the way back.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const asked = () => new URLSearchParams(location.search);
+  const roomOf = (query) => (["compare", "methods"].includes(query.get("tab")) ? query.get("tab") : "watch");
+  const tab = (room) => document.querySelector(`#rooms [role=tab][data-tab-id='${room}']`);
+  const names = {};      // by room: the example shown, "" for the visitor's own
+  const movers = {};     // by room: what brings the state of an address
+  let moving = null;     // the room that an address leads to, until it is open
+  const first = asked(), goal = roomOf(first) === "watch" ? { run: first.get("run") === "1", step: Number(first.get("step")), node: first.get("node") } : {};
+
+  function push(room, name) {
+    const query = new URLSearchParams();
+    if (first.has("__theme")) query.set("__theme", first.get("__theme"));
+    if (room !== "watch") query.set("tab", room);
+    if (name) query.set("preset", name);
+    history.pushState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
+  }
+
+  /** A room shows this example now; the address follows, so that the back button leads to the one before. */
+  P.remember = function (room, name) {
+    const before = names[room];
+    names[room] = name;
+    if (before === undefined || !name || before === name || moving) return;
+    const now = asked();
+    if (roomOf(now) === room && now.get("preset") === name && !now.has("prompt")) return;
+    if (roomOf(now) === room || room === "watch") push(room, name);
+  };
+
+  /** bring(query): asks the server for the state of an address. */
+  P.onMove = function (room, bring) {
+    movers[room] = bring;
+    if (moving === room) move();
+  };
+
+  function move() {
+    const room = roomOf(asked());
+    moving = room;
+    if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
+    if (room !== "methods" && !movers[room]) return;         // its tab is being built
+    if (movers[room]) movers[room](Object.fromEntries(asked()));
+    setTimeout(() => { moving = null; }, 1500);              // until the controls have taken it over
+  }
+  addEventListener("popstate", move);
+  document.addEventListener("click", (event) => {
+    const chosen = event.target.closest && event.target.closest("#rooms [role=tab]");
+    if (!chosen || moving) return;
+    const room = chosen.getAttribute("data-tab-id");
+    if (room !== roomOf(asked())) push(room, names[room] || "");
+  }, true);
+
+  /** Watch has come to rest: once, do what the link asks for. agree: the picture shows what the controls say. */
+  P.arrive = function (room, agree) {
+    if (room !== "watch" || !P.loaded) return;
+    if (!agree) {
+      if (goal.run && !P.unready("run")) { goal.run = false; document.getElementById("run").click(); }
+      return;
+    }
+    goal.run = false;
+    const { step, node } = goal, view = P.view("watch");
+    goal.step = 0;
+    if (!(step >= 1) || !P.finished(P.trace("watch"))) return;
+    view.goto(step - 1);
+    if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
+  };
+  P.unready = (id) => { const button = document.getElementById(id); return !button || button.disabled; };
+})();

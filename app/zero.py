@@ -1,0 +1,22 @@
+"""ZeroGPU, where Hugging Face lends a GPU for one call at a time, in a forked process.
+
+Import this before torch touches CUDA: on ZeroGPU the package ``spaces`` stands between the two.
+Elsewhere, with the package or without, ``gpu`` leaves a function as it is.
+"""
+
+from collections.abc import Callable
+
+try:
+    import spaces
+except ImportError:  # a machine of one's own
+    spaces = None
+
+
+def on_zero() -> bool:
+    """Whether this is a ZeroGPU Space."""
+    return spaces is not None and spaces.config.Config.zero_gpu
+
+
+def gpu(seconds: Callable[..., int]) -> Callable[[Callable], Callable]:
+    """A decorator: each call holds the GPU. seconds: of the call's arguments, how long at most."""
+    return spaces.GPU(duration=seconds) if spaces else lambda function: function

@@ -1,0 +1,103 @@
+"""OpenVINO GenAI among the contestants."""
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from engine.bench.contestants import Contestant, Writing
+from engine.errors import UserError
+from engine.parts.digest import digest_of
+from engine.parts.loading import ModelPaths
+
+FOLDER = ".venv-openvino"  # DRAFTSCOPE_OPENVINO_PEER names another one
+WAYS = {
+    "openvino": ("plain", "plain", {}),
+    "openvino lookup": ("lookup", "lookup", {"num_assistant_tokens": 5, "max_ngram_size": 3}),
+    "openvino draft 3": ("assisted", "draft", {"num_assistant_tokens": 3}),
+    "openvino draft 5": ("assisted", "draft", {"num_assistant_tokens": 5}),
+    "openvino draft 8": ("assisted", "draft", {"num_assistant_tokens": 8}),
+    "openvino draft sure": ("assisted", "draft", {"assistant_confidence_threshold": 0.4}),
+}
+"""Name -> group, way of generating, and what its generation config is given."""
+
+
+class GenAi:
+    """The peer's process. It ends with this one, whose end of the pipes is closed then."""
+
+    def __init__(self, target: Path, draft: Path | None) -> None:
+        worker = Path(__file__).with_name("worker.py")
+        models = [str(folder) for folder in (target, draft) if folder is not None]
+        self._process = subprocess.Popen(
+            [environment() / "bin" / "python", worker, *models],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def ask(self, **request) -> dict:
+        """Raises UserError where the process has ended."""
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise UserError("OpenVINO GenAI has ended; make openvino-peer makes its environment.")
+        return json.loads(line)
+
+
+class GenAiContestant(Contestant):
+    """One way of generating. Its passes cannot be seen, so a call is counted for each token."""
+
+    def __init__(self, name: str, peer: GenAi) -> None:
+        self.name, self._peer = name, peer
+        self.group, self._way, self._settings = WAYS[name]
+
+    def write(self, prompt, count):
+        found = self._peer.ask(
+            way=self._way, tokens=list(prompt), count=count, settings=self._settings
+        )
+        return Writing(found["tokens"], found["seconds"], max(1, len(found["tokens"])))
+
+
+def genai_contestants(paths: ModelPaths) -> list[GenAiContestant]:
+    """All ways for which there are models. Raises UserError where the environment is missing."""
+    draft = paths.parts.get("draft")
+    exported = [exported_model(path) for path in (paths.target, draft) if path is not None]
+    peer = GenAi(exported[0], exported[1] if draft is not None else None)
+    return [
+        GenAiContestant(name, peer)
+        for name, (group, _, _) in WAYS.items()
+        if draft is not None or group != "assisted"
+    ]
+
+
+def environment() -> Path:
+    """Raises UserError where it has not been made."""
+    found = Path(os.environ.get("DRAFTSCOPE_OPENVINO_PEER", FOLDER)).absolute()
+    if not (found / "bin" / "python").exists():
+        raise UserError("There is no OpenVINO GenAI yet; make openvino-peer makes its environment.")
+    return found
+
+
+def exported_model(path: str) -> Path:
+    """The folder of the exported model, made when it is first wanted: fp32, as in the checkpoint."""
+    home = environment()
+    folder = home / "models" / f"{Path(path).name}-{digest_of(path)}"
+    if folder.exists():
+        return folder
+    folder.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+        command = [home / "bin" / "optimum-cli", "export", "openvino", "--model", path]
+        command += ["--task", "text-generation-with-past", "--weight-format", "fp32", beside]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = done.stderr.strip().splitlines()[-1:]
+            raise UserError(f"{Path(path).name} cannot be exported for OpenVINO: {''.join(last)}")
+        Path(beside).rename(folder)
+        Path(beside).mkdir()  # for the context to remove
+    return folder

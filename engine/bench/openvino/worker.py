@@ -1,0 +1,54 @@
+"""The other end of the pipes, run by the peer's own Python: python worker.py TARGET [DRAFT].
+
+The folders hold exported models. A request is one line, {"way", "tokens", "count", "settings"}; its answer
+{"tokens", "seconds"}. ``way`` is plain, draft or lookup; settings go into the generation config. This
+file imports nothing of the project, which is not installed there.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+import openvino as ov
+import openvino_genai as genai
+
+EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
+
+
+def pipelines(target: str, draft: str | None):
+    """Each way of generating, by name, made when it is first asked for."""
+    makers = {
+        "plain": lambda: genai.LLMPipeline(target, "CPU", **EXACT),
+        "lookup": lambda: genai.LLMPipeline(target, "CPU", prompt_lookup=True, **EXACT),
+        "draft": lambda: genai.LLMPipeline(
+            target, "CPU", draft_model=genai.draft_model(draft, "CPU", **EXACT), **EXACT
+        ),
+    }
+    made = {}
+    return lambda way: made[way] if way in made else made.setdefault(way, makers[way]())
+
+
+def answer(pipeline, tokens: list[int], count: int, settings: dict) -> dict:
+    ids = np.array([tokens], np.int64)
+    given = genai.TokenizedInputs(ov.Tensor(ids), ov.Tensor(np.ones_like(ids)))
+    config = pipeline.get_generation_config()
+    config.max_new_tokens, config.do_sample = count, False
+    for name, value in settings.items():
+        setattr(config, name, value)
+    began = time.perf_counter()
+    found = pipeline.generate(given, config)
+    return {"tokens": list(found.tokens[0]), "seconds": time.perf_counter() - began}
+
+
+def main(target: str, draft: str | None = None) -> None:
+    pipeline = pipelines(target, draft)
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever else is printed goes elsewhere
+    for line in sys.stdin:
+        asked = json.loads(line)
+        found = answer(pipeline(asked["way"]), asked["tokens"], asked["count"], asked["settings"])
+        print(json.dumps(found), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

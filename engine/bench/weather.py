@@ -1,0 +1,55 @@
+"""What a machine gives: how fast memory is read, and how much slower steps are beside other work."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from statistics import median
+
+import torch
+
+from engine.bench.contestants import Ours
+from engine.target.language_model import LanguageModel
+
+REPEATS = 40
+STEADY = ("none", "chain")
+BUSY_PROCESSES = 2
+
+
+def reading_milliseconds(target: LanguageModel) -> float:
+    """Median time of reading as many bytes as the model has weights, once, on all of torch's threads."""
+    weights = torch.ones(target.parameters, dtype=target.dtype)
+    taken = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        weights.sum()
+        taken.append(1000 * (time.perf_counter() - began))
+    return median(taken)
+
+
+def steadiness(ours: Sequence[Ours], prompt: Sequence[int], count: int = 96) -> dict[str, float]:
+    """By drafter, a median step beside two busy processes in steps of the machine left alone."""
+    found = {}
+    for contestant in ours:
+        if contestant.name in STEADY:
+            contestant.write(prompt, count)
+            alone = median(contestant.step_milliseconds(prompt, count))
+            with _busy():
+                beside = median(contestant.step_milliseconds(prompt, count))
+            found[contestant.name] = beside / alone
+    return found
+
+
+@contextmanager
+def _busy() -> Iterator[None]:
+    spinning = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_PROCESSES)
+    ]
+    try:
+        time.sleep(0.5)  # until they spin
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()

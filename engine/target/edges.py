@@ -1,0 +1,46 @@
+"""Lengths at which a model begins to read otherwise: windows, chunks, the length it was trained for first."""
+
+from collections.abc import Iterator
+
+from transformers import PreTrainedConfig
+
+_NAMES = (
+    "sliding_window",
+    "sliding_window_size",
+    "window_size",
+    "attention_window_size",
+    "attention_chunk_size",
+    "local_attention",
+    "local_attention_window_len",
+    "keep_window_size",
+    "block_size",
+    "index_topk",
+    "floor_scale",
+    "original_max_position_embeddings",
+)
+
+
+def edges_of(config: PreTrainedConfig) -> list[int]:
+    """Ascending, of the decoder's configuration."""
+    return sorted(set(_found(config.get_text_config(decoder=True).to_dict())))
+
+
+def window_of(config: PreTrainedConfig) -> int | None:
+    """The one window of a decoder whose layers do not say theirs."""
+    return getattr(config.get_text_config(decoder=True), "sliding_window", None)
+
+
+def _found(values: dict) -> Iterator[int]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _found(value)
+            if value.get("rope_type") == "dynamic":
+                yield from _length_of(values)
+        elif name in _NAMES and isinstance(value, int) and value > 1:
+            yield value
+
+
+def _length_of(values: dict) -> Iterator[int]:
+    length = values.get("max_position_embeddings")
+    if isinstance(length, int):
+        yield length

@@ -1,0 +1,68 @@
+"""Whether a finished trace has the text of plain decoding: told by its example, measured when it is made."""
+
+import json
+
+from engine.run import RunRequest, open_run
+from engine.trace import Trace, read_trace
+from presets import HERE, family, presets, trace_file
+from presets.recording import request_of
+
+CHECKED = HERE / "traces" / "checked.json"
+
+
+def compare(first: Trace, plain: Trace) -> dict:
+    """What comparing a run with plain decoding of the same prompt, seed and sampling tells.
+
+    comparable: one seed means one text: at temperature 0, or where both rules draw the target's
+    tokens themselves. tokens: compared. index: of the first that differs, or None. ratio: of the
+    milliseconds a token, plain by first; None where either wrote nothing.
+    """
+    one, other = (
+        [token for step in trace.steps for token in step["output"]["tokens"]]
+        for trace in (first, plain)
+    )
+    both = min(len(one), len(other))
+    index = next((at for at in range(both) if one[at] != other[at]), None)
+    greedy = first.run["sampling"]["temperature"] == 0
+    seeded = all(trace.run["verifier"].get("same_text") for trace in (first, plain))
+    spent = [trace.summary["milliseconds"]["total"] for trace in (first, plain)]
+    ratio = spent[1] / len(other) / (spent[0] / len(one)) if one and other and spent[0] else None
+    return {
+        "comparable": bool(both) and (greedy or seeded),
+        "alike": index is None,
+        "tokens": both,
+        "index": index,
+        "ratio": ratio,
+    }
+
+
+def checked() -> dict[str, dict]:
+    """By example: what ``compare`` told when its trace was made, without the machine's speed."""
+    return json.loads(CHECKED.read_text("utf-8")) if CHECKED.exists() else {}
+
+
+def record_checked(names: list[str]) -> None:
+    """Run plain decoding beside these examples, and keep what the comparison told."""
+    found = checked()
+    for preset in presets():
+        if preset.name in names:
+            found[preset.name] = check(preset.name, request_of(preset))
+    known = {preset.name for preset in presets()}
+    kept = {name: told for name, told in sorted(found.items()) if name in known}
+    CHECKED.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+
+
+def check(name: str, request: RunRequest) -> dict:
+    trace = read_trace(trace_file(name).read_text("utf-8"))
+    run = open_run(
+        RunRequest(
+            prompt=request.prompt,
+            models=family(),
+            drafter="none",
+            json_schema=request.json_schema,
+            temperature=request.temperature,
+            max_new_tokens=trace.summary["new_tokens"],
+        )
+    )
+    plain = read_trace(run.header() + "".join(run.steps()) + run.summary())
+    return {**compare(trace, plain), "ratio": None}

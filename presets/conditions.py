@@ -1,0 +1,89 @@
+"""Whether each "look for" is true of its finished trace: conditions on figures of the trace.
+
+A condition is written as ``FIGURE COMPARISON WORTH``, for instance ``forks_saved >= 2``. FIGURE is a
+name in ``KNOWN``; in a race it stands behind the lane, ``chain.tokens_a_step``. WORTH is a number,
+or such a figure, with ``of NAME`` behind it where it is another example's.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+from engine.errors import UserError
+from engine.trace import Trace, read_trace
+from presets import cards, presets, race_files, races, trace_file
+from presets.figures import FIGURES
+from presets.method_figures import METHOD_FIGURES
+
+KNOWN = {**FIGURES, **METHOD_FIGURES}
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+}
+CONDITION = re.compile(
+    r"(?P<left>[\w.-]+) (?P<sign>>=|<=|>|<|==) (?P<right>[\w.-]+)( of (?P<of>[\w-]+))?"
+)
+
+
+def holds(condition: str, name: str) -> bool:
+    """Whether the condition is true of the finished trace, or race, of this example.
+
+    Raises UserError where the condition cannot be read, or names what there is not.
+    """
+    found = CONDITION.fullmatch(condition)
+    if found is None:
+        raise UserError(f"The condition {condition!r} of {name} cannot be read.")
+    left, right = found["left"], found["right"]
+    worth = _number(right)
+    if worth is None:
+        worth = figure(right, found["of"] or name)
+    return COMPARISONS[found["sign"]](figure(left, name), worth)
+
+
+def figure(asked: str, name: str) -> float:
+    """The value of a figure, ``NAME`` or ``LANE.NAME``, of this example's finished trace or race."""
+    lane, _, wanted = asked.rpartition(".")
+    traces = finished(name)
+    if lane not in traces or wanted not in KNOWN:
+        raise UserError(f"There is no figure {asked!r} of {name}.")
+    return KNOWN[wanted](traces[lane])
+
+
+@cache
+def finished(name: str) -> Mapping[str, Trace]:
+    """The finished traces of an example by lane; a single run's lane is ""."""
+    if any(race.name == name for race in races()):
+        return {
+            lane: read_trace(path.read_text("utf-8")) for lane, path in race_files(name).items()
+        }
+    return {"": read_trace(trace_file(name).read_text("utf-8"))}
+
+
+def claims() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Everything that tells what to look for: whose it is, the example that shows it, conditions."""
+    for example in (*presets(), *races()):
+        yield example.name, example.name, example.holds
+    for card in cards().values():
+        if card.example:
+            yield f"the card {card.key}", card.example, card.holds
+
+
+def untrue() -> Iterator[str]:
+    """One line for each condition that does not hold, and for each claim that has none."""
+    for whose, name, conditions in claims():
+        if not conditions:
+            yield f"{whose}: no condition holds its “look for”"
+        for condition in conditions:
+            if not holds(condition, name):
+                yield f"{whose}: not true: {condition}"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

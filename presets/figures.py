@@ -1,0 +1,180 @@
+"""Figures of a finished trace, by name: what the conditions of the examples speak of."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from engine.trace import Trace
+
+Figure = Callable[[Trace], float]
+
+
+def kept(step: dict) -> list[int]:
+    """The nodes of a step that went into the text."""
+    return [node for node, status in enumerate(step["nodes"]["status"]) if status == "accepted"]
+
+
+def refused(step: dict) -> list[int]:
+    return [node for node, status in enumerate(step["nodes"]["status"]) if status == "rejected"]
+
+
+def drafting(trace: Trace) -> Iterator[dict]:
+    """The steps in which something was drafted."""
+    return (step for step in trace.steps if step["nodes"]["token"])
+
+
+def share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def forks_saved(trace: Trace) -> int:
+    """Steps that keep a token although a sibling of it, drafted before it, was refused."""
+
+    def saved(step: dict) -> bool:
+        parents, lost = step["nodes"]["parent"], refused(step)
+        return any(
+            parents[node] == parents[other] and other < node
+            for node in kept(step)
+            for other in lost
+        )
+
+    return sum(map(saved, trace.steps))
+
+
+def thrown_after_refusal(trace: Trace) -> int:
+    """The most tokens that were drafted below a refused one, in one step."""
+
+    def below(step: dict) -> int:
+        gone = set(refused(step))
+        parents = step["nodes"]["parent"]
+        for node, parent in enumerate(parents):
+            if parent in gone:
+                gone.add(node)
+        return len(gone) - len(refused(step))
+
+    return max(map(below, trace.steps), default=0)
+
+
+def coins(trace: Trace, kept_by_chance: bool) -> int:
+    """Judgements whose coin decided: neither sure to be kept nor sure to be refused."""
+    return sum(
+        0 < entry["accept"] < 1 and (entry["coin"] < entry["accept"]) == kept_by_chance
+        for step in trace.steps
+        for entry in step["judgements"]
+        if entry["coin"] is not None
+    )
+
+
+def whole_drafts(trace: Trace) -> float:
+    """Of the steps with a draft of more than one token: the share in which a whole branch is kept."""
+    steps = [step for step in drafting(trace) if max(step["nodes"]["depth"]) > 1]
+    return share(sum(len(kept(s)) == max(s["nodes"]["depth"]) for s in steps), len(steps))
+
+
+def nothing_kept(trace: Trace) -> float:
+    """Of the steps with a draft: the share that keeps none of it."""
+    steps = list(drafting(trace))
+    return share(sum(not kept(step) for step in steps), len(steps))
+
+
+def clashes(trace: Trace) -> int:
+    """Refused tokens that stand in their draft already, further up the same branch."""
+
+    def twice(step: dict, node: int) -> bool:
+        nodes, at = step["nodes"], step["nodes"]["parent"][node]
+        while at >= 0:
+            if nodes["token"][at] == nodes["token"][node]:
+                return True
+            at = nodes["parent"][at]
+        return False
+
+    return sum(twice(step, node) for step in trace.steps for node in refused(step))
+
+
+def doubled(trace: Trace) -> int:
+    """Drafted tokens that are the same as the one before them in their branch; the end is no word."""
+
+    def again(nodes: dict, node: int) -> bool:
+        parent = nodes["parent"][node]
+        word = not nodes["piece"][node].startswith("<")
+        return parent >= 0 and word and nodes["token"][parent] == nodes["token"][node]
+
+    return sum(again(s["nodes"], at) for s in trace.steps for at in range(len(s["nodes"]["token"])))
+
+
+def refused_where(trace: Trace, test: Callable[[str], bool]) -> float:
+    """Of the places where the draft broke: the share whose final token passes the test."""
+    ends = [s["output"]["pieces"][-1] for s in trace.steps if s["output"]["final"] == "recovered"]
+    return share(sum(map(test, ends)), len(ends))
+
+
+def kept_in_context(trace: Trace) -> float:
+    """Of the new tokens: the share that was copied from the text before."""
+    copied = sum(
+        step["nodes"]["source"][node].startswith("context")
+        for step in trace.steps
+        for node in kept(step)
+    )
+    return share(copied, trace.summary["new_tokens"])
+
+
+def spread(trace: Trace, letter: str) -> float:
+    """Mean probability of the likeliest token, by p or by q, over the places where the walk stood."""
+    tops = [
+        max(entry[2] for entry in place[letter])
+        for step in trace.steps
+        for place in step["distributions"]
+        if place[letter]
+    ]
+    return share(sum(tops), len(tops))
+
+
+def milliseconds_a_token(trace: Trace) -> float:
+    summary = trace.summary
+    spent = summary["milliseconds"]
+    return share(spent["total"] - spent["prefill"], summary["new_tokens"])
+
+
+def stage(trace: Trace, name: str) -> float:
+    """Milliseconds a step of one stage."""
+    return share(trace.summary["milliseconds"][name], trace.summary["steps"])
+
+
+def exhibits(trace: Trace) -> int:
+    """Steps that show something particular to their method."""
+    return sum(bool((step.get("drafter") or {}).get("exhibits")) for step in trace.steps)
+
+
+def without_target(trace: Trace) -> int:
+    """Steps in which the target did not run."""
+    return sum("passes" in step and not step["passes"].get("target") for step in trace.steps)
+
+
+FIGURES: dict[str, Figure] = {
+    "tokens": lambda trace: trace.summary["new_tokens"],
+    "steps": lambda trace: trace.summary["steps"],
+    "passes": lambda trace: trace.summary["target_calls"],
+    "tokens_a_step": lambda trace: trace.summary["mean_accepted"],
+    "acceptance_rate": lambda trace: trace.summary["acceptance_rate"] or 0.0,
+    "longest_kept": lambda trace: len(trace.summary["accepted_histogram"]) - 1,
+    "drafted_a_step": lambda trace: share(
+        sum(len(step["nodes"]["token"]) for step in trace.steps), len(trace.steps)
+    ),
+    "forks_saved": forks_saved,
+    "thrown_after_refusal": thrown_after_refusal,
+    "coins_kept": partial(coins, kept_by_chance=True),
+    "coins_refused": partial(coins, kept_by_chance=False),
+    "whole_drafts": whole_drafts,
+    "nothing_kept": nothing_kept,
+    "clashes": clashes,
+    "doubled": doubled,
+    "breaks": lambda trace: sum(s["output"]["final"] == "recovered" for s in trace.steps),
+    "breaks_at_digits": partial(refused_where, test=lambda piece: piece.strip().isdigit()),
+    "kept_in_context": kept_in_context,
+    "surest_p": partial(spread, letter="p"),
+    "surest_q": partial(spread, letter="q"),
+    "milliseconds_a_token": milliseconds_a_token,
+    "draft_milliseconds": partial(stage, name="draft"),
+    "verify_milliseconds": partial(stage, name="verify"),
+    "exhibits": exhibits,
+    "without_target": without_target,
+}

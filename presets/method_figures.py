@@ -1,0 +1,131 @@
+"""More figures of a finished trace: those that single methods are told by, see ``presets.figures``."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from engine.trace import Trace
+from presets.figures import drafting, kept, share
+
+
+def shown(trace: Trace, kind: str) -> Iterator[dict]:
+    """The exhibits of this kind, step by step."""
+    for step in trace.steps:
+        for exhibit in (step.get("drafter") or {}).get("exhibits", ()):
+            if exhibit["kind"] == kind:
+                yield exhibit
+
+
+def kept_unwanted(trace: Trace) -> int:
+    """Kept tokens that were not the target's favourite in their place: what only a lossy rule keeps
+    at temperature 0."""
+
+    def unwanted(step: dict, node: int) -> bool:
+        places = {place["node"]: place["p"] for place in step["distributions"]}
+        top = places.get(step["nodes"]["parent"][node])
+        return bool(top) and max(top, key=lambda entry: entry[2])[0] != step["nodes"]["token"][node]
+
+    return sum(unwanted(step, node) for step in trace.steps for node in kept(step))
+
+
+def kept_forced(trace: Trace) -> int:
+    """Kept tokens that a schema forced."""
+    return sum(s["nodes"]["source"][node] == "forced" for s in trace.steps for node in kept(s))
+
+
+def siblings_kept(trace: Trace) -> int:
+    """The most children of one node that were kept in a step."""
+    counts = (Counter(step["nodes"]["parent"][node] for node in kept(step)) for step in trace.steps)
+    return max((max(count.values()) for count in counts if count), default=0)
+
+
+def repeated_siblings(trace: Trace) -> int:
+    """Drafted tokens that a sibling is, too."""
+
+    def repeated(nodes: dict) -> int:
+        pairs = Counter(zip(nodes["parent"], nodes["token"], strict=True))
+        return sum(count - 1 for count in pairs.values())
+
+    return sum(repeated(step["nodes"]) for step in trace.steps)
+
+
+def branching(trace: Trace, forks: bool) -> int:
+    """Steps whose draft forks, or does not."""
+
+    def forked(step: dict) -> bool:
+        return max(Counter(step["nodes"]["parent"]).values()) > 1
+
+    return sum(forked(step) == forks for step in drafting(trace))
+
+
+def shared_beginnings(trace: Trace) -> int:
+    """Steps whose whole draft, three levels deep or more, hangs on one first token."""
+    return sum(
+        step["nodes"]["parent"].count(-1) == 1 and max(step["nodes"]["depth"]) >= 3
+        for step in drafting(trace)
+    )
+
+
+def undrafted(trace: Trace) -> int:
+    return sum(not step["nodes"]["token"] for step in trace.steps)
+
+
+def pace(trace: Trace, part: slice) -> float:
+    """Tokens a step in a part of the run."""
+    steps = trace.steps[part]
+    return share(sum(len(step["output"]["tokens"]) for step in steps), len(steps))
+
+
+def meter_gap(trace: Trace) -> float:
+    """The furthest that a meter stands below its mark."""
+    gaps = (g["mark"] - g["value"] for g in shown(trace, "gauge") if g.get("mark") is not None)
+    return max(gaps, default=0.0)
+
+
+def skip_sets(trace: Trace) -> int:
+    """Different sets of layers that drafted."""
+    return len({str(exhibit["layers"]) for exhibit in shown(trace, "layers")})
+
+
+def most_passes(trace: Trace) -> int:
+    """The most denoising passes after which a place of a block was filled."""
+    tables = [table for table in shown(trace, "table") if "filled in pass" in table["columns"]]
+    at = tables[0]["columns"].index("filled in pass") if tables else 0
+    return max((row[at] for table in tables for row in table["rows"]), default=0)
+
+
+def overlaps(trace: Trace) -> int:
+    """Steps in which two lanes worked at the same time."""
+
+    def both(spans: list[dict]) -> bool:
+        return any(
+            one["lane"] != other["lane"]
+            and max(one["start"], other["start"]) < min(one["end"], other["end"])
+            for one in spans
+            for other in spans
+        )
+
+    return sum(both(step.get("spans") or []) for step in trace.steps)
+
+
+def tossed(trace: Trace) -> int:
+    """Judgements by a coin."""
+    return sum(entry["coin"] is not None for step in trace.steps for entry in step["judgements"])
+
+
+METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
+    "kept_unwanted": kept_unwanted,
+    "kept_forced": kept_forced,
+    "siblings_kept": siblings_kept,
+    "repeated_siblings": repeated_siblings,
+    "forked_steps": lambda trace: branching(trace, forks=True),
+    "unforked_steps": lambda trace: branching(trace, forks=False),
+    "shared_beginnings": shared_beginnings,
+    "undrafted_steps": undrafted,
+    "first_pace": lambda trace: pace(trace, slice(8)),
+    "last_pace": lambda trace: pace(trace, slice(-8, None)),
+    "meter_gap": meter_gap,
+    "skip_sets": skip_sets,
+    "most_passes": most_passes,
+    "overlaps": overlaps,
+    "tossed": tossed,
+}

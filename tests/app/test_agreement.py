@@ -1,0 +1,230 @@
+"""The picture never shows another run than the controls describe without a word over it."""
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from presets import opening_trace, presets, races, trace_files
+from tests.app.visitor import PROMPT
+
+STILL = {"reduced_motion": "reduce"}
+COVER = ".pg-cover[data-for={}]"
+
+
+def covered(page, *words: str, room: str = "watch") -> None:
+    """Wait until the picture says that it is another run's, and names these settings."""
+    over = page.locator(COVER.format(room))
+    over.wait_for()
+    for word in words:
+        over.get_by_text(word).wait_for()
+    assert page.locator(f"#{room}-view .ds[data-stale]").count() == 1, "it is dimmed"
+
+
+def clear(page, room: str = "watch") -> None:
+    """Wait until the picture is known to show what the controls say."""
+    page.wait_for_function(f"DraftscopePage.agrees('{room}')")
+    page.locator(COVER.format(room)).wait_for(state="detached")
+    assert page.locator(f"#{room}-view .ds[data-stale]").count() == 0
+
+
+def shown_prompt(page, room: str = "watch") -> str:
+    trace = page.evaluate(f"DraftscopePage.trace('{room}')")
+    return json.loads(trace.splitlines()[0])["prompt"]["text"]
+
+
+def test_a_link_to_an_own_prompt_says_press_run(visit):
+    visitor = visit(**STILL)
+    covered(visitor.page, "the prompt", "Press Run")
+    visitor.page.get_by_role("button", name="Press Run for yours").click()
+    clear(visitor.page)
+    assert shown_prompt(visitor.page) == PROMPT
+
+
+def test_every_edit_is_marked_at_the_picture(visit):
+    visitor = visit("/", **STILL)
+    page = visitor.page
+    clear(page)
+    prompt = presets()[0].prompt
+    visitor.type_prompt(prompt + " sat")
+    covered(page, "the prompt is not as you set it")
+    visitor.type_prompt(prompt)
+    clear(page)
+    budget = page.locator("[data-option=budget]")
+    before = budget.input_value()
+    for value, ask in (("7", covered), (before, clear)):
+        budget.fill(value)
+        budget.press("Tab")
+        ask(page)
+    for name, value, usual, words in (
+        ("temperature", 0.5, 0, "the temperature"),
+        ("seed", 3, 0, "the seed"),
+        ("max_new_tokens", 20, 96, "the number of new tokens"),
+    ):
+        visitor.set_number(name, value)
+        covered(page, words)
+        visitor.set_number(name, usual)
+        clear(page)
+    page.select_option("#verifier", "sampler_match")
+    covered(page, "the rule")
+    page.select_option("#verifier", "")
+    clear(page)
+    page.fill("#json-schema textarea", "{}")
+    covered(page, "the JSON schema")
+    page.fill("#json-schema textarea", "")
+    clear(page)
+    visitor.pick("chain")
+    covered(page, "the drafter")
+
+
+def test_a_run_takes_the_word_away_and_the_next_edit_brings_it_back(visit):
+    visitor = visit(**STILL)
+    page = visitor.page
+    visitor.pick("chain")
+    assert visitor.run() == "done"
+    clear(page)
+    length = page.locator("[data-option=length]")
+    length.fill("2")  # it was left to the machine
+    length.press("Tab")
+    covered(page, "length")
+    assert visitor.run() == "done"
+    clear(page)
+    length.fill("")
+    length.press("Tab")
+    covered(page, "length")
+
+
+def test_an_example_chosen_while_a_run_is_paused_is_marked(visit):
+    visitor = visit(**STILL)
+    visitor.click("step")
+    visitor.wait_state("paused")
+    clear(visitor.page)
+    visitor.choose("preset", presets()[1].title)
+    covered(visitor.page, "the prompt")
+
+
+def test_a_file_brings_its_settings_and_a_refused_one_changes_nothing(visit, tmp_path):
+    visitor = visit("/", **STILL)
+    page = visitor.page
+    name = "edit-lookup"
+    page.set_input_files("#open-trace", trace_files()[name])
+    page.wait_for_function("DraftscopePage.trace('watch').includes('prompt_lookup')")
+    clear(page)
+    bad = tmp_path / "bad.ndjson"
+    bad.write_text("this is\nno trace\n", "utf-8")
+    page.set_input_files("#open-trace", bad)
+    page.locator("#watch-status [role=alert]:not(:empty)").wait_for()
+    clear(page)
+    visitor.type_prompt("Something else")
+    page.locator("#watch-status [role=alert]:not(:empty)").wait_for(state="detached")
+
+
+def test_a_link_carries_the_step_and_the_chosen_token(visit):
+    first = visit(**STILL)
+    assert first.run() == "done"
+    page = first.page
+    page.locator("#timeline").press("Home")
+    page.locator("#tree g[data-node='0']").click()
+    page.click("#copy-link")
+    page.wait_for_function("location.search.includes('node=')")
+    asked = parse_qs(urlsplit(page.url).query)
+    assert (asked["step"], asked["node"], asked["run"]) == (["1"], ["0"], ["1"])
+    second = visit("/" + page.evaluate("location.search"), **STILL)
+    second.page.wait_for_function(
+        "p => DraftscopePage.trace('watch').includes(JSON.stringify(p).slice(1, -1)) && DraftscopePage.agrees('watch')",
+        arg=PROMPT,
+    )
+    second.page.wait_for_function(
+        "DraftscopePage.view('watch').step === 0 && DraftscopePage.view('watch').chosen === 0"
+    )
+    assert second.trace().splitlines()[1:2] and shown_prompt(second.page) == PROMPT
+
+
+def test_a_link_to_an_examples_step_needs_no_run(visit):
+    name = presets()[1].name
+    page = visit(f"/?preset={name}&step=3&node=final", **STILL).page
+    page.wait_for_function("DraftscopePage.view('watch').step === 2")
+    clear(page)
+    assert page.evaluate("DraftscopePage.view('watch').chosen") == "final"
+
+
+def test_back_and_forward_lead_to_the_examples_before(visit):
+    visitor = visit("/", **STILL)
+    page = visitor.page
+    for preset in presets()[1:3]:
+        visitor.choose("preset", preset.title)
+        page.wait_for_function("name => location.search.includes(name)", arg=preset.name)
+        clear(page)
+    page.go_back()
+    page.wait_for_function(
+        "p => document.querySelector('#prompt textarea').value === p", arg=presets()[1].prompt
+    )
+    clear(page)
+    assert visitor.trace() == trace_files()[presets()[1].name].read_text("utf-8")
+    page.go_back()
+    page.wait_for_function(
+        "p => document.querySelector('#prompt textarea').value === p", arg=presets()[0].prompt
+    )
+    clear(page)
+    assert visitor.trace() == opening_trace().read_text("utf-8")
+    page.go_forward()
+    page.wait_for_function(
+        "p => document.querySelector('#prompt textarea').value === p", arg=presets()[1].prompt
+    )
+    clear(page)
+
+
+def test_back_leads_to_the_tab_before(visit):
+    visitor = visit("/", **STILL)
+    page = visitor.page
+    visitor.open_compare()
+    page.wait_for_function("location.search.includes('tab=compare')")
+    page.go_back()
+    page.wait_for_selector("#rooms [role=tab][data-tab-id=watch][aria-selected=true]")
+    clear(page)
+
+
+def test_another_example_of_compare_brings_its_race(visit):
+    visitor = visit("/?tab=compare", **STILL)
+    page = visitor.page
+    page.wait_for_function("DraftscopePage.trace('compare')")
+    clear(page, "compare")
+    for race in races()[1:3]:
+        visitor.choose("race-preset", race.title)
+        page.wait_for_function(
+            "p => JSON.parse(DraftscopePage.trace('compare').split('\\n')[0]).prompt.text === p",
+            arg=race.prompt,
+        )
+        clear(page, "compare")
+        lanes = [lane.get_attribute("data-lane") for lane in page.locator("[data-lane]").all()]
+        assert lanes == [lane.name for lane in race.lanes]
+
+
+def test_edits_in_compare_are_marked_too(visit):
+    visitor = visit("/?tab=compare", **STILL)
+    page = visitor.page
+    page.wait_for_function("DraftscopePage.trace('compare')")
+    clear(page, "compare")
+    page.fill("#race-prompt textarea", "The cat")
+    covered(page, "the prompt", "Press Race", room="compare")
+    page.fill("#race-prompt textarea", races()[0].prompt)
+    clear(page, "compare")
+    page.get_by_label("Remove lane 5").click()
+    covered(page, "the lanes", room="compare")
+
+
+@pytest.mark.parametrize("query", ["prompt=The+cat", "preset=race-story&prompt=The+cat"])
+def test_a_compare_link_with_another_prompt_is_your_own(visit, query):
+    page = visit(f"/?tab=compare&{query}", **STILL).page
+    page.wait_for_function("document.querySelector('#race-preset input')?.value === 'Your own'")
+    page.wait_for_function("DraftscopePage.trace('compare')")
+    covered(page, "the prompt", room="compare")
+
+
+def test_a_compare_link_to_an_example_opens_on_its_race(visit):
+    race = races()[2]
+    page = visit(f"/?tab=compare&preset={race.name}", **STILL).page
+    page.wait_for_function("DraftscopePage.trace('compare')")
+    clear(page, "compare")
+    assert shown_prompt(page, "compare") == race.prompt
+    assert page.input_value("#race-preset input") == race.title

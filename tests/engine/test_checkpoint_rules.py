@@ -1,0 +1,93 @@
+"""What a checkpoint forbids and forces: texts are those of ``generate`` with the same configuration."""
+
+import copy
+import logging
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models
+from transformers import GenerationConfig, PreTrainedTokenizerFast
+
+from engine.batch.together import decode_together
+from engine.checkpoint_rules import unapplied
+from engine.drafters import drafter
+from engine.loops import run_loop
+from engine.opening import language_model, load_language_model
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.engine.tiny import tiny_hf_model
+
+PROMPT = [5, 9, 23, 40, 7, 9, 23, 40, 31, 12, 9, 23]
+NEW = 18
+RULES = {
+    "forced end": {"forced_eos_token_id": 3},
+    "no repeated pairs": {"no_repeat_ngram_size": 2},
+    "suppressed": {"suppress_tokens": list(range(5, 40))},
+    "suppressed at the beginning": {"begin_suppress_tokens": list(range(30))},
+    "bad words": {"bad_words_ids": [[9], [12, 31], [40]]},
+    "no early end": {"min_new_tokens": 6, "eos_token_id": list(range(0, 61, 2))},
+    "least length": {"min_length": 17, "eos_token_id": list(range(0, 61, 2))},
+}
+
+
+def pair(rules: dict):
+    """(what generate writes without and with the rules, the model)"""
+    module = tiny_hf_model("gpt2", seed=2)
+    ids = torch.tensor([PROMPT])
+
+    def written(**given) -> list[int]:
+        module.generation_config = GenerationConfig(**given)
+        found = module.generate(
+            ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=NEW
+        )
+        return found[0, len(PROMPT) :].tolist()
+
+    ends = {"eos_token_id": rules["eos_token_id"]} if "eos_token_id" in rules else {}
+    without, expected = written(**ends), written(**rules)
+    return without, expected, language_model(copy.deepcopy(module), None, "ruled", lean=False)
+
+
+def request_of(model, key: str) -> TextRequest:
+    cls = drafter(key)
+    chosen = {"budget": 6} if key == "dyspec" else {}
+    built = cls.build(resolve(key, cls.options, chosen), Models(model, {"draft": model}))
+    return TextRequest(built, verifier("greedy"), Sampling(), PROMPT, NEW)
+
+
+@pytest.mark.parametrize("key", ["none", "prompt_lookup", "dyspec"])
+@pytest.mark.parametrize("name", RULES)
+def test_texts_follow_the_rules(name, key):
+    without, expected, model = pair(RULES[name])
+    assert without != expected, "this rule would not be noticed"
+    found = [token for step in run_loop(model, request_of(model, key)) for token in step.output]
+    assert found == expected
+
+
+def test_texts_that_share_passes_follow_them_each():
+    _, expected, model = pair(RULES["forced end"])
+    texts: dict[int, list[int]] = {0: [], 1: []}
+    requests = [request_of(model, "none"), request_of(model, "prompt_lookup")]
+    for index, step in decode_together(model, requests):
+        texts[index] += step.output
+    assert texts == {0: expected, 1: expected}
+
+
+def test_rules_that_change_numbers_are_named():
+    assert not unapplied(GenerationConfig())
+    assert not unapplied(GenerationConfig(repetition_penalty=1.0, temperature=0.7, top_k=20))
+    assert unapplied(GenerationConfig(repetition_penalty=1.1)) == ["repetition_penalty = 1.1"]
+
+
+def test_they_are_said_when_a_checkpoint_is_opened(tmp_path, caplog):
+    module = tiny_hf_model("gpt2")
+    module.generation_config.repetition_penalty = 1.1
+    module.save_pretrained(tmp_path)
+    words = {f"w{place}": place for place in range(61)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(tmp_path)
+    with caplog.at_level(logging.WARNING, "engine"):
+        load_language_model(str(tmp_path))
+    assert "repetition_penalty = 1.1" in caplog.text

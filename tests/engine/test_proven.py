@@ -1,0 +1,43 @@
+"""Every architecture that is opened without a check passes the check, in the way that it is opened in."""
+
+import pytest
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from engine.opening import language_model
+from engine.target import self_check
+from engine.target.own_attention import MaskedModel
+from engine.target.proven import PROVEN, ROPES, proven_way
+from tests.sweep.comparing import random_module
+from tests.sweep.settings import VARIANTS
+from tests.sweep.tiny_configs import config_of
+
+ROPED = [name for name in VARIANTS if name.startswith(("llama, ", "phi3, "))]
+
+
+def model_type_of(cls: str) -> str:
+    """The configuration that builds this class."""
+    return next(
+        kind
+        for kind in sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+        if MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind] == cls
+        and kind not in ("gpt-sw3", "internlm3", "iquestcoder")
+    )
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("name", [*map(model_type_of, PROVEN), *ROPED])
+def test_proven_architectures_read_as_their_modules(name, static):
+    """static: on buffers that keep their place, as on a GPU."""
+    module = random_module(config_of(name))
+    way = proven_way(module)
+    assert way is not None
+    expected = self_check.readings(module)
+    model = language_model(module, None, name, lean=False, static=static)
+    assert isinstance(model, MaskedModel) == (way == "masked")
+    assert self_check.same_chains(model, expected)
+    assert self_check.same_trees(model, expected)
+
+
+def test_every_kind_of_rope_is_among_them():
+    kinds = {config_of(name).rope_parameters["rope_type"] for name in [*ROPED, "llama"]}
+    assert kinds == ROPES

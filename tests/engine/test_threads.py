@@ -1,0 +1,71 @@
+"""How many threads compute: OpenVINO's, and torch's beside them."""
+
+import pytest
+import torch
+
+from engine.cpu import threads as cpu_threads
+from engine.cpu.store import core
+from engine.cpu.threads import fewest_that_pays, settings
+from engine.run import RunRequest, open_run
+from engine.target.session import Session
+from engine.threads import torch_threads
+from presets import family
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "count"),
+    [
+        ({1: 5.4, 2: 3.8}, 2),  # a quiet machine
+        ({1: 30.0, 2: 72.0}, 1),  # a busy one
+        ({1: 3.7, 2: 3.8}, 2),  # nothing in it
+        ({1: 9.0, 4: 3.0, 8: 4.0}, 4),
+    ],
+)
+def test_all_threads_unless_fewer_are_clearly_faster(milliseconds, count):
+    assert fewest_that_pays(milliseconds) == count
+
+
+def test_the_choice_is_measured_once(monkeypatch):
+    measured = []
+
+    def timed(passes):
+        measured.append(sorted(passes))
+        for run in passes.values():
+            run()
+        return {count: [float(count)] for count in passes}
+
+    monkeypatch.setattr(cpu_threads, "_timed", timed)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    cpu_threads.threads.cache_clear()
+    try:
+        assert [cpu_threads.threads(), cpu_threads.threads()] == [1, 1] and measured == [[1, 2]]
+    finally:
+        cpu_threads.threads.cache_clear()
+
+
+def test_a_model_from_the_cache_folder_obeys():
+    """Threads are not tied to cores, and their number is not that of the machine that compiled it."""
+    made = cpu_threads._trial_model(2)
+    found = core().import_model(made.export_model().getvalue(), "CPU", settings(1))
+    assert found.get_property("INFERENCE_NUM_THREADS") == 1
+    assert found.get_property("ENABLE_CPU_PINNING") is False
+    assert made.get_property("INFERENCE_PRECISION_HINT").to_string() == "f32"
+
+
+def test_torch_is_alone_in_a_step_of_compiled_models(monkeypatch):
+    """It gets one thread while a step is taken, all of them back afterwards and for passes of the module."""
+    inside = []
+    look = Session.look
+    monkeypatch.setattr(
+        Session, "look", lambda *given: inside.append(torch.get_num_threads()) or look(*given)
+    )
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run = open_run(RunRequest("Once upon", family(), "none", max_new_tokens=2))
+        assert list(run.steps()) and inside == [1, 1]
+        assert torch.get_num_threads() == 2
+        with torch_threads(None):
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,1 @@
+"""Every causal architecture that the installed transformers knows, tiny and random, against generate."""

@@ -1,0 +1,126 @@
+"""One architecture: what drafters write with the engine beside what its own generate writes."""
+
+import copy
+import logging
+from dataclasses import dataclass
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+
+from engine.drafters import drafter
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.opening import language_model
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
+from engine.text import TextRequest
+from engine.verifiers import verifier
+
+DRAFTERS = ("none", "prompt_lookup", "dyspec")
+NEW = 24
+PROMPT = (5, 9, 23, 40, 7, 9, 23, 40, 31, 12, 9, 23)
+MOST_PARAMETERS = 12_000_000
+
+EQUAL, REFUSED, UNBUILDABLE = "equal", "refused", "not buildable"
+WRONG, TRACEBACK = "WRONG", "TRACEBACK"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one drafter, or of all of them (drafter None). words: the sentence of a refusal, or
+    why the model was not built."""
+
+    drafter: str | None
+    kind: str
+    words: str = ""
+
+    @property
+    def fine(self) -> bool:
+        return self.kind in (EQUAL, REFUSED, UNBUILDABLE)
+
+
+def random_module(config: PreTrainedConfig, seed: int = 0) -> PreTrainedModel:
+    """A module in fp32 whose next tokens vary with the text. Raises what building it raises."""
+    with torch.device("meta"):
+        size = sum(part.numel() for part in AutoModelForCausalLM.from_config(config).parameters())
+    if size > MOST_PARAMETERS:
+        raise ValueError(f"the smallest has {size:,} parameters")
+    torch.manual_seed(seed)
+    module = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    with torch.no_grad():
+        for weight in module.parameters():
+            if weight.dim() >= 2:
+                weight.normal_(0, 0.25)
+    return module
+
+
+def outcomes(name: str, make_config, drafters=DRAFTERS, compiled: bool = False) -> list[Outcome]:
+    """make_config: gives the configuration, or raises what its checks raise. compiled: as a model is opened on
+    a CPU; else through its module, for compiling takes longer than all that is written."""
+    try:
+        module = random_module(make_config())
+    except Exception as error:  # configurations and modules raise many kinds
+        logging.getLogger(__name__).debug(name, exc_info=error)
+        return [Outcome(None, UNBUILDABLE, _line(error))]
+    reference, noisy = copy.deepcopy(module), _noisy(module)
+    try:
+        model = language_model(module, None, name, lean=compiled)
+        draft = language_model(noisy, None, name, lean=compiled)
+    except UserError as refusal:
+        return [Outcome(None, REFUSED, str(refusal))]
+    except Exception as error:
+        logging.getLogger(__name__).debug(name, exc_info=error)
+        return [Outcome(None, TRACEBACK, _line(error))]
+    expected = _generated(reference)
+    return [_outcome(model, draft, key, expected) for key in drafters]
+
+
+def _noisy(module: PreTrainedModel) -> PreTrainedModel:
+    """A draft that is often right."""
+    copied = copy.deepcopy(module)
+    with torch.no_grad():
+        for weight in copied.parameters():
+            weight += 0.02 * weight.abs() * torch.randn_like(weight)
+    return copied
+
+
+def _generated(module: PreTrainedModel) -> list[int]:
+    prompt = torch.tensor([PROMPT])
+    with torch.no_grad():
+        found = module.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            do_sample=False,
+            num_beams=1,
+            max_new_tokens=NEW,
+        )
+    return found[0, len(PROMPT) :].tolist()
+
+
+def _outcome(model: LanguageModel, draft: LanguageModel, key: str, expected: list[int]) -> Outcome:
+    try:
+        written = _written(model, draft, key)
+    except UserError as refusal:
+        return Outcome(key, REFUSED, str(refusal))
+    except Exception as error:
+        logging.getLogger(__name__).debug(key, exc_info=error)
+        return Outcome(key, TRACEBACK, _line(error))
+    if written == expected:
+        return Outcome(key, EQUAL, type(model).__name__)
+    return Outcome(key, WRONG, f"{written} instead of {expected}")
+
+
+def _written(model: LanguageModel, draft: LanguageModel, key: str) -> list[int]:
+    cls = drafter(key)
+    chosen = {"budget": 8, "depth": 4} if key == "dyspec" else {}
+    options = resolve(f"drafter {key}", cls.options, chosen)
+    built = cls.build(options, Models(model, {"draft": draft}))
+    request = TextRequest(built, verifier("greedy"), Sampling(), PROMPT, NEW)
+    return [token for step in run_loop(model, request) for token in step.output]
+
+
+def _line(error: Exception) -> str:
+    words = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {words[-1].strip() if words else ''}"[:200]

@@ -1,0 +1,57 @@
+"""The sweep's table, as Markdown."""
+
+from collections.abc import Mapping, Sequence
+
+from tests.sweep.comparing import DRAFTERS, EQUAL, REFUSED, UNBUILDABLE, Outcome
+
+_HEAD = """# Which architectures the engine reads
+
+Written by `python -m tests.sweep --table docs/architectures.md`, with transformers {version}: every causal architecture that it knows,
+and some settings of them (behind a comma), tiny, with random weights, in fp32 on a CPU. Each drafter writes 24 greedy tokens with
+the engine, which are compared with the model's own `generate`. A text is *equal* token for token, or the model is *refused* with a
+sentence, or *not buildable* here. Trees (`dyspec`) are refused where only chains are read right.
+
+A setting that this page does not know is read a few short texts by when it is opened, by its module and by the engine
+(`engine/target/self_check.py`), and refused where the two differ.
+
+"""
+
+
+def table(found: Mapping[str, Sequence[Outcome]], version: str) -> str:
+    lines = [_HEAD.format(version=version) + _summary(found) + "\n"]
+    lines.append("| architecture | " + " | ".join(f"`{key}`" for key in DRAFTERS) + " | |")
+    lines.append("|---|" + "---|" * len(DRAFTERS) + "---|")
+    lines += [_row(name, seen) for name, seen in found.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(found: Mapping[str, Sequence[Outcome]]) -> str:
+    every = list(found.values())
+    equal = sum(all(one.kind == EQUAL for one in seen) for seen in every)
+    chains = sum(_mixed(seen) for seen in every)
+    refused = sum(all(one.kind == REFUSED for one in seen) for seen in every)
+    unbuilt = sum(all(one.kind == UNBUILDABLE for one in seen) for seen in every)
+    other = sum(not all(one.fine for one in seen) for seen in every)
+    return (
+        f"Of {len(every)}: {equal} equal with every drafter, {chains} equal with chains and refused with trees, "
+        f"{refused} refused, {unbuilt} not buildable, {other} wrong or ended in a traceback.\n"
+    )
+
+
+def _mixed(seen: Sequence[Outcome]) -> bool:
+    return {one.kind for one in seen} == {EQUAL, REFUSED}
+
+
+def _row(name: str, seen: Sequence[Outcome]) -> str:
+    if seen[0].drafter is None:
+        kinds, words = [seen[0].kind] * len(DRAFTERS), seen[0].words
+    else:
+        kinds = [one.kind for one in seen]
+        words = next((one.words for one in seen if one.kind != EQUAL), "")
+    return f"| {name} | {' | '.join(kinds)} | {_said(name, words)} |"
+
+
+def _said(name: str, words: str) -> str:
+    """Without what would break the table, and without the name once more."""
+    said = words.removeprefix(f"{name} ").replace("|", "/").replace("`", "'")
+    return said[:1].upper() + said[1:]

@@ -1,0 +1,46 @@
+"""Whether pip can meet the requirements as a Space would install them: for its Python, beside what the
+builder adds, and on ZeroGPU with the newest torch that it has. Nothing is installed."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ADDED = ("gradio[oauth,mcp]=={sdk_version}", "spaces")
+"""What the builder of a Gradio Space installs besides."""
+HARDWARE = {"CPU Basic or a GPU of one's own": (), "ZeroGPU": ("torch==2.11.*",)}
+"""What each kind of hardware insists on."""
+GLIBC = range(36, 16, -1)
+"""Of Debian 12, on which Spaces run, back to the oldest that wheels name: 2.36 to 2.17."""
+PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in GLIBC) + ("manylinux2014_x86_64",)
+TOLD = ("torch", "transformers", "gradio", "triton")
+
+
+def resolve(root: Path, card: dict) -> Iterator[tuple[bool, str]]:
+    """(wrong, a line) for each kind of hardware."""
+    added = [one.format(**card) for one in ADDED]
+    for name, pins in HARDWARE.items():
+        yield _ask_pip(root, str(card["python_version"]), name, [*added, *pins])
+
+
+def _ask_pip(root: Path, python: str, name: str, extra: list[str]) -> tuple[bool, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "-q"]
+        command += ["--disable-pip-version-check", "--report", str(report), "--target", folder]
+        command += ["--only-binary=:all:", "--implementation=cp", f"--python-version={python}"]
+        command += [f"--platform={one}" for one in PLATFORMS]
+        command += ["-r", str(root / "requirements.txt"), *extra]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not report.is_file():
+            why = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            return (
+                True,
+                f"{name}: the requirements cannot be met. {why[-1] if why else done.stderr[-300:]}",
+            )
+        found = json.loads(report.read_text(encoding="utf-8"))["install"]
+    versions = {one["metadata"]["name"].lower(): one["metadata"]["version"] for one in found}
+    told = ", ".join(f"{key} {versions[key]}" for key in TOLD if key in versions)
+    return False, f"{name}, Python {python}: {len(found)} packages ({told})"

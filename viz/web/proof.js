@@ -1,0 +1,64 @@
+// What a run proves, in one sentence with its own numbers: how few passes of the target it took, and whether the text is the same.
+(function (D) {
+  "use strict";
+  const isPlain = (run) => run.drafter.family === "none" || run.drafter.key === "none";
+  const passesOf = (count) => `${D.plural(count, "pass", "passes")} of the target`;
+
+  /** What the word of the run's rule means for its text, where the text was not compared. */
+  function meaning({ verifier, sampling }) {
+    if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
+    if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
+    return "Lossless: the draft changes the speed, never the chances of a text.";
+  }
+
+  /** ratio: plain decoding's milliseconds a token divided by the run's. */
+  function speed(ratio) {
+    if (!(ratio > 0)) return "";
+    if (ratio >= 1.05) return `${ratio.toFixed(1)} times as fast as plain decoding.`;
+    return ratio > 0.95 ? "Just as fast as plain decoding." : `Slower than plain decoding, ${ratio.toFixed(2)} times its speed: drafting cost more than it saved.`;
+  }
+
+  /** checked: {alike, tokens, index, comparable, ratio} of plain decoding on the same prompt. */
+  function compared(run, { alike, tokens, index, comparable, ratio }) {
+    const beside = !comparable ? meaning(run) : alike ? `Checked against ${D.plural(tokens, "token")} of plain decoding.`
+      : `Plain decoding wrote another text from token ${index + 1} on.${run.verifier.lossless ? " Rounding may tip a tie." : " This rule is lossy."}`;
+    return `${beside} ${speed(ratio)}`.trim();
+  }
+
+  /**
+   * {main, more, tick: true | false | null}. tick: whether the text was compared with plain decoding's and is the same.
+   * playing: other steps are still to be shown; then it tells of the first `shown` + 1 steps only.
+   */
+  D.proof = function (model, checked, { playing = false, shown = -1 } = {}) {
+    const { run, summary, steps } = model;
+    if (!run || !steps.length) return { main: "", more: "", tick: null };
+    if (playing || !summary) {
+      const step = steps[shown];
+      if (!step) return { main: "The large model reads each draft in one pass.", more: "", tick: null };
+      const tokens = step.view.firstIndex + step.view.tokens;
+      return { main: `So far: ${D.plural(tokens, "token")} in ${passesOf(step.view.passes)}${isPlain(run) ? "" : ` instead of ${tokens}`}.`, more: "", tick: null };
+    }
+    const tokens = summary.new_tokens, passes = passesOf(summary.target_calls);
+    if (isPlain(run)) return { main: `${D.plural(tokens, "token")} in ${passes}: plain decoding, one pass for every token.`, more: "This is what a drafter is measured against.", tick: null };
+    const same = checked && checked.comparable ? checked.alike : null;
+    const text = same === true ? ", and the same text." : same === false ? ", but another text." : ".";
+    return { main: `${D.plural(tokens, "token")} in ${passes} instead of ${tokens}${text}`, more: checked ? compared(run, checked) : meaning(run), tick: same };
+  };
+
+  /** The sentence on the page. draw(model, checked, options) as above. */
+  D.proofLine = function (glossary) {
+    const tick = glossary.explain(D.el("span", { class: "ds-tick", text: "✓", role: "img", "aria-label": "checked", tabindex: 0, hidden: true }), "checked");
+    const main = D.el("strong", {}), more = D.el("span", { class: "ds-proof-more" });
+    const element = D.el("p", { class: "ds-proof", role: "status" }, tick, main, " ", more);
+    return {
+      element,
+      draw(model, checked, options) {
+        const said = D.proof(model, checked, options);
+        tick.hidden = said.tick !== true;
+        D.write(main, said.main);
+        D.write(more, said.more);
+        D.set(element, { "data-same": said.tick });
+      },
+    };
+  };
+})(globalThis.Draftscope);
