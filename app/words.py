@@ -33,18 +33,18 @@ WATCH_LEAD = [
     ".",
 ]
 
-WATCH_HINT = "You see a run made earlier. Run makes a new one."
-COMPARE_HINT = "You see a race made earlier. Race makes a new one."
+WATCH_HINT = "This run was made earlier. Press Run for a new one."
+COMPARE_HINT = "This race was run earlier. Press Race for a new one."
 
 METHODS_LEAD = [
     (
-        "One card for each method: how it works, what its paper claims, and what came of the run "
-        "that shows it, on the small models of this page. An "
+        "One card for each method: how it works, what its paper claims, and what we measured "
+        "on the small models of this page. An "
     ),
     ["exact", "The target's text, or its distribution above temperature 0, stays as it was."],
     " method leaves the target's text as it would have been; a ",
     ["lossy", "May change what is written, usually for more speed."],
-    " one may change it. The papers measured other models on other machines, so their figures and ours do not compare.",
+    " one may change it. The papers measured other models on other machines, so their figures cannot be compared with ours.",
 ]
 
 OTHER_FAMILIES = {
@@ -87,13 +87,13 @@ RUN_FIGURES = [
     ", ",
     [
         "depth in the draft",
-        "How many tokens after the certain text a guess stands: 1 is the very next token.",
+        "How far a guessed token stands behind the certain text: 1 is the very next token.",
     ],
     ", ",
     [
         "where it was reached",
         (
-            "Counts only the steps whose kept path had come as far as the place before. Depth 1 is "
+            "Counts only the steps in which every token before this depth was kept. Depth 1 is "
             "reached in every step, deeper ones are not: a high share deep down can stand beside few "
             "tokens a step."
         ),
@@ -101,7 +101,7 @@ RUN_FIGURES = [
     ", ",
     [
         "expected at a constant rate",
-        "What would be kept if every depth kept the same share of what reaches it.",
+        "The share kept at each depth if every depth kept the same share of the tokens that reach it.",
     ],
     ", ",
     ["q (draft)", "The probability that the draft gave to the token it guessed."],

@@ -13,6 +13,7 @@ SUITE_NAMES = (
     "peers",
     "overlap",
     "retrieval",
+    "schema",
     "kernels",
     "gpu",
 )  # of engine.bench.suites, without opening it

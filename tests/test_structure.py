@@ -138,10 +138,9 @@ DEVICE_WORDS = {
     "ids": (),
     "on_device": (),
     "shape": ("tree",),
-    "slots": ("target", "model", "draft", "drafter"),
+    "buffer_sets": (),
 }
-"""Word -> whose attribute it then is; wherever it stands, if nobody is named. A tensor has a shape, and
-DySpec's growth has slots."""
+"""Word -> whose attribute it then is; wherever it stands, if nobody is named. A tensor has a shape."""
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
@@ -184,7 +183,7 @@ def is_minus_one(value: ast.AST | None) -> bool:
 @pytest.mark.parametrize(
     "line",
     [
-        "tree.ids.tolist()", "on_device = True", "kept.tree.shape", "self.target.slots",
+        "tree.ids.tolist()", "on_device = True", "kept.tree.shape", "self.target.buffer_sets",
         "UNKNOWN = -1", "tokens.append(-1)", "token == -1", "def f(ids): pass",
     ],
 )  # fmt: skip

@@ -10,6 +10,7 @@ SUITES = {
     "openvino": "engine.bench.openvino.command:openvino",
     "overlap": "engine.bench.overlap:overlap",
     "retrieval": "engine.bench.retrieval:retrieval",
+    "schema": "engine.bench.schema:schema",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",
 }

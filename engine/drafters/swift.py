@@ -4,6 +4,10 @@ SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inferenc
 no draft model and no training. The skip set is optimised on the tokens written so far, drafting stops
 where the draft is not confident, and its confident alternatives are checked along with it. The draft
 reads the target's own keys and values.
+
+Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of
+skip sets and drafts together may cost a small share of the time (``engine.policies.ledger``), so which
+steps draft depends on the clock; ``when=always`` does not.
 """
 
 from __future__ import annotations
@@ -11,8 +15,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.drafters.base import Drafter
-from engine.exhibits import Gauge, Layer
+from engine.drafters.base import Drafter, Kept
+from engine.exhibits import Exhibit, Gauge, Layer
 from engine.exhibits import Layers as LayersExhibit
 from engine.options import Option
 from engine.policies.skipping import SkipSearch, candidates
@@ -86,7 +90,7 @@ class SwiftDrafter(Drafter):
             "when",
             "choice",
             "pays",
-            "Draft only where it is expected to pay, or always.",
+            "Try and draft only where the clock says that it pays, or always.",
             choices=("pays", "always"),
             label="Draft",
             advanced=True,
@@ -121,16 +125,17 @@ class SwiftDrafter(Drafter):
         self._search = start.memory.store(key, lambda: SkipSearch(sublayers, size))
         self._next_trial = len(start.prompt) + self.settings["interval"] // 4
         self._kept_share = self._search.best[1]  # running share of drafted tokens that were kept
+        self._tried = False
+        self._shown: tuple[int, list[Exhibit]] | None = None
 
     def propose(self, context, max_depth):
-        if self._search.sublayers:
-            self._improve(context)
+        self._tried = bool(self._search.sublayers) and self._improve(context)
         skipped, matchness = self._search.best
         tree = DraftTree()
         length = min(self.settings["length"], max_depth)
         if skipped and self._pays(skipped, length):
             self._draft(tree, context[-1], Layers(skipped=skipped), length)
-        tree.exhibits += [self._shown_layers(skipped), self._shown_matchness(matchness)]
+        tree.exhibits += self._exhibits(skipped, matchness)
         return tree
 
     def observe(self, kept):
@@ -138,17 +143,36 @@ class SwiftDrafter(Drafter):
         for node in walked:
             hit = float(node in kept.path)
             self._kept_share += LEARNING * (hit - self._kept_share)
+        self._account(kept)
+
+    def _account(self, kept: Kept) -> None:
+        ledger, spent = self._search.ledger, sum(kept.milliseconds.values())
+        if len(kept.tree) or self._tried:
+            ledger.other_step(spent, len(kept.tokens))
+        else:
+            ledger.plain_step(spent)
+        if len(kept.tree) and not self._tried:
+            ledger.draft_pass(kept.milliseconds.get("draft", 0.0) / kept.tree.deepest)
 
     def _pays(self, skipped: frozenset, length: int) -> bool:
-        """Whether drafts of some length are worth more than they cost, in passes of the target."""
+        """Whether drafts of some length are worth more than they cost, in plain steps: by the share
+        of tokens that were kept, and by what draft passes took on the clock. Whatever is expected, no
+        more than a small share of the time may have been lost by trying.
+        """
         if self.settings["when"] == "always":
             return True
-        share, cost = self._kept_share, cost_share(self.target.model, Layers(skipped=skipped))
+        ledger, share = self._search.ledger, self._kept_share
+        if not share or not ledger.affords(1.0):
+            return False
+        if ledger.draft is None:
+            cost = cost_share(self.target.model, Layers(skipped=skipped)) + PASS_COST
+        else:
+            cost = ledger.draft / ledger.plain
         written, kept = 1.0, 1.0
         for count in range(1, length + 1):
             kept *= share
             written += kept
-            if written / (1 + count * (cost + PASS_COST + ROW_COST)) > 1:
+            if written / (1 + count * (cost + ROW_COST)) > 1:
                 return True
         return False
 
@@ -174,19 +198,22 @@ class SwiftDrafter(Drafter):
                 break  # the token that is there stays: a drawn token must never be dropped
         session.drop()
 
-    def _improve(self, context) -> None:
-        """Try one more skip set on the last tokens, now and then."""
+    def _improve(self, context) -> bool:
+        """Try one more skip set on the last tokens, now and then; whether one was tried."""
         window = min(self.settings["window"], len(context) - 2)
         tried, best = len(self._search.scores), self._search.best[1]
         done = tried >= self.settings["trials"] or best >= ENOUGH
         if done or window < 2 or len(context) < self._next_trial:
-            return
+            return False
+        if self.settings["when"] == "pays" and not self._search.ledger.affords():
+            return False
         self._next_trial = len(context) + self.settings["interval"]
         proposal = self._search.proposal(self.chance.uniforms)
         score = self._matchness(context, window, Layers(skipped=self._search.named(proposal)))
         self._search.learn(proposal, score)
         if score > best:
             self._kept_share = score
+        return True
 
     @torch.no_grad()
     def _matchness(self, context, window: int, layers: Layers) -> float:
@@ -205,6 +232,14 @@ class SwiftDrafter(Drafter):
         """[R, V] on the host"""
         logits = self.target.head(states)
         return display_distribution(logits, self.sampling).cpu()
+
+    def _exhibits(self, skipped: frozenset, matchness: float) -> list[Exhibit]:
+        """Made anew after a trial only."""
+        tried = len(self._search.scores)
+        if self._shown is None or self._shown[0] != tried:
+            shown = [self._shown_layers(skipped), self._shown_matchness(matchness)]
+            self._shown = (tried, shown)
+        return self._shown[1]
 
     def _shown_layers(self, skipped: frozenset) -> LayersExhibit:
         shown = []

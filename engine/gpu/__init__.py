@@ -3,7 +3,7 @@
 A pass of a model is a pure function of one small int32 buffer and the KV buffers (``step``). There
 are a few fixed sizes; padded rows are masked out and never committed (``inputs``); no pass waits for
 the host (``host_free``). On CUDA each size is captured once and then replayed (``capture``). The
-buffers outlive a run and serve the next one (``slots``). On a CPU the same functions are called, and
+buffers outlive a run and serve the next one (``buffer_sets``). On a CPU the same functions are called, and
 tests compare them with the plain passes. Llama-class models need a third of the launches
 (``lean_rows``).
 

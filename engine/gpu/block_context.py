@@ -4,43 +4,43 @@ import torch
 from torch import Tensor
 
 from engine.drafters.marginals import BlockReader
-from engine.gpu.block_slot import BlockSlot
+from engine.gpu.block_buffers import BlockBuffers
+from engine.gpu.buffer_sets import BufferSets
 from engine.gpu.choice import Choice
-from engine.gpu.slots import BufferSets
 from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
 from engine.parts.dflash_model import DFlashModel
 from engine.transfer import to_device
 
 
-def slots_of(drafter: DFlashModel) -> BufferSets:
+def buffer_sets_of(drafter: DFlashModel) -> BufferSets:
     device, layers = drafter.norm.weight.device, len(drafter.layers)
-    return BufferSets(BlockSlot, drafter, layers, "The diffusion drafter", device)
+    return BufferSets(BlockBuffers, drafter, layers, "The diffusion drafter", device)
 
 
 def static_contexts(drafter: DFlashModel):
-    """Makes contexts over one set of slots. Where nothing can be captured, of which the log speaks,
+    """Makes contexts over the drafter's buffer sets. Where nothing can be captured, of which the log speaks,
     the plain way is the better one."""
-    slots = slots_of(drafter)
-    return lambda drafter: StaticContext(slots) if slots.usable else ModuleContext(drafter)
+    sets = buffer_sets_of(drafter)
+    return lambda drafter: StaticContext(sets) if sets.usable else ModuleContext(drafter)
 
 
 class StaticContext(BlockContext):
     """See ``BlockContext``."""
 
-    def __init__(self, slots: BufferSets) -> None:
-        self._slot = slots.take(self, CAPACITY)
+    def __init__(self, sets: BufferSets) -> None:
+        self._buffers = sets.take(self, CAPACITY)
         self._length = 0
 
     def read(self, features: Tensor) -> None:
-        self._slot.read(features, self._length)
+        self._buffers.read(features, self._length)
         self._length += len(features)
 
     def denoise(self, embeddings: Tensor) -> Tensor:
-        return self._slot.denoise(embeddings, self._length)
+        return self._buffers.denoise(embeddings, self._length)
 
     def draft(self, tokens, target, choice, drawn):
         """The choice for a block of tokens, the root first and masks behind it, in one replay."""
-        return self._slot.draft(tokens, self._length, target, choice, drawn)
+        return self._buffers.draft(tokens, self._length, target, choice, drawn)
 
 
 @torch.no_grad()

@@ -25,10 +25,10 @@ class JointSessions(SeparateSessions):
     ) -> None:
         self._layers = tuple(sorted({layer for layers in features for layer in layers}))
         self._idle = [_IDLE] * len(features)
-        self._slot = model.joint_slots().take(self, capacity, len(features))
+        self._buffers = model.joint_buffer_sets().take(self, capacity, len(features))
         super().__init__(
             [
-                BufferedSession(model, self._slot.cache.row(index), tuple(layers))
+                BufferedSession(model, self._buffers.cache.row(index), tuple(layers))
                 for index, layers in enumerate(features)
             ]
         )
@@ -57,10 +57,10 @@ class JointSessions(SeparateSessions):
 
     def _seen(self, rows: list[DeviceRows]) -> list[Seen]:
         if all(one.question is not None for one in rows):
-            found: list[JudgedSeen] | None = self._slot.judge(rows, self._layers)
+            found: list[JudgedSeen] | None = self._buffers.judge(rows, self._layers)
             if found is not None:
                 return list(found)
-        return [Seen(*found) for found in self._slot.feed(rows, self._layers)]
+        return [Seen(*found) for found in self._buffers.feed(rows, self._layers)]
 
     def _in_one_pass(self, drafts: Mapping[int, Draft]) -> bool:
         if not all(session.ready for session in self.sessions):

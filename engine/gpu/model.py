@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from engine.gpu import attention
+from engine.gpu.buffer_sets import BufferSets
 from engine.gpu.cache import StaticCache
 from engine.gpu.lean_rows import LeanRows, fits
 from engine.gpu.session import BufferedSession, StaticSession
-from engine.gpu.slots import BufferSets
-from engine.gpu.text_slot import TextSlot
+from engine.gpu.text_buffers import TextBuffers
 from engine.target.language_model import LanguageModel
 from engine.target.session import Session
 
@@ -25,12 +25,12 @@ class JoinedModel(LanguageModel):
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         return BufferedSession(self, StaticCache.empty(self.layers, capacity), tuple(features))
 
-    def new_slots(self, captures: bool = True) -> BufferSets:
+    def new_buffer_sets(self, captures: bool = True) -> BufferSets:
         """Buffers for passes of the module; captures: as CUDA graphs, on CUDA."""
-        return BufferSets(TextSlot, self.rows, self.layers, self.name, self.device, captures)
+        return BufferSets(TextBuffers, self.rows, self.layers, self.name, self.device, captures)
 
-    def joint_slots(self) -> BufferSets:
-        return self.new_slots(captures=False)
+    def joint_buffer_sets(self) -> BufferSets:
+        return self.new_buffer_sets(captures=False)
 
 
 class StaticModel(JoinedModel):
@@ -39,10 +39,10 @@ class StaticModel(JoinedModel):
     def __init__(self, model, tokenizer, name: str, lean: bool = True) -> None:
         super().__init__(model, tokenizer, name, lean)
         self.asynchronous = True
-        self.slots = self.new_slots()
+        self.buffer_sets = self.new_buffer_sets()
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         return StaticSession(self, capacity, tuple(features))
 
-    def joint_slots(self) -> BufferSets:
-        return self.slots
+    def joint_buffer_sets(self) -> BufferSets:
+        return self.buffer_sets

@@ -69,17 +69,17 @@ class BufferedSession(Session):
 
 
 class StaticSession(BufferedSession):
-    """One sequence on a slot of its own."""
+    """One sequence on a buffer set of its own."""
 
     def __init__(self, model: StaticModel, capacity: int, features: tuple[int, ...]) -> None:
-        self._slot = model.slots.take(self, capacity)
-        super().__init__(model, self._slot.cache, features)
+        self._buffers = model.buffer_sets.take(self, capacity)
+        super().__init__(model, self._buffers.cache, features)
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
         """Read a root and a tree in one pass, which judges the tree too, if asked and if it can."""
         if isinstance(draft, QuestionedDraft) and draft.probes is None:
-            found = self._slot.judge([self.lay_out(draft)], self.features)
+            found = self._buffers.judge([self.lay_out(draft)], self.features)
             if found is not None:
                 self.written()
                 return found[0]
@@ -106,7 +106,7 @@ class StaticSession(BufferedSession):
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
         tokens = self.model.readable(tokens)
-        found = self._slot.write(tokens, self.length, count, vocabulary, sampling, drawn)
+        found = self._buffers.write(tokens, self.length, count, vocabulary, sampling, drawn)
         rows = len(tokens) + count - 1
         self._grow_scratch(range(-1, rows - 1))
         self.written()
@@ -125,7 +125,7 @@ class StaticSession(BufferedSession):
             given = rows
             if not isinstance(rows, DeviceRows):
                 given = DeviceRows(rows.tokens, rows.prefix, rows.depths, rows.ancestors)
-            found = self._slot.feed([given], features)
+            found = self._buffers.feed([given], features)
             if found is not None:
                 self.written()
                 return found[0]

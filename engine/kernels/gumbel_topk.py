@@ -1,16 +1,18 @@
 """From logits to draws without replacement: temperature, top-k, top-p and the race, in one launch.
 
-logits [R, V]. With E ~ Exp(1) the k largest of p / E are k draws from p without replacement, in
-the order in which they were drawn (the Gumbel-top-k trick without logarithms; Kool et al. 2019).
-Truncation is that of engine.sampling: first top-k, then top-p of what is left. A token stays if
-the strictly larger ones are fewer than top_k, and weigh less than top_p: equals stay together.
+logits [R, V]. With E ~ Exp(1), the k largest values of p / E are k draws from p without
+replacement, in the order of drawing (the Gumbel-top-k trick without logarithms; Kool et al. 2019).
+Truncation follows engine.sampling: top-k first, then top-p of the remaining tokens. A token stays if
+fewer than top_k tokens are strictly larger and if these weigh less than top_p; so equal tokens stay
+or go together.
 
-The noise is given, or drawn in place by Philox, number v of row r from offset r V + v of ``seed``.
-At temperature 0 nothing is drawn: the k largest logits, with their plain softmax.
+The caller gives the noise, or Philox draws it in the kernel: number v of row r comes from offset
+r V + v of ``seed``. At temperature 0 nothing is drawn; the result is the k largest logits with their
+plain softmax.
 
-Bytes moved: V R times the size of an element once from memory, then from the L2 cache: two passes
-for the softmax, 11 for each truncation asked for, k for the draws; the noise (4 V R) k times if
-given; the distribution (4 V R) if wanted. Floating-point operations: 10 to 40 a number and pass.
+Bytes moved: the logits once from memory, then from the L2 cache: two passes for the softmax, 11 for
+each truncation in use, and k for the draws. Given noise (4 V R bytes) is read k times; a wanted
+distribution is 4 V R bytes more. Floating-point operations: 10 to 40 a number and pass.
 """
 
 from dataclasses import dataclass
@@ -25,8 +27,8 @@ from engine.kernels.truncation import below_peak, threshold, total
 
 @dataclass(frozen=True)
 class Draws:
-    """tokens: int32 [R, k], -1 where the distribution holds fewer. probabilities: fp32 [R, k],
-    of each under the distribution drawn from. q: fp32 [R, V], that distribution, if wanted."""
+    """tokens: int32 [R, k], -1 where the distribution has fewer than k tokens. q: fp32 [R, V], the
+    distribution drawn from, or None if not wanted. probabilities: fp32 [R, k], q of each token."""
 
     tokens: Tensor
     probabilities: Tensor
@@ -43,7 +45,7 @@ def gumbel_topk(
     seed: int = 0,
     want_q: bool = False,
 ) -> Draws:
-    """top_k 0 and top_p 1 are off. noise: Exp(1), fp32 [R, V], or None to draw it from seed."""
+    """top_k 0 and top_p 1 mean no truncation. noise: Exp(1), fp32 [R, V]; None draws it from seed."""
     run = gumbel_topk_triton if on_gpu(logits) else gumbel_topk_reference
     return run(logits, k, temperature, top_k, top_p, noise, seed, want_q)
 

@@ -1,9 +1,9 @@
-"""The k largest logits of a language model's head, without writing the logits.
+"""The k largest logits of a language model's head, without writing all logits to memory.
 
-hidden [R, H], weight [V, H] (all rows of the head, or those of a trimmed one; ``ids`` [V] then
-names the token of each row). Values fp32 [R, k] descending, tokens int32 [R, k], and the log of
-the softmax's denominator [R], so that exp(value - log) is the probability under that head.
-Of equal logits the lower row comes first.
+hidden [R, H]; weight [V, H], the rows of a full or a trimmed head. For a trimmed head ``ids`` [V]
+names the token of each row. The result is fp32 values [R, k] in descending order, int32 tokens
+[R, k], and the log of the softmax's denominator [R]: exp(value - log) is the token's probability
+under that head. Among equal logits the lower row comes first.
 
 Bytes moved: (V H + R H) times the size of an element, and 16 R k V / 128 for the candidates.
 Floating-point operations: 2 R V H.
@@ -35,7 +35,7 @@ def head_topk_reference(hidden, weight, k, ids=None):
 
 
 def head_topk_triton(hidden, weight, k, ids=None):
-    """The kernels: candidates of each 128 rows of the head, then the best of all candidates."""
+    """One kernel finds candidates in each 128 rows of the head, a second one the best of all candidates."""
     rows, width = hidden.shape
     vocabulary = weight.shape[0]
     if not 0 < k <= min(MOST, vocabulary):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from engine.memory import Store
+from engine.policies.ledger import Ledger
 from engine.target.layers import ATTENTION, MLP
 
 Sublayer = tuple[int, str]
@@ -32,13 +33,14 @@ def candidates(layers: int) -> list[Sublayer]:
 class SkipSearch(Store):
     """The skip sets tried so far, in this text and in earlier ones of the same visitor.
 
-    sublayers: those that may be skipped. size: how many of them are.
+    sublayers: those that may be skipped. size: how many of them are. ledger: what trying has cost.
     """
 
     sublayers: Sequence[Sublayer]
     size: int
     tried: list[Tensor] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)
 
     @property
     def best(self) -> tuple[frozenset[Sublayer], float]:

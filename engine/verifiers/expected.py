@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.verifiers.schemes import EXCLUSIVE, Scheme
+from engine.verifiers.transport import order_of
 
 STATES, LIKELY = 256, 64
 """Ways of being refused that are told apart before the last of several draws without replacement, and
@@ -61,6 +62,7 @@ def exclusive_keeps(p: Tensor, q: Tensor, draws: int) -> Tensor:
     likely = q.topk(min(size, LIKELY, len(q))).indices
     c, d, weight = (torch.tensor([x], dtype=torch.float64) for x in (0.0, 0.0, 1.0))
     gone = torch.zeros(1, len(likely), dtype=torch.bool)
+    more = torch.cat([q[likely], _usual(p, q, likely)[None]])
     kept = torch.zeros((), dtype=torch.float64)
     for draw in range(draws):
         mass = lines.left(c)
@@ -69,7 +71,9 @@ def exclusive_keeps(p: Tensor, q: Tensor, draws: int) -> Tensor:
         kept += (weight * accept).sum()
         if draw == draws - 1:
             break
-        c, d, weight, gone = _refusals(p, q, likely, (c, d, weight, gone), mass, top, accept)
+        c, d, weight, gone = _refusals(
+            p[likely], q[likely], more, (c, d, weight, gone), mass, top, accept
+        )
     return kept.clamp(max=1.0)
 
 
@@ -77,20 +81,20 @@ State = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def _refusals(
-    p: Tensor, q: Tensor, likely: Tensor, state: State, mass: Tensor, top: Tensor, accept: Tensor
+    p: Tensor, q: Tensor, more: Tensor, state: State, mass: Tensor, top: Tensor, accept: Tensor
 ) -> State:
-    """The states after one more refusal: of each likely token by itself, and of any other."""
+    """The states after one more refusal: of each likely token by itself, and of any other.
+
+    p, q: of the likely tokens. more: the q that each of these refusals takes away."""
     c, d, weight, gone = state
-    share = q[likely] / (1 - d).clamp(min=1e-12)[:, None]
-    target = (p[likely] - c[:, None] * q[likely]).clamp(min=0)
+    share = q / (1 - d).clamp(min=1e-12)[:, None]
+    target = (p - c[:, None] * q).clamp(min=0)
     target = torch.where(mass[:, None] > 0, target / mass.clamp(min=1e-300)[:, None], share)
     refused = (share - target).clamp(min=0).masked_fill(gone, 0.0)
     others = (1 - accept - refused.sum(-1)).clamp(min=0)
     refused = torch.cat([refused, others[:, None]], -1)
-    few = _usual(p, q, likely)
-    more = torch.cat([q[likely], few[None]])
     ways = refused.shape[-1]
-    mark = torch.cat([torch.eye(len(likely), dtype=torch.bool), gone.new_zeros(1, len(likely))])
+    mark = torch.cat([torch.eye(len(q), dtype=torch.bool), gone.new_zeros(1, len(q))])
     new = (weight[:, None] * refused).flatten()
     alive = new > 0
     return (
@@ -114,7 +118,8 @@ class Lines:
 
     def __init__(self, p: Tensor, q: Tensor) -> None:
         ratio = torch.where(q > 0, p / q, torch.inf)
-        self._ratio, order = ratio.sort()
+        order = order_of(ratio)
+        self._ratio = ratio[order]
         self._p, self._q = (_behind(row[order]) for row in (p, q))
 
     def left(self, c: Tensor) -> Tensor:

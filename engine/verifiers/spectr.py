@@ -3,8 +3,12 @@
 Sun et al., SpecTr: Fast Speculative Decoding via Optimal Transport (2023).
 """
 
+import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -67,7 +71,7 @@ class SpecTr(Rejection):
         if scheme.kind != IID or scheme.fixed or scheme.draws < 2:
             return super().expected_acceptance(p, scheme)
         p, q = normalised(p.double().cpu()), normalised(scheme.q.double().cpu())
-        return _factor_and_share(p, q, scheme.draws)[1]
+        return factor_and_share(p, q, scheme.draws)[1]
 
 
 class KSequentialTrial(SiblingTrial):
@@ -77,7 +81,7 @@ class KSequentialTrial(SiblingTrial):
         super().__init__(p, laws)
         self._draws = len(draws)
         self._law = draws[0].law
-        self.factor, self.expected = _factor_and_share(self.p, self.q(self._law), self._draws)
+        self.factor, self.expected = factor_and_share(self.p, self.q(self._law), self._draws)
 
     @property
     def residual(self) -> Tensor | None:
@@ -94,53 +98,60 @@ class KSequentialTrial(SiblingTrial):
             self.p = normalised(left, otherwise=self.p)
 
 
-def _factor_and_share(p: Tensor, q: Tensor, draws: int) -> tuple[float, float]:
-    """rho for p and q [V], and how often one of the drafts is then kept.
+def factor_and_share(p: Tensor, q: Tensor, draws: int) -> tuple[float, float]:
+    """rho for p and q [V] float64, and how often one of the drafts is then kept.
 
-    As rho lies between 1 and k, it matters only for tokens whose p / q lies there as well. The others
-    are summed once, into two entries that every rho treats alike.
+    The rule is exact where 1 - (1 - b)^k <= rho b, b being the chance that one draft is kept. The
+    smallest such rho is found by bisection, and never below the true one, so always exact.
     """
-    low, high = p <= q, p >= draws * q
-    between = ~(low | high)
-    never = torch.full((1,), torch.inf, dtype=p.dtype)
-    p_few = torch.cat([p[between], p[low].sum()[None], never])
-    q_few = torch.cat([q[between], never, q[high].sum()[None]])
-    rho = division_factor(p_few, q_few, draws)
-    return float(rho), float(kept_share(p_few, q_few, rho, draws))
-
-
-def division_factor(p: Tensor, q: Tensor, draws: int) -> Tensor:
-    """rho [...] for p and q [..., V], found by bisection; never below the true one, so always exact.
-
-    The rule is exact where 1 - (1 - b)^k <= rho b, b being the chance that one draft is kept.
-    """
-    low = torch.ones(p.shape[:-1], dtype=p.dtype)
-    high = torch.full_like(low, float(draws))
+    kept = KeptShare(p, q, draws)
+    low, high = 1.0, float(draws)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        one = kept_share(p, q, middle, 1)
-        exact = _one_of(one, draws) <= middle * one
-        low, high = torch.where(exact, low, middle), torch.where(exact, middle, high)
-    return high
+        one = kept.of_one(middle)
+        if _one_of(one, draws) <= middle * one:
+            high = middle
+        else:
+            low = middle
+    return high, _one_of(kept.of_one(high), draws)
 
 
-def kept_share(p: Tensor, q: Tensor, factor: Tensor, draws: int) -> Tensor:
-    """[...], the chance that one of so many independent drafts is kept under this factor [...]."""
-    return _one_of(torch.minimum(p / factor[..., None], q).sum(-1), draws)
+class KeptShare:
+    """The sum of min(p / rho, q) over all tokens, for many rho between 1 and k.
+
+    rho matters only for the tokens whose p / q lies there as well: they are sorted by it and summed up
+    once, so that each rho is one search among them.
+    """
+
+    def __init__(self, p: Tensor, q: Tensor, draws: int) -> None:
+        given, drawn = p.numpy(), q.numpy()
+        low, high = given <= drawn, given >= draws * drawn
+        between = np.flatnonzero(~(low | high))
+        ratios = given[between] / drawn[between]
+        order = np.argsort(ratios)
+        self._ratios = ratios[order].tolist()
+        below, above = given[between][order], drawn[between][order]
+        self._divided = [*accumulate([float(given[low].sum()), *below.tolist()])]
+        self._whole = [*accumulate([float(drawn[high & ~low].sum()), *above[::-1].tolist()])][::-1]
+
+    def of_one(self, rho: float) -> float:
+        """The chance that one draft is kept."""
+        place = bisect_right(self._ratios, rho)
+        return self._divided[place] / rho + self._whole[place]
 
 
 def residual(p: Tensor, q: Tensor, factor: float, draws: int) -> Tensor:
     """Weights [V] of the next token after every draft was refused."""
     kept = torch.minimum(p / factor, q)
-    one = kept.sum()
+    one = float(kept.sum())
     if one <= 0:
         return p
     return (p - kept * (_one_of(one, draws) / one)).clamp_(min=0)
 
 
-def _one_of(share: Tensor, draws: int) -> Tensor:
+def _one_of(chance: float, draws: int) -> float:
     """The chance that at least one of so many independent events of this chance happens."""
-    return -torch.expm1(draws * torch.log1p(-share.clamp(max=1.0)))
+    return 1.0 if chance >= 1 else -math.expm1(draws * math.log1p(-chance))
 
 
 def _shown(factors: Sequence[Sequence[float]]) -> Exhibit:

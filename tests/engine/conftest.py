@@ -3,8 +3,8 @@
 import pytest
 
 from engine.drafters import drafters
-from engine.gpu.block_context import StaticContext, slots_of
-from engine.gpu.text_slot import TextSlot
+from engine.gpu.block_context import StaticContext, buffer_sets_of
+from engine.gpu.text_buffers import TextBuffers
 from engine.opening import language_model
 from engine.parts.loading import Models
 from tests.parts import tiny_parts
@@ -25,19 +25,19 @@ def static_models() -> Models:
 @pytest.fixture
 def static_blocks(static_models, monkeypatch):
     denoiser = static_models.part("diffusion")
-    slots = slots_of(denoiser)
-    monkeypatch.setattr(denoiser, "make_context", lambda _: StaticContext(slots))
+    sets = buffer_sets_of(denoiser)
+    monkeypatch.setattr(denoiser, "make_context", lambda _: StaticContext(sets))
 
 
 @pytest.fixture
 def judged(monkeypatch) -> list[bool]:
     """Of each step, whether the target's pass judged it."""
-    seen, judge = [], TextSlot.judge
+    seen, judge = [], TextBuffers.judge
 
     def call(*arguments):
         found = judge(*arguments)
         seen.append(found is not None)
         return found
 
-    monkeypatch.setattr(TextSlot, "judge", call)
+    monkeypatch.setattr(TextBuffers, "judge", call)
     return seen

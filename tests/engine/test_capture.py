@@ -9,7 +9,7 @@ import torch
 
 from engine.drafters.chain import ChainDrafter
 from engine.gpu import capture, verdict
-from engine.gpu.slots import MOST_FAILED
+from engine.gpu.buffer_sets import MOST_FAILED
 from engine.sampling import Sampling
 from tests.engine.fake_cuda import FakeCuda
 from tests.engine.tape import one_operation
@@ -27,7 +27,7 @@ def cuda(monkeypatch) -> FakeCuda:
 def captured_model(seed: int = 0):
     """On static buffers, with its passes captured as they would be on CUDA."""
     model = model_of("llama", True, seed)
-    model.slots.captures = True
+    model.buffer_sets.captures = True
     return model
 
 
@@ -44,9 +44,9 @@ def temperatures(count: int) -> list[Sampling]:
 
 def test_no_graph_ends_while_another_of_its_stream_is_used(cuda, monkeypatch):
     """Buffers that move, settings that change, sets that are let go: all of them drop graphs."""
-    monkeypatch.setattr("engine.gpu.slots.MARGIN", 0)
-    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 1)
-    monkeypatch.setattr("engine.gpu.slots.MOST_FREE", 1)
+    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 0)
+    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 1)
+    monkeypatch.setattr("engine.gpu.buffer_sets.MOST_FREE", 1)
     monkeypatch.setattr(capture, "MOST_RETIRED", 6)
     plain = model_of("llama", False), model_of("llama", False, 5)
     target, draft = captured_model(), captured_model(5)
@@ -57,7 +57,7 @@ def test_no_graph_ends_while_another_of_its_stream_is_used(cuda, monkeypatch):
     gc.collect()
     assert sum(cuda.ended.values()) > 6, "nothing was retired"
     assert cuda.dangling == 0
-    retired = (model.slots.recorder._retired for model in (target, draft))
+    retired = (model.buffer_sets.recorder._retired for model in (target, draft))
     assert all(count <= 6 + 8 for count in retired)
 
 
@@ -113,7 +113,7 @@ def test_a_capture_that_fails_once_is_tried_again(cuda, caplog):
     passes = [one for one in _passes(target) if one.recording is not None]
     assert passes and not [one for one in _passes(target) if one.given_up]
     assert [one.attempts for one in passes].count(1) == 1
-    assert target.slots.usable
+    assert target.buffer_sets.usable
 
 
 def test_a_pass_that_cannot_be_captured_leaves_the_others_alone(cuda, caplog, monkeypatch):
@@ -146,7 +146,7 @@ def test_where_nothing_can_be_captured_nothing_more_is_tried(cuda):
     plain, target = model_of("llama", False), captured_model()
     for sampling in temperatures(4):
         assert run(target, target, sampling) == run(plain, plain, sampling)
-    assert not target.slots.usable
+    assert not target.buffer_sets.usable
     assert len(tries) == MOST_FAILED
 
 
@@ -169,6 +169,6 @@ def test_threads_capture_one_after_the_other(cuda):
 
 
 def _passes(model) -> list:
-    with model.slots._guard:
-        model.slots._collect()
-    return [one for kept in model.slots._free for one in kept._passes.values()]
+    with model.buffer_sets._guard:
+        model.buffer_sets._collect()
+    return [one for kept in model.buffer_sets._free for one in kept._passes.values()]

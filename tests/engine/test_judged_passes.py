@@ -76,7 +76,7 @@ def test_what_is_on_the_device_only_is_fetched_then(key, why, static_models, sta
     target = language_model(static_models.target.model, None, "t", lean=False, static=True)
     given = Models(target, static_models.parts)
     if why == "no capture":
-        target.slots.usable = False
+        target.buffer_sets.usable = False
 
     def steps(given, recorded):
         drafter = built(key, given)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.gpu import verdict
-from engine.gpu.slots import BufferSets
+from engine.gpu.buffer_sets import BufferSets
 from engine.opening import language_model
 from engine.parts.loading import Models
 from tests.engine.tape import one_operation, run_taped, taped

@@ -9,8 +9,8 @@ from engine.decode import decode
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.gpu.buffer_sets import MARGIN
 from engine.gpu.inputs import ROWS, DeviceRows, Size, StepInputs
-from engine.gpu.slots import MARGIN
 from engine.opening import language_model
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
@@ -70,16 +70,16 @@ def test_features_are_the_same():
 
 
 def test_nothing_of_a_padded_row_is_left_behind():
-    """A slot that has been used, by trees of other sizes and a longer text, starts afresh."""
+    """Buffers that have been used, by trees of other sizes and a longer text, start afresh."""
     plain, static = pair("mistral")
     worn = static.session(30)
     worn.prefill(PROMPT * 2)
     worn.feed(list(range(20)), [-1] * 20)
-    slot, other = worn._slot, static.session(30)
-    assert other._slot is not slot
+    buffers, other = worn._buffers, static.session(30)
+    assert other._buffers is not buffers
     del worn
     fresh, expected = static.session(30), plain.session(30)
-    assert fresh._slot is slot
+    assert fresh._buffers is buffers
     for session in (fresh, expected):
         session.prefill(PROMPT[:3])
         session.feed(*TREE)
@@ -90,8 +90,8 @@ def test_nothing_of_a_padded_row_is_left_behind():
 
 
 def test_growing_beyond_the_buffers(monkeypatch):
-    monkeypatch.setattr("engine.gpu.slots.MARGIN", 0)
-    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 1)
+    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 0)
+    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 1)
     plain, static = pair("llama")
     one, other = (ChainDrafter(CHAIN, plain, VOCABULARY) for _ in range(2))
     assert texts(steps_of(static, one, count=40)) == texts(steps_of(plain, other, count=40))
@@ -148,7 +148,7 @@ def test_sampled_chains_stay_on_the_device():
         found = steps_of(static, other, rule, sampling, recorded=False, count=20)
         assert texts(found) == texts(expected)
         assert all(step.tree.ids is not None for step in found if len(step.tree))
-    kept = [key[0][0] for slot in _slots_of(padded) for key in slot._passes if len(key) == 4]
+    kept = [key[0][0] for one in _free_sets(padded) for key in one._passes if len(key) == 4]
     assert len({law for law in kept if not law.greedy}) <= 1 and Sampling() in kept
 
 
@@ -164,15 +164,15 @@ def test_the_end_of_a_text_captures_no_shorter_chains():
         assert texts(steps_of(static, other, *arguments, recorded=False, count=11)) == texts(
             expected
         )
-        passes = [key for slot in _slots_of(static) for key in slot._passes if len(key) == 4]
+        passes = [key for one in _free_sets(static) for key in one._passes if len(key) == 4]
         assert {key[2] for key in passes} <= counts
         assert {len(step.tree) for step in expected} > {3}
 
 
-def _slots_of(model):
-    with model.slots._guard:
-        model.slots._collect()
-    return model.slots._free
+def _free_sets(model):
+    with model.buffer_sets._guard:
+        model.buffer_sets._collect()
+    return model.buffer_sets._free
 
 
 def test_sizes():
@@ -191,7 +191,7 @@ def test_sizes():
 
 def test_without_capture_the_plain_way_goes_on():
     plain, refused = pair("llama")
-    refused.slots.usable = False
+    refused.buffer_sets.usable = False
     for recorded in (True, False):
         drafts = ChainDrafter(CHAIN, refused, VOCABULARY), ChainDrafter(CHAIN, plain, VOCABULARY)
         assert texts(steps_of(refused, drafts[0], recorded=recorded)) == texts(

@@ -8,8 +8,8 @@ from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.gpu import block_context, kernel_calls
 from engine.gpu.best_first import BestFirst
-from engine.gpu.block_context import StaticContext, slots_of, static_contexts
-from engine.gpu.block_slot import denoise, draft, read
+from engine.gpu.block_buffers import denoise, draft, read
+from engine.gpu.block_context import StaticContext, buffer_sets_of, static_contexts
 from engine.gpu.cache import StaticCache
 from engine.gpu.choice import OneEach
 from engine.gpu.host_free import HostFree
@@ -20,22 +20,22 @@ from engine.parts.block_context import ModuleContext, context_of
 from engine.sampling import Sampling
 from engine.text import TextRequest
 from engine.verifiers import verifier
-from tests.engine.test_lean_block import BLOCK, LAYERS, WIDTH, drafter
+from tests.engine.test_compiled_block import BLOCK, LAYERS, WIDTH, drafter
 from tests.verifiers.tiny import tiny_models
 
 
 @pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)
 def test_everything_is_the_same(changes, monkeypatch):
-    """Prompts, steps of several sizes, buffers that must grow; a slot that has been used before."""
-    monkeypatch.setattr("engine.gpu.slots.MARGIN", 0)
-    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 1)
+    """Prompts, steps of several sizes, buffers that must grow; a set that has been used before."""
+    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 0)
+    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 1)
     monkeypatch.setattr(block_context, "CAPACITY", 16)
     model = drafter(**changes)
-    slots, slot = slots_of(model), None
+    sets, buffers = buffer_sets_of(model), None
     for sizes in ((0, 30, 1, 4, 100, 2), (3, 5, 1, 9, 33, 34)):
-        module, static = ModuleContext(model), StaticContext(slots)
-        assert slot in (None, static._slot)
-        slot = static._slot
+        module, static = ModuleContext(model), StaticContext(sets)
+        assert buffers in (None, static._buffers)
+        buffers = static._buffers
         for rows in sizes:
             features = torch.randn(rows, len(LAYERS) * WIDTH)
             module.read(features)
@@ -55,7 +55,7 @@ def test_everything_is_the_same(changes, monkeypatch):
 def test_drafts_are_those_of_the_plain_way(kind, options, temperature, monkeypatch):
     models = tiny_models(16)
     denoiser = models.part("diffusion")
-    slots = slots_of(denoiser)
+    sets = buffer_sets_of(denoiser)
     rule = verifier("rejection" if temperature else "greedy")
 
     def steps(context):
@@ -64,7 +64,7 @@ def test_drafts_are_those_of_the_plain_way(kind, options, temperature, monkeypat
         request = TextRequest(kind.build(options, models), rule, sampling, [3, 5, 7, 3], 24)
         return [(step.tree.tokens, step.output) for step in decode(models.target, request)]
 
-    assert steps(lambda _: StaticContext(slots)) == steps(ModuleContext)
+    assert steps(lambda _: StaticContext(sets)) == steps(ModuleContext)
 
 
 def test_no_pass_asks_the_host_anything(monkeypatch):
@@ -119,15 +119,15 @@ def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
 
 
 def test_where_nothing_can_be_captured_the_module_goes_on(monkeypatch):
-    slots, model = [], drafter()
+    sets, model = [], drafter()
 
     def kept(of):
-        slots.append(slots_of(of))
-        return slots[-1]
+        sets.append(buffer_sets_of(of))
+        return sets[-1]
 
-    monkeypatch.setattr(block_context, "slots_of", kept)
+    monkeypatch.setattr(block_context, "buffer_sets_of", kept)
     model.make_context = static_contexts(model)
     assert isinstance(context_of(model), StaticContext)
-    (found,) = slots
+    (found,) = sets
     found.usable = False
     assert type(context_of(model)) is ModuleContext

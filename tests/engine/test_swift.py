@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from engine.chance import Chance
+from engine.drafters.base import Kept, Start
 from engine.drafters.swift import SwiftDrafter
 from engine.loops import run_loop
 from engine.memory import Memory
@@ -76,3 +78,35 @@ def test_the_text_of_plain_decoding(architecture, temperature):
 class Never(SwiftDrafter):
     def propose(self, context, max_depth):
         return super().propose(context, max_depth).truncated(0)
+
+
+def steps_of(when, cost, count=1500):
+    """Plain steps take 4 ms; a draft pass and a trial take ``cost`` of one. Returns time beside plain decoding's
+    and the drafter; every draft is refused or kept as a whole, by what the target would do."""
+    target = language_model(tiny_hf_model("llama", num_hidden_layers=4), None, "tiny")
+    settings = dict(SwiftDrafter.trial) | {"when": when, "length": 4}
+    drafter = SwiftDrafter.build(resolve("swift", SwiftDrafter.options, settings), Models(target))
+    drafter.begin(Start(PROMPT, Sampling(), Chance.of(1).drafting, memory=Memory()))
+    drafter._matchness = lambda *_: 0.9
+    drafter._draft = lambda tree, *_: tree.chain([1, 2, 3, 4], "own layers")
+    written, spent = list(PROMPT), 0.0
+    kept = 4 if cost < 0.1 else 0
+    while len(written) < count:
+        tree = drafter.propose(written, 100)
+        nodes = len(tree)
+        times = {"draft": 4 * cost * nodes + 8.0 * drafter._tried, "verify": 4.0}
+        spent += sum(times.values())
+        path = list(range(min(kept, nodes)))
+        drafter.observe(Kept(tree, path, [5] * (len(path) + 1), None, milliseconds=times))
+        written += [5] * (len(path) + 1)
+    return spent / (4.0 * (len(written) - len(PROMPT))), drafter
+
+
+def test_where_skipping_does_not_pay_little_time_is_lost():
+    ratio, drafter = steps_of("pays", 0.8)
+    assert ratio < 1.015 and drafter._search.scores, "it tried, and gave up soon"
+    assert steps_of("always", 0.8)[0] > 3
+
+
+def test_where_skipping_pays_it_drafts():
+    assert steps_of("pays", 0.02)[0] < 0.5

@@ -11,7 +11,7 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
-from engine.gpu.text_slot import TextSlot
+from engine.gpu.text_buffers import TextBuffers
 from engine.opening import language_model, load_language_model
 from engine.options import resolve
 from engine.parts.loading import load_models
@@ -77,9 +77,11 @@ def assert_same(found: list[list], expected: list[list]) -> None:
 @pytest.fixture
 def passes(monkeypatch) -> list[int]:
     """How many sequences each pass on static buffers was over."""
-    seen, feed = [], TextSlot.feed
+    seen, feed = [], TextBuffers.feed
     monkeypatch.setattr(
-        TextSlot, "feed", lambda self, given, *a: seen.append(len(given)) or feed(self, given, *a)
+        TextBuffers,
+        "feed",
+        lambda self, given, *a: seen.append(len(given)) or feed(self, given, *a),
     )
     return seen
 

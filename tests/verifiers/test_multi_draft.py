@@ -14,7 +14,7 @@ from engine.verifiers import Case, verifier
 from engine.verifiers.expected import rejection_keeps
 from engine.verifiers.rejection import normalised
 from engine.verifiers.schemes import Scheme, scheme_of
-from engine.verifiers.spectr import KSequentialTrial, SpecTr, division_factor, kept_share
+from engine.verifiers.spectr import KSequentialTrial, SpecTr, factor_and_share
 from engine.verifiers.transport import SEPARATE, bound, transport_bound
 from tests.verifiers import growers
 from tests.verifiers.enumeration import (
@@ -40,6 +40,13 @@ def pairs(count, vocabulary, seed=0):
     logits = torch.randn(2, count, vocabulary, generator=generator, dtype=torch.float64)
     p, q = (sharp * logits).softmax(-1)
     return p, q
+
+
+def kept_by_spectr(p, q, draws):
+    """[count], how often SpecTr keeps one of the drafts."""
+    return torch.tensor(
+        [factor_and_share(*one, draws)[1] for one in zip(p, q, strict=True)]
+    ).double()
 
 
 # ---- SpecTr ------------------------------------------------------------------------------------
@@ -119,7 +126,7 @@ def test_the_judgements_show_the_factor():
 def test_spectr_keeps_at_least_what_rejection_keeps_of_independent_drafts(vocabulary):
     p, q = pairs(500, vocabulary)
     for draws in (1, 2, 3, 5):
-        ours = kept_share(p, q, division_factor(p, q, draws), draws)
+        ours = kept_by_spectr(p, q, draws)
         theirs = recursive(p, q, draws)
         assert (ours >= theirs - 1e-6).all()
         if draws > 1:
@@ -195,7 +202,7 @@ def test_every_rule_stays_below_the_bound_of_its_way_of_sampling(draws):
     for vocabulary in (5, 8):
         p, q = pairs(1000, vocabulary, draws)
         independent, exclusive = (bound(p, q, kind, draws) for kind in KINDS)
-        spectr = kept_share(p, q, division_factor(p, q, draws), draws)
+        spectr = kept_by_spectr(p, q, draws)
         assert (spectr <= independent + 1e-9).all()
         assert (recursive(p, q, draws) <= independent + 1e-9).all()
         assert (matched(p, 1 - (1 - q) ** draws) <= independent + 1e-9).all()

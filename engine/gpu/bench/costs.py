@@ -1,4 +1,4 @@
-"""The least that an operation must move and compute, and the time this takes on a given GPU."""
+"""The least number of bytes and operations that a computation needs, and its time on a given GPU."""
 
 from dataclasses import dataclass
 
@@ -20,18 +20,18 @@ class Ceilings:
     rate: float
 
     def floor(self, cost: Cost) -> float:
-        """Milliseconds below which the operation cannot be."""
+        """The fewest milliseconds in which the GPU can do it."""
         return 1000 * max(cost.bytes / self.bandwidth, cost.operations / self.rate)
 
     def bound(self, cost: Cost) -> str:
-        """Which of the two it is."""
+        """Whether bytes or operations set that time."""
         memory = cost.bytes / self.bandwidth >= cost.operations / self.rate
         return "memory" if memory else "matrix"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder's sizes. vocabulary x width is the head; tied: it is the embedding as well."""
+    """A decoder's sizes. The head is vocabulary x width; tied: the embedding shares its weights."""
 
     name: str
     layers: int
@@ -45,7 +45,7 @@ class Shape:
 
     @property
     def step_parameters(self) -> int:
-        """Weights that every step reads: all but the rows of the embedding that are not used."""
+        """Weights that every step reads: all except the unused rows of the embedding."""
         attention = self.width * self.head * (2 * self.heads + 2 * self.kv_heads)
         mlp = 3 * self.width * self.inner
         return self.layers * (attention + mlp) + self.vocabulary * self.width
@@ -57,7 +57,7 @@ SHAPES = (LLAMA_8B, QWEN3_4B)
 
 
 def attention(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
-    """One layer's tree attention; the tree's own columns included."""
+    """One layer's tree attention, including the tree's own columns."""
     columns = prefix + rows
     keys_values = 2 * shape.kv_heads * columns * shape.head * element
     queries_outputs = 2 * shape.heads * rows * shape.head * element
@@ -79,18 +79,18 @@ def head(rows: int, width: int, vocabulary: int, k: int, element: int = 2) -> Co
 
 
 def commit(buffers: int, heads: int, size: int, moved: int, element: int = 2) -> Cost:
-    """moved: rows that change their place."""
+    """moved: rows of the cache that move to another place."""
     return Cost(2 * buffers * heads * size * moved * element)
 
 
 def verify(rule: str, rows: int, vocabulary: int, with_q: int = 0) -> Cost:
-    """rows: the root's and the nodes'; with_q: places that have a q to be read."""
+    """rows: of the root and the nodes. with_q: places whose q must be read."""
     noise = 0 if rule == "greedy" else rows
     return Cost(4 * vocabulary * (rows + noise + with_q))
 
 
 def race(rows: int, vocabulary: int, element: int = 2) -> Cost:
-    """The logits once, with the noise drawn in place."""
+    """Reads the logits once and draws the noise in the kernel."""
     return Cost(rows * vocabulary * element)
 
 

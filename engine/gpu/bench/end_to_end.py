@@ -28,7 +28,7 @@ PLAIN = "transformers, plain"
 def end_to_end(
     paths, prompts: list[str], deadline: Deadline, dtype: str, tokens: int = TOKENS
 ) -> list[dict]:
-    """One row a way of decoding, summed over the prompts that fit in the time."""
+    """One row for each way of decoding, summed over the prompts for which there is time."""
     models = load_models(paths, ChainDrafter.needs, dtype, here().type)
     read = [_tokens(models, prompt) for prompt in prompts]
     ways = {
@@ -103,7 +103,7 @@ def greedy_equality(
 
 
 def _margin(models: Models, given: list[int], found: list[int], expected: list[int]) -> float:
-    """Between the two best logits of the module where the texts part."""
+    """The difference of the module's two best logits where the texts first differ."""
     pairs = zip([*found, None], [*expected, None], strict=False)
     first = next(index for index, (one, other) in enumerate(pairs) if one != other)
     text = torch.tensor([given + expected[:first]], device=here())
@@ -117,7 +117,7 @@ def _tokens(models: Models, prompt: str) -> list[int]:
 
 
 class _Sdpa:
-    """Within it the modules run transformers' SDPA in the place of our attention."""
+    """A context in which the modules use transformers' SDPA instead of our attention."""
 
     def __init__(self, *modules) -> None:
         self._modules = modules

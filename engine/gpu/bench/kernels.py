@@ -112,13 +112,13 @@ def _attention(name: str, rows: int, prefix: int, sizes: Sizes, found: Ceilings)
 
 
 def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The norm of the difference over the norm; NaN never passes, it becomes 1."""
+    """The norm of the difference divided by the norm. NaN counts as 1, so that it never passes."""
     error = float((found.float() - expected).norm() / expected.norm())
     return error if math.isfinite(error) else 1.0
 
 
 def _plans(rows: int, sizes: Sizes, found: Ceilings, deadline: Deadline) -> list[dict]:
-    """Other ways of cutting the work before the longest prefix: which would have been faster?"""
+    """Try other ways of splitting the work over the longest prefix, to see which is faster."""
     from engine.kernels.attention_plan import Plan
     from engine.kernels.tree_attention import tree_attention_triton
 

@@ -32,7 +32,7 @@ def run_gpu(paths, prompts: list[str], json_path: str | None = None) -> dict:
 
 
 def parts(paths, prompts: list[str], found: Ceilings, deadline: Deadline) -> Iterator[Part]:
-    """The promised figures first; the same race in fp32 if time is left."""
+    """The figures of the goals come first; the same race in fp32 follows if there is time."""
     yield LLAMA_8B.name, partial(step_times, LLAMA_8B, found), 60
     equality = partial(greedy_equality, paths, prompts[:EQUAL_PROMPTS], deadline)
     yield "greedy equality", equality, 30

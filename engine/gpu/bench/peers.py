@@ -11,7 +11,7 @@ from engine.kernels.tree_attention import visible
 
 
 def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
-    """With the dense mask, made once outside the clock."""
+    """With a dense mask that is made once and not timed."""
     dense = visible(mask)[None, None]
     return lambda: F.scaled_dot_product_attention(
         query, key, value, attn_mask=dense, enable_gqa=True
@@ -27,7 +27,7 @@ def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits)
 
 
 def flex(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
-    """Compiled (on a GPU), with the block mask made once outside the clock."""
+    """Compiled on a GPU, with a block mask that is made once and not timed."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     prefix = int(mask.prefix[0])

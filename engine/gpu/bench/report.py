@@ -67,7 +67,7 @@ def against_floor(name: str, measured: float, cost: Cost, ceilings: Ceilings, **
 
 
 def attempt(call: Callable[[], object]) -> tuple[object | None, str | None]:
-    """(result, None), or (None, what went wrong): one failure must not hide the other numbers."""
+    """(result, None), or (None, the error in words), so that one failure does not hide the other numbers."""
     try:
         return call(), None
     except Exception as error:  # noqa: BLE001 - whatever a kernel, a compiler or a peer raises

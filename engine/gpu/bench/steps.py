@@ -55,7 +55,7 @@ def _steps(shape: Shape, found: Ceilings, nodes, model, session, prompt) -> Iter
     def compared(row: dict) -> dict:
         return row | {"times_one_token": row["ms"] / one["ms"]}
 
-    captures = model.slots.captures and model.slots.usable
+    captures = model.buffer_sets.captures and model.buffer_sets.usable
     share = one["ms"] / weights_milliseconds(shape, found)
     yield compared(one | {"times_weights": share, "captured": captures})
     for size in nodes:

@@ -29,20 +29,20 @@ def require_gpu() -> None:
 
 
 def here() -> torch.device:
-    """Where the suites run."""
+    """The device on which the suites run."""
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 
 
 def wait() -> None:
-    """Until the device is done."""
+    """Wait until the device has finished."""
     if here().type == "cuda":
         torch.cuda.synchronize()
 
 
 class Deadline:
-    """The time a suite may take; parts that do not fit are left out and named."""
+    """The time that a suite may take. Parts for which too little is left are skipped and named."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -99,7 +99,7 @@ def _on_cpu(call: Callable[[], object]) -> float:
 
 @contextlib.contextmanager
 def timed(owner: type, name: str) -> Iterator[list[float]]:
-    """Seconds of every call of a method while within."""
+    """A context that collects the seconds of every call of a method."""
     plain, seconds = owner.__dict__[name], []
     function = plain.__func__ if isinstance(plain, staticmethod) else plain
 

@@ -96,8 +96,8 @@ def outputs(static: bool, rule: str, temperature: float, drafter) -> list[list[i
 def test_the_loop_writes_what_it_writes_on_the_cpu(
     rule, temperature, drafter, request, monkeypatch
 ):
-    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 64)  # the interpreter is slow
-    monkeypatch.setattr("engine.gpu.slots.MARGIN", 32)
+    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 64)  # the interpreter is slow
+    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 32)
     expected = outputs(False, rule, temperature, drafter)
     request.getfixturevalue("on_gpu")
     assert outputs(True, rule, temperature, drafter) == expected
@@ -105,8 +105,8 @@ def test_the_loop_writes_what_it_writes_on_the_cpu(
 
 def test_several_texts_in_one_pass(request, monkeypatch):
     """Prefixes and trees of different lengths in one launch of the attention kernel a layer."""
-    monkeypatch.setattr("engine.gpu.slots.SMALLEST", 64)
-    monkeypatch.setattr("engine.gpu.slots.MARGIN", 32)
+    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 64)
+    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 32)
 
     def requests(model):
         for drafter, prompt in ((tree(model), [3, 14, 15, 9, 2]), (chain(model), [5])):

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from engine.gpu.attention import tree_attention
+from engine.gpu.buffer_sets import BufferSet, Pass
 from engine.gpu.cache import StaticCache
 from engine.gpu.choice import Choice
 from engine.gpu.inputs import DeviceRows, Size, StepInputs
-from engine.gpu.slots import BufferSet, Pass
 from engine.gpu.step import StaticMask
 from engine.kernels.bits import WORD
 from engine.kernels.lang import power_of_two
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_READ = 32  # rows of features in a step; more are a prompt, read in a pass of its own size
 
 
-class BlockSlot(BufferSet):
+class BlockBuffers(BufferSet):
     """See ``BufferSet``. Letters in shapes as in ``engine.parts.dflash_model``."""
 
     def read(self, features: Tensor, length: int) -> None:

@@ -48,7 +48,7 @@ class Pass:
 class BufferSet:
     """The buffers of one sequence, or of several side by side, and the passes over them.
 
-    The subclasses ``TextSlot`` and ``BlockSlot`` define the passes. The key of a pass that draws or
+    The subclasses ``TextBuffers`` and ``BlockBuffers`` define the passes. The key of a pass that draws or
     judges tokens begins with the tuple of laws by which it does so; each law knows whether it is
     greedy.
     """

@@ -8,10 +8,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from engine.gpu.buffer_sets import BufferSet, BufferSets, Pass
 from engine.gpu.inputs import DeviceRows, Size, StepInputs
 from engine.gpu.precision import refuse_tf32
 from engine.gpu.question import JudgedSeen
-from engine.gpu.slots import BufferSet, BufferSets, Pass
 from engine.gpu.step import chain, step
 from engine.gpu.verdict import Arrival, JudgedInputs, judged
 from engine.kernels.bits import WORD
@@ -20,7 +20,7 @@ from engine.sampling import Sampling
 from engine.transfer import into
 
 
-class TextSlot(BufferSet):
+class TextBuffers(BufferSet):
     """See ``BufferSet``. The key of a plain pass is (size, features), of a judged pass (laws, size,
     features), and of a chain (laws, tokens read, tokens drafted, V)."""
 
