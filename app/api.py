@@ -51,6 +51,9 @@ def offered() -> dict:
     }
 
 
+offered.__name__ = "list"  # an MCP tool has its function's name
+
+
 def methods(search: str = "") -> list[dict]:
     """Describe published speculative-decoding methods: how each works, its paper and claim, and what was
     measured here.
