@@ -34,6 +34,7 @@ def visit():
 threading.Thread(target=visit, daemon=True).start()
 launch(demo)
 print("\\n".join(sorted(set(wrote))))
+shutdown.end()
 """
 
 
