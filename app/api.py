@@ -51,6 +51,9 @@ def offered() -> dict:
     }
 
 
+offered.__name__ = "list"  # an MCP tool has its function's name
+
+
 def methods(search: str = "") -> list[dict]:
     """Describe published speculative-decoding methods: how each works, its paper and claim, and what was
     measured here.
@@ -106,7 +109,7 @@ def run(
         drafter: key of a drafter, as `list` names them, for example none, chain, dyspec, prompt_lookup
         options: the drafter's options by name; what is left out has its default
         verifier: key of an acceptance rule; empty: the drafter's own
-        rule_options: the rule's options by name
+        rule_options: the rule's options by name; those of another rule are left aside
         temperature: 0 to 2; 0 always takes the likeliest token
         top_k: keep the k likeliest tokens; 0 keeps all
         top_p: keep the likeliest tokens up to this much probability

@@ -2,7 +2,9 @@
 written, then the server closes."""
 
 import logging
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +20,7 @@ closing = threading.Event()
 CLOSING = "The server is closing down; try again in a minute."
 PATIENCE = 8.0
 """Seconds that running runs get to end after a signal; container hosts kill after ten."""
-FAREWELL = 0.5
+FAREWELL = 1.0
 """Seconds for the last lines to reach the browsers."""
 
 
@@ -31,16 +33,27 @@ def serve_until_told(page: gr.Blocks, seats: Seats) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, signal.SIG_DFL)  # a second signal ends at once
     log.info("closing", extra={"running": seats.running()})
-    end_runs(seats)
+    end_runs(seats, lambda: any(page._queue.active_jobs))
     page.close(verbose=False)
     log.info("closed")
 
 
-def end_runs(seats: Seats, patience: float = PATIENCE, sleep: Callable = time.sleep) -> bool:
-    """Stop all runs, running or paused; whether all of them ended in time."""
+def end_runs(seats: Seats, sending: Callable[[], bool], patience: float = PATIENCE) -> bool:
+    """Stop all runs, running or paused; whether all of them ended in time.
+
+    sending: whether events still have something to say.
+    """
     until = time.monotonic() + patience
     seats.stop_all()
-    while seats.running() and time.monotonic() < until:
-        sleep(0.05)
-    sleep(FAREWELL)
+    while (seats.running() or sending()) and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(FAREWELL)
     return not seats.running()
+
+
+def end() -> None:
+    """End the process at once. A thread that is loading or computing cannot be asked to stop, and an
+    interpreter that is taken down under it aborts."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)

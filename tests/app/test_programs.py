@@ -121,7 +121,7 @@ def test_a_cancelled_run_is_let_go(client, server):
         {"prompt": "dog", "drafter": None},
         {"prompt": "dog", "options": {"length": "many"}},
         {"prompt": "dog", "options": [1]},
-        {"prompt": "dog", "rule_options": {"x": 1}},
+        {"prompt": "dog", "verifier": "oracle"},
         {"prompt": "dog", "temperature": "hot"},
         {"prompt": "dog", "max_new_tokens": 10**9},
         {"prompt": "dog", "json_schema": "{"},

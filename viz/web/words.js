@@ -6,18 +6,22 @@
   // oxlint-disable-next-line no-control-regex
   const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
+  // So many marks may stand on a letter, or invisible characters in a row; a flood of them would bury the lines around it.
+  const STACK = /([\p{M}\p{DI}]{4})[\p{M}\p{DI}]+/gu;
+  const calm = (text) => text.replace(STACK, "$1…");
+
   const SPECIAL = /^<[|｜]([^<>|｜]+)[|｜]>$/, ENDS = /^<(?:[|｜](?:endoftext|im_end|eot_id|end▁of▁sentence|end_of_text|eot|end)[|｜]|\/s|eos|end_of_turn)>$/;
 
   /** The piece with visible white space; "∅" if it is empty; a special token by its name; ⟨end⟩ for every end-of-text token. */
   D.visible = function (piece) {
     if (ENDS.test(piece)) return "⟨end⟩";
-    const text = String(piece).replace(SPECIAL, "⟨$1⟩").replace(/[ \n\r\t\u00a0\u2028\u2029\v\f]/g, (c) => VISIBLE[c])
+    const text = calm(String(piece)).replace(SPECIAL, "⟨$1⟩").replace(/[ \n\r\t\u00a0\u2028\u2029\v\f]/g, (c) => VISIBLE[c])
       .replace(HIDDEN, (c) => `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`);
     return text === "" ? "∅" : text;
   };
 
   /** For running text: only characters that could reverse or hide it become codes; spaces and line breaks stay. */
-  D.running = (piece) => String(piece).replace(/[\u2028\u2029]/g, "\n")
+  D.running = (piece) => calm(String(piece)).replace(/[\u2028\u2029]/g, "\n")
     .replace(HIDDEN, (c) => (c === "\n" || c === "\t" ? c : `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`));
 
   /** A token within running text: as it is, but an end-of-text token as ⟨end⟩, like everywhere else. */
