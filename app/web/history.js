@@ -52,7 +52,7 @@
 
   /** Watch has come to rest: once, do what the link asks for. agree: the picture shows what the controls say. */
   P.arrive = function (room, agree) {
-    if (room !== "watch" || !P.loaded) return;
+    if (room !== "watch") return;
     if (!agree) {
       if (goal.run && !P.unready("run")) { goal.run = false; document.getElementById("run").click(); }
       return;
