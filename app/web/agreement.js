@@ -87,6 +87,7 @@
   P.controls = function (name, values, came) {
     const r = room(name), first = !r.now, before = JSON.stringify(r.now);
     r.came = r.came || came;
+    if (came) P.sayBounds(name, Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]])));
     r.now = Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]]));
     P.setTemperature(name, r.now.temperature);
     if (first) P.follow(name, () => look(name));

@@ -74,7 +74,8 @@
       if (radio) reveal(radio.parentElement);
       else lay();                                             // none is bold any more
     }
-    new ResizeObserver(lay).observe(row);
+    const watcher = new ResizeObserver(lay);
+    for (const one of [row, ...cards]) watcher.observe(one);     // a chosen card is bold, and wider
     new ResizeObserver(place).observe(strip);
     c.watch("value", show);
     show();
