@@ -80,7 +80,7 @@
       r.cover = now;
       view.cover(words.length ? cover(name, words, running) : null, running);
     }
-    if (!running && r.came) P.arrive(name, words.length === 0);
+    if (!running && r.came && !P.waiting(name)) P.arrive(name, words.length === 0);
   }
 
   /** What the controls of a room hold, in the order of its fields. came: the address has set them just now. */
