@@ -105,8 +105,8 @@ class Compare:
         settings = [self.look_for, self.prompt, self.lanes, heat]
         name_whose(TAB, [*edits, heat.change, loaded.then], settings, example)
         numbers = [number.change for number in self.numbers]
-        settled = [event.then for event in (loaded, *brought)]
-        tell_controls(TAB, [*edits, *numbers, *settled], fields)
+        settled = [event.then for event in brought]
+        tell_controls(TAB, loaded.then, [*edits, *numbers, *settled], fields)
 
     def _choose(self, name: str, request: gr.Request) -> list:
         """The race of this example that was made earlier, and its settings; "": those there are."""

@@ -139,11 +139,13 @@ def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
         change(None, settings, shown, js=js, trigger_mode="multiple", **SLOW)
 
 
-def tell_controls(tab: str, changes: list, controls: list) -> None:
+def tell_controls(tab: str, loaded: Callable, changes: list, controls: list) -> None:
     """After these changes the browser alone learns what the controls of this tab hold, and marks the
-    picture where it shows something else. controls: in the order of the tab's FIELDS."""
-    js = f"(...v) => {{ DraftscopePage.controls('{tab}', v); }}"
-    for change in changes:
+    picture where it shows something else. loaded: the change that brings what the address asks for.
+    controls: in the order of the tab's FIELDS."""
+    for change in (loaded, *changes):
+        came = "true" if change is loaded else "false"
+        js = f"(...v) => {{ DraftscopePage.controls('{tab}', v, {came}); }}"
         change(None, controls, None, js=js, trigger_mode="multiple", **SLOW)
 
 

@@ -57,12 +57,15 @@ def branching(trace: Trace, forks: bool) -> int:
     return sum(forked(step) == forks for step in drafting(trace))
 
 
-def shared_beginnings(trace: Trace) -> int:
-    """Steps whose whole draft, three levels deep or more, hangs on one first token."""
-    return sum(
-        step["nodes"]["parent"].count(-1) == 1 and max(step["nodes"]["depth"]) >= 3
-        for step in drafting(trace)
-    )
+def lopsided(trace: Trace) -> int:
+    """Steps whose draft goes on, to level three at least, from one alone of several first tokens."""
+
+    def alone(nodes: dict) -> bool:
+        first = [node for node, parent in enumerate(nodes["parent"]) if parent == -1]
+        going_on = [node for node in first if node in nodes["parent"]]
+        return len(first) > 1 and len(going_on) == 1 and max(nodes["depth"]) >= 3
+
+    return sum(alone(step["nodes"]) for step in drafting(trace))
 
 
 def undrafted(trace: Trace) -> int:
@@ -119,7 +122,7 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "repeated_siblings": repeated_siblings,
     "forked_steps": lambda trace: branching(trace, forks=True),
     "unforked_steps": lambda trace: branching(trace, forks=False),
-    "shared_beginnings": shared_beginnings,
+    "lopsided_steps": lopsided,
     "undrafted_steps": undrafted,
     "first_pace": lambda trace: pace(trace, slice(8)),
     "last_pace": lambda trace: pace(trace, slice(-8, None)),

@@ -80,12 +80,14 @@
       r.cover = now;
       view.cover(words.length ? cover(name, words, running) : null, running);
     }
-    if (!running) P.arrive(name, words.length === 0);
+    if (!running && r.came && !P.waiting(name)) P.arrive(name, words.length === 0);
   }
 
-  /** What the controls of a room hold, in the order of its fields. */
-  P.controls = function (name, values) {
+  /** What the controls of a room hold, in the order of its fields. came: the address has set them just now. */
+  P.controls = function (name, values, came) {
     const r = room(name), first = !r.now, before = JSON.stringify(r.now);
+    r.came = r.came || came;
+    if (came) P.sayBounds(name, Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]])));
     r.now = Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]]));
     P.setTemperature(name, r.now.temperature);
     if (first) P.follow(name, () => look(name));

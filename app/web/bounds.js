@@ -19,17 +19,15 @@
     lineOf(block).textContent = asked === set || target.value === "" ? "" : P.boundWords(asked, range.min, range.max, set);
   }, true);
 
-  /** now: the controls that a link has set. Names, as sentences, what it asked for out of range. */
-  P.outOfRange = function (query, now, declared) {
-    const said = [];
-    for (const [short, name] of Object.entries(NAMES)) {
-      const asked = query.get(short);
-      if (asked !== null && asked !== "" && Number(asked) !== Number(now[name])) said.push(`${name.replaceAll("_", " ")} ${asked} was set to ${now[name]}`);
-    }
-    for (const { name } of declared) {
-      const asked = query.get(`o.${name}`), set = JSON.parse(now.pair || "{}").options || {};
-      if (asked !== null && set[name] !== undefined && String(set[name]) !== asked && Number(asked) !== set[name]) said.push(`${name.replaceAll("_", " ")} ${asked} was set to ${set[name]}`);
-    }
-    return said;
+  const words = (name) => name.replaceAll("_", " ");
+
+  /** now: the controls that the address has set. What it asked for out of range is said below the buttons. */
+  P.sayBounds = function (room, now) {
+    const query = new URLSearchParams(location.search), set = now.pair ? JSON.parse(now.pair).options : {}, said = [];
+    if ((query.get("tab") || "watch") !== room) return;
+    const other = (asked, value) => asked !== null && asked !== "" && Number.isFinite(Number(asked)) && Number(asked) !== Number(value);
+    for (const [short, name] of Object.entries(NAMES)) if (other(query.get(short), now[name])) said.push(`${words(name)} ${query.get(short)} was set to ${now[name]}`);
+    for (const [name, value] of Object.entries(set)) if (typeof value === "number" && other(query.get(`o.${name}`), value)) said.push(`${words(name)} ${query.get(`o.${name}`)} was set to ${value}`);
+    if (said.length) P.show(room, { state: P.stateOf(room), message: `The link asked for what is out of range: ${said.join(", ")}.` });
   };
 })();

@@ -33,6 +33,9 @@
     const row = el("fieldset", { class: "pg-cards" }, el("legend", { class: "pg-hidden", text: "Examples" }), el("span", { class: "pg-cards-name", "aria-hidden": "true", text: "Examples" }), back, strip, on);
     c.element.append(row);
 
+    /** A strip that has become narrower can be scrolled further only once it is laid out. */
+    const place = () => { strip.scrollLeft = cards[first].offsetLeft - EDGE / 2; };
+
     /** The cards from `first` on, as many as fit as a whole. */
     function lay() {
       const others = [row.querySelector(".pg-cards-name"), back, on].reduce((sum, one) => sum + one.offsetWidth + GAP, 0);
@@ -43,7 +46,7 @@
       count = P.fitting(widths, first, room, GAP);
       const last = cards[first + count - 1];
       strip.style.width = `${last.offsetLeft + last.offsetWidth - cards[first].offsetLeft + EDGE}px`;
-      strip.scrollLeft = cards[first].offsetLeft - EDGE / 2;
+      place();
       back.disabled = first === 0;
       on.disabled = first + count >= cards.length;
       back.hidden = on.hidden = whole;
@@ -71,7 +74,9 @@
       if (radio) reveal(radio.parentElement);
       else lay();                                             // none is bold any more
     }
-    new ResizeObserver(lay).observe(row);
+    const watcher = new ResizeObserver(lay);
+    for (const one of [row, ...cards]) watcher.observe(one);     // a chosen card is bold, and wider
+    new ResizeObserver(place).observe(strip);
     c.watch("value", show);
     show();
   };

@@ -52,15 +52,15 @@
 
   /** Watch has come to rest: once, do what the link asks for. agree: the picture shows what the controls say. */
   P.arrive = function (room, agree) {
-    if (room !== "watch" || !P.loaded) return;
+    if (room !== "watch") return;
     if (!agree) {
       if (goal.run && !P.unready("run")) { goal.run = false; document.getElementById("run").click(); }
       return;
     }
-    goal.run = false;
     const { step, node } = goal, view = P.view("watch");
-    goal.step = 0;
-    if (!(step >= 1) || !P.finished(P.trace("watch"))) return;
+    if (!P.finished(P.trace("watch"))) return;
+    Object.assign(goal, { run: false, step: 0 });
+    if (!(step >= 1)) return;
     view.goto(step - 1);
     if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
   };

@@ -13,7 +13,7 @@ PLAYED = """() => {
   new MutationObserver(look).observe(document.body, {attributes: true, subtree: true});
 }"""
 """Note, for later, that a race was seen to play; it may be over by the time a test looks."""
-LANES = list(races()[0].lanes)
+LANES = [lane.name for lane in races()[0].lanes]
 
 
 def lanes(page) -> list[str]:

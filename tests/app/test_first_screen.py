@@ -72,6 +72,7 @@ def test_the_arrows_bring_every_example(visit):
         if on.is_disabled():
             break
         on.click()
+        page.wait_for_timeout(200)
     assert names == {card.get_attribute("data-card") for card in page.locator(".pg-card").all()}
     page.get_by_role("button", name="Examples before these").click()
     assert not on.is_disabled()

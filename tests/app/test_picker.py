@@ -230,7 +230,7 @@ def test_only_what_does_something_is_shown(light):
     assert "haste" in shown(light)
     light.get_by_label("mode").select_option("quick")
     assert "haste" not in shown(light), "what it depends on is hidden itself"
-    light.get_by_text("More options (1)").click()
+    light.get_by_text("Advanced (1)").click()
     assert shown(light)[-1] == "depth"
     light.evaluate("DraftscopePage.setTemperature('watch', 0.7)")
     assert shown(light) == ["length", "mode", "heat", "depth"]

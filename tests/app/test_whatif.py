@@ -18,6 +18,10 @@ def open_form(visitor) -> None:
     visitor.page.click("#whatif summary")
 
 
+def change(visitor, thing: str) -> None:
+    visitor.page.check(f"#whatif-change-{thing}")
+
+
 def ask(visitor) -> str:
     """Run it; the state in which it ended."""
     page = visitor.page
@@ -75,16 +79,17 @@ def test_the_opening_trace_can_be_asked_about_and_stopped(visit):
     page = visitor.page
     first = lines(opening_trace().read_text("utf-8"))
     open_form(visitor)
+    change(visitor, "temperature")
     page.fill("#whatif-temperature", "0.9")
-    page.select_option("#whatif-rule", "sampler_match")
     assert ask(visitor) == "done"
     run, *_, summary = second(visitor)
     assert run["sampling"]["temperature"] == 0.9
-    assert run["verifier"]["key"] == "sampler_match"
+    assert run["drafter"]["options"] == first[0]["drafter"]["options"]
     assert run["prompt"] == first[0]["prompt"]
     assert summary["new_tokens"] <= first[-1]["new_tokens"] + 64
     assert "timed elsewhere" in page.inner_text("#whatif-view .ds-outcome")
     # and again, stopped on the way
+    change(visitor, "drafter")
     visitor.pick("none", "#whatif-drafter")
     page.evaluate(
         """() => {
@@ -100,6 +105,23 @@ def test_the_opening_trace_can_be_asked_about_and_stopped(visit):
     assert ask(visitor) == "done"
     assert second(visitor)[-1]["stop"] == "cancelled"
     assert page.locator("#whatif-view .ds-outcome").is_visible()
+
+
+def test_one_thing_changes_at_a_time_and_what_comes_with_it_is_said(visit):
+    visitor = visit("/", reduced_motion="reduce")
+    page = visitor.page
+    open_form(visitor)
+    says = page.locator(".pg-what-says")
+    assert page.is_enabled("#whatif-drafter input") and page.is_disabled("#whatif-temperature")
+    change(visitor, "temperature")
+    assert page.is_disabled("#whatif-drafter input") and page.is_disabled("#whatif-rule")
+    page.fill("#whatif-temperature", "0.8")
+    for said in ("The rule has to change with it", "do nothing: sharpness", "the temperature"):
+        assert said in says.inner_text()
+    change(visitor, "rule")
+    assert page.input_value("#whatif-temperature") == "0", "as it was"
+    page.select_option("#whatif-rule", "sampler_match")
+    assert says.inner_text().startswith("Changed: the rule. All else stays")
 
 
 def test_a_trace_of_other_models_is_told(visit, tmp_path):

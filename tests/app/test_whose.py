@@ -64,7 +64,7 @@ def test_a_race_says_how_to_make_it_again():
     wish = link.wish_of_race(traces.values(), offer())
     values = link.read_race(wish, race_menu(), offer())
     lanes = json.loads(values["lanes"])
-    assert [lane["drafter"] for lane in lanes] == list(races()[0].lanes)
+    assert [lane["drafter"] for lane in lanes] == [lane.drafter for lane in races()[0].lanes]
     assert lanes[1]["options"] == traces["chain"].run["drafter"]["options"]
     assert values["prompt"] == races()[0].prompt
 
@@ -79,7 +79,7 @@ def test_prompt_and_drafter_make_an_example_the_visitors_own(visit):
     asked = len(visitor.requests)
     visitor.type_prompt(first.prompt)
     shown = wait_list(page, first.title)
-    assert (shown["card"], shown["note"]) == (first.name, first.look_for)
+    assert (shown["card"], shown["note"]) == (first.name, f"Look for: {first.look_for}")
     assert visitor.requests[asked:] == [], "the browser sees to it alone"
     visitor.pick("chain")
     wait_list(page, OWN)
@@ -117,11 +117,12 @@ def test_an_opened_run_brings_its_settings(visit):
 def test_lanes_make_an_example_the_visitors_own_and_a_race_brings_its_lanes(visit, tmp_path):
     visitor = visit("/?tab=compare", reduced_motion="reduce")
     page = visitor.page
-    assert wait_list(page, races()[0].title, "compare")["note"] == races()[0].look_for
+    note = wait_list(page, races()[0].title, "compare")["note"]
+    assert note == f"Look for: {races()[0].look_for}"
     first = ".pg-racer:nth-child(1) .drafter"
     visitor.pick("dflash", first)
     assert wait_list(page, OWN, "compare")["note"].startswith(OWN)
-    visitor.pick(races()[0].lanes[0], first)
+    visitor.pick(races()[0].lanes[0].drafter, first)
     wait_list(page, races()[0].title, "compare")
     own = split(opening_race())
     file = tmp_path / "race.ndjson"

@@ -4,7 +4,7 @@
   const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(n));
 
   D.runFacts = function (glossary) {
-    const title = D.el("div", { class: "ds-run-title" }), numbers = D.el("dl", { class: "ds-run-numbers" });
+    const title = D.el("div", { class: "ds-run-title", title: "Drafter, target with its number of parameters, rule, temperature" }), numbers = D.el("dl", { class: "ds-run-numbers" });
     const figure = (word, label) => {
       const value = D.el("dd", {}), term = glossary.term(word, label);
       numbers.append(D.el("div", {}, D.el("dt", {}, term), value));
@@ -22,7 +22,7 @@
             const { drafter, verifier, target, sampling } = told;
             const badge = glossary.term(verifier.lossless ? "lossless" : "lossy", verifier.lossless ? "lossless" : "lossy");
             badge.classList.add("ds-badge");
-            const size = target.parameters ? ` (${millions(target.parameters)} parameters)` : "";
+            const size = target.parameters ? ` (${millions(target.parameters)})` : "";
             const who = drafter.family === "none" ? ["plain decoding", "by"] : [D.title(drafter.title || drafter.key), "drafts for"];
             title.append(D.el("strong", {}, glossary.known(drafter.family, who[0])), ` ${who[1]} ${D.shorten(D.visible(target.name), 40)}${size}, `,
               glossary.term("rule", "rule"), ` ${D.title(verifier.title || verifier.key)} `, badge, " ", glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);

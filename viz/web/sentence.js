@@ -53,7 +53,7 @@
   /** Where the q of a judgement is not the draft's own, as the table has it: why. */
   function renormalised({ nodes }, node, { q }, refusals) {
     const own = nodes.q[node], other = typeof q === "number" && q < 1 && own !== null && D.prob(q) !== D.prob(own);
-    return other && refusals ? ` (The draft’s own q is ${D.prob(own)}; after ${D.plural(refusals, "refusal")} q is divided by what is left of it: ${D.prob(q)}.)` : "";
+    return other && refusals ? ` The draft’s own q is ${D.prob(own)}; after ${D.plural(refusals, "refusal")} q is divided by what is left of it: ${D.prob(q)}.` : "";
   }
 
   /** In the words of the run's rule; a trace without them is explained by the shape of its judgements. */

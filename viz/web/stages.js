@@ -7,7 +7,7 @@
     const times = new Map(PARTS.map((part) => [part, D.el("span", { class: "ds-part-time" })]));
     return {
       element: D.el("p", { class: "ds-timeline-key" },
-        D.el("span", {}, "▲ ", glossary.term("gained", "tokens gained")), D.el("span", {}, "▼ ", glossary.term("spent", "milliseconds spent")),
+        D.el("span", {}, "▲ ", glossary.term("gained", "tokens")), D.el("span", {}, "▼ ", glossary.term("spent", "milliseconds")),
         ...PARTS.map((part) => D.el("span", { "data-part": part }, glossary.term(part, part), " ", times.get(part)))),
       draw(step) {
         const ms = (step && step.milliseconds) || {};

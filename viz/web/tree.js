@@ -110,7 +110,7 @@
         top: Math.max(reach.top, place.top * SPARE), bottom: Math.min(reach.bottom, place.bottom * SPARE),
       };
       // a tall tree leaves room at its sides, into which the columns spread
-      const spread = D.clamp((room.bottom - room.top + 24) * (aspect || 1.5) / room.right, 1, 2);
+      const spread = D.clamp(((room.bottom - room.top + 24) * (aspect || 1.5) - place.root.w / 2 - 24) / room.right, 1, 2);
       room.right *= spread;
       place.x = place.depth.map((d) => place.middles[d] * spread);
     }

@@ -1,0 +1,45 @@
+"""A number out of range is brought to its bound, and the page says so."""
+
+
+def test_an_option_out_of_range_says_that_it_was_set_to_its_bound(visit):
+    visitor = visit("/", reduced_motion="reduce")
+    page = visitor.page
+    visitor.pick("chain")
+    length = page.locator("[data-option=length]")
+    length.fill("99")
+    length.press("Tab")
+    assert length.input_value() == "32"
+    said = page.locator(".pg-option:has([data-option=length]) .pg-bound")
+    assert said.inner_text() == "99 is out of range (0 to 32): set to 32."
+    length.fill("4")
+    assert said.is_hidden()
+
+
+def test_a_slider_says_it_too(visit):
+    visitor = visit("/", reduced_motion="reduce")
+    page = visitor.page
+    page.click("#more button")
+    page.locator("#temperature input[type=number]").fill("9")
+    said = page.locator("#temperature .pg-bound")
+    said.get_by_text("9 is out of range (0 to 2): set to 2.").wait_for()
+    page.locator("#temperature input[type=number]").fill("1")
+    said.get_by_text("out of range").wait_for(state="detached")
+
+
+def test_plain_names_stand_first_and_the_rest_under_advanced(visit):
+    page = visit("/", reduced_motion="reduce").page
+    page.click("#more button")
+    assert (
+        page.locator("#temperature").is_visible() and page.locator("#max_new_tokens").is_visible()
+    )
+    assert page.locator("#top_k").is_hidden() and page.locator("#json-schema").is_hidden()
+    page.click("#advanced button")
+    assert page.locator("#top_k").is_visible() and page.locator("#json-schema").is_visible()
+    assert "Does nothing at temperature 0" in page.inner_text("#seed")
+
+
+def test_a_link_out_of_range_says_it(visit):
+    page = visit("/?drafter=chain&o.length=99&t=9", reduced_motion="reduce").page
+    page.wait_for_function(
+        "document.querySelector('#watch-status').innerText.includes('temperature 9 was set to 2, length 99 was set to 32')"
+    )

@@ -1,0 +1,80 @@
+"""What the page tells its readers to look for is true of the runs that it shows."""
+
+import json
+
+import pytest
+
+from engine.errors import UserError
+from engine.trace import read_trace
+from presets import cards, presets, race_files, races, trace_file
+from presets.checked import checked, compare
+from presets.conditions import KNOWN, claims, figure, holds, untrue
+from tests.viz.builder import Toy
+
+
+def test_every_look_for_is_true_of_its_finished_run():
+    assert list(untrue()) == [], "python -m presets check"
+
+
+def test_everything_that_can_be_watched_has_a_condition():
+    told = {whose for whose, _, conditions in claims() if conditions}
+    assert told >= {one.name for one in (*presets(), *races())}
+    assert told >= {f"the card {card.key}" for card in cards().values() if card.example}
+
+
+def test_a_condition_that_is_not_true_is_told():
+    name = presets()[0].name
+    steps = figure("steps", name)
+    assert holds(f"steps == {steps}", name) and not holds(f"steps > {steps}", name)
+    assert holds("tokens_a_step <= tokens_a_step of story-cold", "story-hot")
+    assert not holds("tokens_a_step >= tokens_a_step of story-cold", "story-hot")
+
+
+@pytest.mark.parametrize("bad", ["", "steps", "steps is 3", "nothing > 3", "chain.steps > 1"])
+def test_a_condition_that_makes_no_sense_is_a_mistake(bad):
+    with pytest.raises(UserError):
+        holds(bad, presets()[0].name)
+
+
+def test_every_figure_can_be_taken_of_any_run():
+    trace = read_trace(Toy(steps=6).ndjson())
+    assert all(isinstance(float(take(trace)), float) for take in KNOWN.values())
+
+
+def test_every_race_has_a_finished_run_of_its_own():
+    for race in races():
+        files = race_files(race.name)
+        assert list(files) == [lane.name for lane in race.lanes], "python -m presets"
+        for lane in race.lanes:
+            trace = read_trace(files[lane.name].read_text("utf-8"))
+            assert trace.run["prompt"]["text"] == race.prompt
+            assert trace.run["drafter"]["key"] == lane.drafter
+            held = trace.run["drafter"]["options"]
+            assert {name: held[name] for name in lane.options} == lane.options
+
+
+def test_finished_greedy_runs_were_checked_against_plain_decoding():
+    for preset in presets():
+        trace, told = read_trace(trace_file(preset.name).read_text("utf-8")), checked()[preset.name]
+        if trace.run["verifier"]["lossless"] and preset.temperature == 0:
+            assert told["comparable"] and told["alike"], preset.name
+            assert told["tokens"] == trace.summary["new_tokens"]
+
+
+def test_comparing_finds_the_first_difference():
+    text = Toy(style="chain", rule="greedy", steps=6).ndjson()
+    first = read_trace(text)
+    assert compare(first, first) == {
+        "comparable": True,
+        "alike": True,
+        "index": None,
+        "ratio": 1.0,
+        "tokens": first.summary["new_tokens"],
+    }
+    lines = [json.loads(line) for line in text.splitlines()]
+    lines[2]["output"]["tokens"][0] += 1
+    other = read_trace("".join(json.dumps(line) + "\n" for line in lines))
+    told = compare(first, other)
+    assert not told["alike"] and told["index"] == len(lines[1]["output"]["tokens"])
+    sampled = read_trace(Toy(style="tree", steps=4).ndjson())
+    assert not compare(sampled, sampled)["comparable"], "each draws with numbers of its own"

@@ -1,0 +1,100 @@
+"""What a run proves, in its own numbers: never more than was checked."""
+
+import json
+
+import pytest
+
+from tests.viz.builder import Toy
+
+SAY = """([text, checked, options]) => {
+  const model = Draftscope.traceModel();
+  model.feed(text);
+  const { main, more, tick } = Draftscope.proof(model, checked, options);
+  return [main, more, tick];
+}"""
+SAME = {"alike": True, "comparable": True, "tokens": 30, "index": None, "ratio": 3.1}
+
+
+def told(script, toy: Toy, checked=None, lossy: bool = False, **options):
+    run, *rest = toy.ndjson().splitlines()
+    run = json.loads(run)
+    run["verifier"]["lossless"] = not lossy
+    text = "\n".join([json.dumps(run), *rest]) + "\n"
+    summary = json.loads(rest[-1])
+    return summary, *script.evaluate(SAY, [text, checked, options])
+
+
+def test_a_checked_run_has_its_tick_and_its_numbers(script):
+    toy = Toy(style="chain", rule="greedy", steps=9)
+    summary, main, more, tick = told(script, toy, SAME)
+    tokens, passes = summary["new_tokens"], summary["target_calls"]
+    assert main == (
+        f"{tokens} tokens in {passes} passes of the target instead of {tokens}, and the same text."
+    )
+    assert tick is True and "3.1 times as fast" in more
+
+
+@pytest.mark.parametrize(
+    ("toy", "lossy", "word"),
+    [
+        (Toy(style="chain", rule="greedy", steps=4), False, "never the text"),
+        (Toy(style="tree", steps=4), False, "never the chances"),
+        (Toy(style="chain", rule="greedy", steps=4), True, "Lossy"),
+    ],
+)
+def test_without_a_check_there_is_no_tick_but_the_meaning_of_the_word(script, toy, lossy, word):
+    _, main, more, tick = told(script, toy, None, lossy)
+    assert tick is None and "same text" not in main
+    assert word in more
+
+
+def test_what_cannot_be_compared_or_differs_has_no_tick(script):
+    sampled = {**SAME, "comparable": False, "alike": False}
+    _, main, more, tick = told(script, Toy(style="tree", steps=4), sampled)
+    assert tick is None and "same text" not in main and "never the chances" in more
+    other = {**SAME, "alike": False, "index": 4}
+    _, main, more, tick = told(script, Toy(style="chain", rule="greedy", steps=4), other)
+    assert tick is False and "another text" in main and "from token 5 on" in more
+
+
+def test_a_loss_is_told_as_one(script):
+    slow = {**SAME, "ratio": 0.4}
+    _, _, more, _ = told(script, Toy(style="chain", rule="greedy", steps=4), slow)
+    assert "Slower than plain decoding" in more and "0.40 times" in more
+
+
+def test_while_it_plays_only_what_was_shown_counts(script):
+    toy = Toy(style="chain", rule="greedy", steps=9)
+    steps = [json.loads(line) for line in toy.ndjson().splitlines()][1:-1]
+    _, main, more, tick = told(script, toy, SAME, playing=True, shown=1)
+    tokens = sum(len(step["output"]["tokens"]) for step in steps[:2])
+    assert main == f"So far: {tokens} tokens in 2 passes of the target instead of {tokens}.", (
+        "no result before its time"
+    )
+    assert (more, tick) == ("", None)
+
+
+def test_plain_decoding_is_the_measure(script):
+    summary, main, _, tick = told(script, Toy(style="none", rule="greedy", key="none", steps=5))
+    passes = summary["target_calls"]
+    assert main.startswith(f"5 tokens in {passes} passes of the target: plain decoding")
+    assert tick is None
+
+
+TITLES = """(runs) => [...Draftscope.laneTitles(runs.map((run, i) => [`lane-${i}`, { run }])).values()]"""
+
+
+def lane(key: str, verifier: str = "greedy", **options) -> dict:
+    drafter = {"key": key, "title": key.title(), "family": "tree", "options": options}
+    return {"drafter": drafter, "verifier": {"key": verifier, "title": verifier.title()}}
+
+
+def test_lanes_of_one_drafter_are_named_by_what_differs(script):
+    from viz.race import titles
+
+    runs = [lane("none"), lane("tree", budget=4, depth=9), lane("tree", budget=64, depth=9)]
+    named = ["None", "Tree, budget 4", "Tree, budget 64"]
+    assert script.evaluate(TITLES, runs) == named
+    assert list(titles({f"lane-{i}": run for i, run in enumerate(runs)}).values()) == named
+    ruled = [lane("tree"), lane("tree", "bild")]
+    assert script.evaluate(TITLES, ruled) == ["Tree, rule Greedy", "Tree, rule Bild"]
