@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from engine.errors import UserError
 from engine.target import attention
 from engine.target.cache import KVCache
+from engine.target.generation import ends_of
 from engine.target.layers import final_norm
 from engine.target.session import Session
 
@@ -45,7 +46,7 @@ class LanguageModel:
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
         self.embeddings = model.get_input_embeddings().weight.shape[0]
         self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT
-        self.end_tokens = _end_tokens(model, tokenizer)
+        self.end_tokens, self.ends_named_by = ends_of(model, tokenizer)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
@@ -86,15 +87,3 @@ def _refuse_recurrent(config, name: str) -> None:
         raise UserError(
             f"{name} keeps a recurrent state beside its attention; trees on it are not supported."
         )
-
-
-def _end_tokens(model: PreTrainedModel, tokenizer) -> frozenset[int]:
-    """Ids that end a text, as generate() would take them."""
-    ends = getattr(model.generation_config, "eos_token_id", None)
-    if ends is None:
-        ends = model.config.eos_token_id
-    if ends is None and tokenizer is not None:
-        ends = tokenizer.eos_token_id
-    if ends is None:
-        return frozenset()
-    return frozenset([ends] if isinstance(ends, int) else ends)
