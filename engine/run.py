@@ -14,7 +14,8 @@ from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.policies.draft_size import settle_size
+from engine.policies.calibration import observed
+from engine.policies.draft_size import settle_size, watched
 from engine.progress import Tell, silent
 from engine.reading import read_prompt
 from engine.sampling import Sampling
@@ -106,6 +107,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
         raise UserError("The prompt is empty.")
     models = load_models(request.models, cls.needs, request.dtype, request.device)
     prompt = read_prompt(models.target, request.prompt, request.messages)
+    asked = options
     options = settle_size(cls, options, models, sampling, tell)
     setting = _setting(cls, options, rule, sampling, request)
     recorder = Recorder(models.target, setting, prompt.text, prompt.tokens, request.messages)
@@ -127,7 +129,8 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     )
     steps = run_loop(models.target, wanted, request.recorded, reading)
     columns = min(len(prompt.tokens) + request.max_new_tokens, models.target.max_context) + 1
-    return Run(recorder, steps, request.recorded, _kv_bytes(models, columns))
+    picked = watched(cls, asked, options, models) if sampling.greedy else None
+    return Run(recorder, steps, request.recorded, _kv_bytes(models, columns), picked)
 
 
 def _as_the_model_says(request: RunRequest) -> RunRequest:
@@ -176,9 +179,16 @@ class Run:
     """One run: its header, its steps as they come, its summary. Not calling next is a pause."""
 
     def __init__(
-        self, recorder: Recorder, steps: Iterator, recorded: bool = True, kv_bytes: int = 0
+        self,
+        recorder: Recorder,
+        steps: Iterator,
+        recorded: bool = True,
+        kv_bytes: int = 0,
+        picked: tuple[str, int] | None = None,
     ) -> None:
-        """kv_bytes: of keys and values that its text may need at most."""
+        """kv_bytes: of keys and values that its text may need at most. picked: the draft size that was
+        picked for it, as ``watched`` has it: its steps are held against what was measured."""
+        self._picked = picked
         self._recorder = recorder
         self.kv_bytes = kv_bytes
         self._recorded = recorded
@@ -229,6 +239,8 @@ class Run:
         self.finished, self._ended_by = True, reason
         self._steps.close()
         self._steps = iter(())
+        if self._picked is not None and reason != "error":
+            observed(*self._picked, *self._recorder.mean_step)
 
     def text(self, tokens: list[int]) -> str:
         """Tokens decoded together."""

@@ -212,6 +212,12 @@ class Recorder:
         """Engine time so far."""
         return sum(self._totals.milliseconds.values())
 
+    @property
+    def mean_step(self) -> tuple[int, float]:
+        """How many steps so far, and the milliseconds of one in the mean, its prompt's reading apart."""
+        steps, spent = self._totals.steps, self._totals.milliseconds
+        return steps, sum(spent[stage] for stage in STAGES) / steps if steps else 0.0
+
     def summary_line(self, stop: str | None = None) -> dict:
         """stop: what ended the run, where no step says it: cancelled or error."""
         return self._totals.summary(stop or self._stop, self.pieces.text(self._output))
