@@ -26,7 +26,7 @@ class OwnSection:
         with gr.Accordion("Own models", open=False, elem_id="own", visible=bool(own.allowed)):
             self.view = html(
                 "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
-                "trigger, watch}); /* events: 'load' 'unload' 'set' 'fresh' 'sampling' */",
+                "trigger, watch}); /* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
                 value=shown(Choice()),
                 allowed=[one for one in own.allowed.patterns if one not in ("*", "/")],
                 elem_id="own-models",
@@ -35,11 +35,11 @@ class OwnSection:
     def wire(self, numbers: list, runs: list) -> None:
         """numbers: the controls of temperature, top-k and top-p. runs: events that end with a run."""
         busy = {**SLOW, "concurrency_id": "opening", "concurrency_limit": 2}
-        self.view.load(_load, None, self.view, **busy)
-        self.view.unload(_unload, None, self.view, **QUICK)
-        self.view.set(_set, None, self.view, **QUICK)
+        self.view.bring(_load, None, self.view, **busy)
+        self.view.put_away(_unload, None, self.view, **QUICK)
+        self.view.adjust(_set, None, self.view, **QUICK)
         self.view.fresh(_fresh, None, self.view, **QUICK)
-        self.view.sampling(_sampling, None, numbers, **QUICK)
+        self.view.own_sampling(_sampling, None, numbers, **QUICK)
         for run in runs:
             run.then(_answered, None, self.view, **SLOW)
 
