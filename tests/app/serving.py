@@ -21,6 +21,7 @@ class Server:
     url: str
     seconds: float
     """From the start of the process to the first answer."""
+    pid: int
     quiet: bool
     """Whether the machine was idle enough to hold it to a time limit."""
 
@@ -47,7 +48,7 @@ def serving(patience: float = 600.0, **environment: str):
             if process.poll() is not None or time.monotonic() - began > patience:
                 raise RuntimeError(f"app.py did not come up (exit code {process.poll()})")
             time.sleep(0.1)
-        yield Server(url, time.monotonic() - began, calm)
+        yield Server(url, time.monotonic() - began, process.pid, calm)
     finally:
         process.terminate()
         try:
