@@ -16,6 +16,8 @@ import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
 
+import httpx
+
 from engine.errors import UserError
 from engine.trace import read_trace
 from tests.app.serving import serving
@@ -61,7 +63,7 @@ def visitor(url: str, number: int, until: float, book: Book) -> None:
                 if time.monotonic() < until:
                     chance.choice((watch, watch, pause, race, close))(wire, chance, book)
             wire.leave()
-        except Exception as error:  # whatever a visitor meets is for the report
+        except (RuntimeError, httpx.HTTPError, OSError, ValueError, KeyError) as error:
             book.fail(f"visitor {number}: {type(error).__name__}: {error}")
         time.sleep(chance.uniform(0.2, 2.0))
 
