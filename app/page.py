@@ -2,7 +2,7 @@
 
 import gradio as gr
 
-from app import assets, idle, link, live, theme, warm, words
+from app import assets, guard, idle, link, live, theme, warm, words
 from app.compare import Compare
 from app.menu import offer
 from app.methods import Methods
@@ -72,6 +72,7 @@ def launch(page: gr.Blocks, **settings) -> None:
             "max_file_size": LIMITS.trace_bytes,
             "theme": theme.theme(),
             "head": assets.head(offer()),
+            "app_kwargs": {"middleware": guard.middleware()},
             "state_session_capacity": 500,
             # a run that waits holds a thread; others draw figures and read files
             "max_threads": LIMITS.running + LIMITS.waiting + SPARE + 16,
