@@ -6,11 +6,14 @@ checked like anything else that a visitor asks for.
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 
 from app import fence, live
 from app.controls import RANGES, request, text
 from app.made import Made, made
 from app.menu import plain_pair
+from app.own import own
 from app.seats import Job, Seat
 from app.settings import LIMITS
 from engine.errors import UserError
@@ -25,7 +28,7 @@ Measured = tuple[str, str, tuple[Trace, Trace] | None]
 """State (running | done | skipped), a message, and the run with its plain one when that is there."""
 
 
-def again(run: Mapping, new_tokens: object, **changes: object) -> RunRequest:
+def again(run: Mapping, new_tokens: object, session: str = "", **changes: object) -> RunRequest:
     """The request that made this run line, with the changes, writing at most as much.
 
     changes: control values, named as in the page's FIELDS. Raises UserError.
@@ -38,16 +41,28 @@ def again(run: Mapping, new_tokens: object, **changes: object) -> RunRequest:
         "rule_options": rule["options"],
     }
     values = {
-        "prompt": run["prompt"]["text"],
+        "prompt": _asked(run),
         "pair": json.dumps(chosen),
         "json_schema": run.get("constraint", {}).get("text"),
         **run["sampling"],
         "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
     }
-    return request({**values, **changes})
+    found = request({**values, **changes})
+    return replace(
+        found,
+        models=own.of(session).paths or found.models,
+        messages=run["prompt"].get("messages"),
+        stop=run.get("stop_strings", ()),
+    )
 
 
-def what_if_job(wish: Mapping[str, object]) -> Job:
+def _asked(run: Mapping) -> str:
+    """What the visitor wrote: the prompt, or the last turn of a conversation."""
+    turns = run["prompt"].get("messages")
+    return turns[-1]["content"] if turns else run["prompt"]["text"]
+
+
+def what_if_job(wish: Mapping[str, object], session: str = "") -> Job:
     """wish: the first trace's run line, how much it wrote, and the values of CHANGES.
 
     Raises UserError, too, where the first trace was made with other models than this page has:
@@ -58,7 +73,7 @@ def what_if_job(wish: Mapping[str, object]) -> Job:
         raise UserError("The first run's description is too long.")
     first = read_run_line(line)
     (run,) = live.opened(
-        [again(first, wish.get("new_tokens"), **{c: wish.get(c) for c in CHANGES})]
+        [again(first, wish.get("new_tokens"), session, **{c: wish.get(c) for c in CHANGES})]
     )
     ours = read_run_line(run.header())
     same = all(ours["target"][k] == first["target"][k] for k in ("parameters", "vocab_size"))
@@ -70,10 +85,10 @@ def what_if_job(wish: Mapping[str, object]) -> Job:
     return run
 
 
-def plain_job(wish: Mapping[str, object]) -> Job:
+def plain_job(wish: Mapping[str, object], session: str = "") -> Job:
     """Plain decoding of a run's prompt. wish: its run line ("run"), how much it wrote ("new_tokens")."""
     first = read_run_line(text(wish.get("run"), "The first run"))
-    plainly = again(first, wish.get("new_tokens"), pair=json.dumps(plain_pair("none")))
+    plainly = again(first, wish.get("new_tokens"), session, pair=json.dumps(plain_pair("none")))
     return live.opened([plainly])[0]
 
 
@@ -95,7 +110,8 @@ def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
     first = read_trace(seat.text)
     try:
         wish = {"run": to_line(first.run), "new_tokens": first.summary["new_tokens"]}
-        plain = live.seats.put(session, PLAIN, Seat(made(session, PLAIN, plain_job, wish)))
+        make = partial(plain_job, session=session)
+        plain = live.seats.put(session, PLAIN, Seat(made(session, PLAIN, make, wish)))
     except UserError as error:
         yield "done", str(error), None
         return

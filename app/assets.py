@@ -32,8 +32,18 @@ SCRIPTS = (
     "whatif.js",
     "method-card.js",
     "methods.js",
+    "own-models.js",
+    "allowed.js",
 )
-STYLES = ("page.css", "controls.css", "tour.css", "watch.css", "methods.css", "one-column.css")
+STYLES = (
+    "page.css",
+    "controls.css",
+    "tour.css",
+    "watch.css",
+    "methods.css",
+    "own-models.css",
+    "one-column.css",
+)
 
 
 def head(offer: Mapping) -> str:

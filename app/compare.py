@@ -1,6 +1,7 @@
 """The Compare tab: several drafters race on one prompt."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import gradio as gr
 
@@ -165,7 +166,9 @@ def _show_earlier(name: str, request: gr.Request):
 
 def _start(request: gr.Request, *values):
     fields = dict(zip(FIELDS, values, strict=True))
-    yield from emit(live.start(request.session_hash, TAB, live.compare_job, fields))
+    session = request.session_hash
+    make = partial(live.compare_job, session=session)
+    yield from emit(live.start(session, TAB, make, fields))
 
 
 def _resume(request: gr.Request):

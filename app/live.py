@@ -8,9 +8,11 @@ from app import fence, shutdown, telling, warm
 from app.controls import lanes, request, request_for
 from app.made import made
 from app.memories import Memories
+from app.own import own
 from app.race import Race
 from app.seats import FAILED, Job, Seat, Seats
 from app.settings import LIMITS, Limits
+from engine.chat import checked
 from engine.errors import UserError
 from engine.run import Run, RunRequest, open_runs
 from presets import lane_names
@@ -34,14 +36,16 @@ def watch_job(session: str) -> Callable[[Mapping[str, object]], Job]:
     that are compared with others begin with an empty memory."""
 
     def make(values: Mapping[str, object]) -> Job:
-        return opened([replace(request(values), memory=memories.of(session))])[0]
+        wanted = own.applied(session, request(values))
+        return opened([replace(wanted, memory=memories.of(session))])[0]
 
     return make
 
 
-def compare_job(values: Mapping[str, object]) -> Job:
+def compare_job(values: Mapping[str, object], session: str = "") -> Job:
     """The chosen drafters, each with its options and rule, on one seed and one prompt, read once."""
     wanted = [request_for(lane, values) for lane in lanes(values.get("lanes"))]
+    wanted = [own.applied(session, one, talk=False) for one in wanted]
     names = lane_names([one.drafter for one in wanted])
     return Race(dict(zip(names, opened(wanted), strict=True)))
 
@@ -50,6 +54,13 @@ def opened(wanted: Sequence[RunRequest], limits: Limits = LIMITS) -> list[Run]:
     """These runs, which will take turns. Raises UserError, also where together they would hold more
     keys and values than a visitor may."""
     wanted = [replace(one, most_nodes=limits.max_nodes) for one in wanted]
+    for one in wanted:
+        said = sum(len(turn["content"]) for turn in checked(one.messages)) if one.messages else 0
+        if said > limits.conversation_characters:
+            raise UserError(
+                f"The conversation has {said:,} characters; this page takes at most "
+                f"{limits.conversation_characters:,}. Begin a new one."
+            )
     runs = open_runs(wanted, telling.tell.get())
     asked = sum(run.kv_bytes for run in runs) / 1e6
     if asked > limits.kv_megabytes:

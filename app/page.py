@@ -6,6 +6,7 @@ from app import api, assets, idle, link, live, logs, service, shutdown, theme, w
 from app.compare import Compare
 from app.menu import offer
 from app.methods import Methods
+from app.own import own
 from app.parts import QUICK, SPARE, html
 from app.seats import sweep_forever
 from app.settings import LIMITS, MCP, address
@@ -28,6 +29,8 @@ def build() -> gr.Blocks:
                 compare = Compare()
             with gr.Tab("Methods", id="methods"):
                 methods = Methods()
+        limits = [list(one) for one in LIMITS.told()]
+        html("DraftscopePage.allowed(element, props.limits);", limits=limits, elem_id="allowed")
         html("DraftscopePage.foot(element, props.line);", line=words.FOOT)
         watch.wire(page, methods)
         compare.wire(page)
@@ -50,6 +53,7 @@ def _leave(request: gr.Request) -> None:
     """The tab was closed: its runs go with it."""
     live.seats.leave(request.session_hash)
     live.memories.leave(request.session_hash)
+    own.leave(request.session_hash)
 
 
 def launch(page: gr.Blocks, **settings) -> None:

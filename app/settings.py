@@ -7,9 +7,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from engine.errors import UserError, unknown
+from engine.parts.admission import Allowed
 from engine.parts.loading import ModelPaths
 from presets import family
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SETTINGS = "DRAFTSCOPE_SETTINGS"
 """Names the settings file: TOML, each setting by its name in ``Limits``."""
 
@@ -24,6 +26,8 @@ class Limits:
     """
 
     prompt_characters: int = 4000
+    conversation_characters: int = 16000
+    """Of all turns of a conversation together."""
     schema_characters: int = 4000
     max_new_tokens: int = 256
     """Most tokens that one run may write."""
@@ -51,6 +55,8 @@ class Limits:
     """Keys and values that one run may hold, all of its lanes and models together."""
     trace_megabytes: int = 8
     """Largest trace that a run may write, and that a visitor may open."""
+    resident_models: int = 4
+    """Models of visitors' own that are held in memory at once."""
     plain_milliseconds: int = 4000
     """Engine time after which plain decoding, measured beside a run, is cut short."""
 
@@ -76,6 +82,7 @@ class Limits:
         """What the page says of them: a thing, and how much of it."""
         return [
             ("Prompt", f"{self.prompt_characters:,} characters"),
+            ("Conversation", f"{self.conversation_characters:,} characters in all"),
             ("JSON schema", f"{self.schema_characters:,} characters"),
             ("New tokens", f"{self.max_new_tokens:,} a run"),
             ("Drafted", f"{self.max_nodes} nodes a step"),
@@ -150,3 +157,17 @@ def address() -> tuple[str, int]:
     hosted = "SPACE_ID" in os.environ
     host = os.environ.get("GRADIO_SERVER_NAME") or ("0.0.0.0" if hosted else "127.0.0.1")
     return host, int(os.environ.get("GRADIO_SERVER_PORT") or 7860)
+
+
+def allowed_models(environment: Mapping[str, str] = os.environ) -> Allowed:
+    """The models that visitors may bring: DRAFTSCOPE_OWN_MODELS, a list parted by commas of Hub names
+    (owner/name, owner/*, *) and folders; "off" is none.
+
+    Left out, it is everything on a machine that only its owner reaches, and nothing elsewhere.
+    """
+    given = environment.get("DRAFTSCOPE_OWN_MODELS")
+    if given is None:
+        return Allowed(("*", "/")) if address()[0] in LOOPBACK else Allowed()
+    if given.strip().lower() in ("", "off", "0", "no"):
+        return Allowed()
+    return Allowed(tuple(one.strip() for one in given.split(",") if one.strip()))

@@ -8,6 +8,7 @@ from app import figures, link, live, traces, words
 from app.controls import FIELDS, RANGES
 from app.menu import offer, opening, preset_menu, with_other_traces
 from app.methods import Methods
+from app.own_models import OwnSection
 from app.parts import (
     QUICK,
     SLOW,
@@ -66,6 +67,7 @@ class Watch:
                     value=first["pair"],
                     elem_id="pair",
                 )
+                self.own = OwnSection()
                 self.numbers = sampling_controls(first, more=self._schema)
             with gr.Column(elem_classes="pg-stage"):
                 self.view.render()
@@ -103,6 +105,7 @@ class Watch:
             self.step.click(_step, [self.said, *self.fields], canvas_out, **advance),
             self.said.ask_resume(_resume, None, canvas_out, **advance),
         ]
+        self.own.wire(self.numbers[:3], runs)
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))

@@ -1,5 +1,7 @@
 """“What if …” on the Watch tab: the finished run again, with something changed, beside the first."""
 
+from functools import partial
+
 import gradio as gr
 
 from app import again, live
@@ -31,7 +33,8 @@ class WhatIf:
 
 def _start(request: gr.Request, event: gr.EventData):
     wish = event._data if isinstance(event._data, dict) else {}
-    yield from emit(live.start(request.session_hash, TAB, again.what_if_job, wish))
+    make = partial(again.what_if_job, session=request.session_hash)
+    yield from emit(live.start(request.session_hash, TAB, make, wish))
 
 
 def _stop(request: gr.Request):

@@ -69,6 +69,13 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("--rule-option", metavar="NAME=VALUE", action="append", default=[], help="of the rule")
     add("--prompt", metavar="TEXT")
     add("--prompt-file", metavar="FILE")
+    add("--chat", action="store_true", help="the prompt is a user's turn, for a chat model")
+    add("--system", metavar="TEXT", help="with --chat: what the conversation begins with")
+    add("--messages", metavar="FILE", help="a conversation: JSON, a list of role and content")
+    add(
+        "--stop", metavar="TEXT", action="append", default=[], help="ends the text, and stays in it"
+    )
+    add("--own-sampling", action="store_true", help="sample as the model's generation config says")
     add("--max-new-tokens", type=int, metavar="N")
     add("--temperature", type=float, metavar="T")
     add("--top-k", type=int, default=0, metavar="K", help="0: off")
@@ -161,7 +168,10 @@ def _request(given: argparse.Namespace):
     rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
     schema = _read(Path(given.json_schema)) if given.json_schema else None
     return RunRequest(
-        prompt=_prompt(given, card),
+        prompt="" if given.messages else _prompt(given, card),
+        messages=_messages(given, card),
+        stop=given.stop,
+        own_sampling=given.own_sampling,
         models=_models(given),
         options=options,
         rule_options=rule_options,
@@ -199,6 +209,21 @@ def _prompt(given: argparse.Namespace, card) -> str:
     if card is not None:
         return card.prompt
     raise UserError("Give a prompt: --prompt TEXT, --prompt-file FILE or --preset NAME.")
+
+
+def _messages(given: argparse.Namespace, card) -> list[dict] | None:
+    """The conversation; None where the prompt is no turn of one."""
+    if given.messages is None:
+        if given.system is not None and not given.chat:
+            raise UserError("--system belongs to --chat.")
+        turns = [] if given.system is None else [{"role": "system", "content": given.system}]
+        return [*turns, {"role": "user", "content": _prompt(given, card)}] if given.chat else None
+    if given.chat or given.prompt is not None or given.prompt_file is not None:
+        raise UserError("Give --messages or a prompt, not both.")
+    try:
+        return json.loads(_read(Path(given.messages)))
+    except (ValueError, RecursionError):
+        raise UserError(f"{Path(given.messages).name} is not valid JSON.") from None
 
 
 def _read(path: Path) -> str:

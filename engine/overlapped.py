@@ -100,7 +100,7 @@ class OverlappedText(Text):
         logits = masked_tree(seen.value.logits, question.tree, self.request.constraint)
         p = distribution(logits, self.sampling)
         verdict = self._judged(judged, question.position, logits, p)
-        verdict, final = cut_at_end(verdict, judged, self.target.end_tokens)
+        verdict, final = cut_at_end(verdict, judged, self.ending)
         final = self._final(final, verdict, read_on=len(judged) > len(waiting))
         goes_on = self._goes_on(verdict, judged)
         self._waiting = fresh.value[1:] if goes_on else []
@@ -152,7 +152,7 @@ class OverlappedText(Text):
     def _goes_on(self, verdict: Verdict, judged: DraftTree) -> bool:
         """Whether everything judged was kept and the text does not end with it."""
         kept = verdict.accepted
-        ended = bool(kept) and judged.tokens[kept[-1]] in self.target.end_tokens
+        ended = self.ending.first([judged.tokens[node] for node in kept]) is not None
         return len(kept) == len(judged) and not ended
 
     def _keep(self, seen: Seen, verdict: Verdict) -> Tensor | None:

@@ -21,7 +21,7 @@ class Remembered:
         """Everything in it; nothing where there is no such file or it holds something else."""
         try:
             found = json.loads(self.path.read_text("utf-8"))
-        except (OSError, ValueError, RuntimeError):
+        except (OSError, ValueError, RuntimeError):  # RecursionError is a RuntimeError
             return {}
         return found if isinstance(found, dict) else {}
 

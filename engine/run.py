@@ -2,30 +2,34 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from engine.chat import Message
 from engine.constraint import Constraint
 from engine.drafters import drafter as drafter_class
+from engine.ending import StopStrings
 from engine.errors import UserError
 from engine.json_schema import JsonSchema
 from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.policies.draft_size import settle_size
+from engine.policies.calibration import observed
+from engine.policies.draft_size import settle_size, watched
 from engine.progress import Tell, silent
+from engine.reading import read_prompt
 from engine.sampling import Sampling
+from engine.target.generation import own_sampling
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.text import TextRequest
 from engine.threads import torch_threads
 from engine.trace import to_line, to_step_line
 from engine.trace.recording import Recorder, Setting
+from engine.turn import ENGINE_LOCK
 from engine.verifiers import Verifier, verifier
 
 MAX_NEW_TOKENS = 100_000
-ENGINE_LOCK = threading.Lock()
-"""Held for each step, so that no lane's clock contains another's work."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,15 @@ class RunRequest:
     most_nodes: int | None = None
     """Most nodes of a step; a run whose drafter makes more ends with a sentence."""
 
+    messages: Sequence[Message] | None = None
+    """A conversation that wants an answer, in the place of the prompt."""
+
+    stop: Sequence[str] = ()
+    """Strings that end the text when they come to stand in it."""
+
+    own_sampling: bool = False
+    """Sample as the target's generation config says; temperature, top_k and top_p are not used."""
+
 
 def _kv_bytes(models: Models, columns: int) -> int:
     """What the language models of a run need for a text of so many tokens."""
@@ -80,23 +93,56 @@ def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"
 
 
 def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell) -> "Run":
+    if request.own_sampling:
+        request = _as_the_model_says(request)
     sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
     cls = drafter_class(request.drafter)
     options = resolve(f"drafter {cls.key}", cls.options, request.options)
     rule = pick_verifier(request.verifier, cls, sampling, request.rule_options)
-    lossless = rule.lossless_with(cls.kinds(sampling))
     if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
         raise UserError(
             f"The number of new tokens must lie between 1 and {MAX_NEW_TOKENS}, "
             f"not {request.max_new_tokens}."
         )
-    if not request.prompt.strip():
+    if request.messages is None and not request.prompt.strip():
         raise UserError("The prompt is empty.")
     models = load_models(request.models, cls.needs, request.dtype, request.device)
-    tokens = tokenize(models, request.prompt)
-    with ENGINE_LOCK:  # it may have to be measured
-        options = settle_size(cls, options, models, sampling, tell)
-    setting = Setting(
+    prompt = read_prompt(models.target, request.prompt, request.messages)
+    asked = options
+    options = settle_size(cls, options, models, sampling, tell)
+    setting = _setting(cls, options, rule, sampling, request)
+    recorder = Recorder(models.target, setting, prompt.text, prompt.tokens, request.messages)
+    drafter = cls.build(options, models)
+    key = (id(models.target), *prompt.tokens)
+    reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
+    reading.expect(drafter.feature_layers)
+    wanted = TextRequest(
+        drafter,
+        rule,
+        sampling,
+        prompt.tokens,
+        request.max_new_tokens,
+        memory=request.memory,
+        constraint=_constraint(request, models.target),
+        most_nodes=request.most_nodes,
+        ends=prompt.ends,
+        stop_strings=StopStrings(models.target.tokenizer, request.stop) if request.stop else None,
+    )
+    steps = run_loop(models.target, wanted, request.recorded, reading)
+    columns = min(len(prompt.tokens) + request.max_new_tokens, models.target.max_context) + 1
+    picked = watched(cls, asked, options, models) if sampling.greedy else None
+    kv_bytes, threads = _kv_bytes(models, columns), models.target.torch_threads
+    return Run(recorder, steps, request.recorded, kv_bytes, picked, threads)
+
+
+def _as_the_model_says(request: RunRequest) -> RunRequest:
+    target = load_models(request.models, {}, request.dtype, request.device).target
+    return replace(request, own_sampling=False, **own_sampling(target.model))
+
+
+def _setting(cls, options, rule: Verifier, sampling: Sampling, request: RunRequest) -> Setting:
+    lossless = rule.lossless_with(cls.kinds(sampling))
+    return Setting(
         {"key": cls.key, "title": cls.title, "family": cls.family, "options": options},
         {
             "key": rule.key,
@@ -110,26 +156,8 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
         cls.loop,
         request.json_schema or None,
         rule,
+        tuple(request.stop),
     )
-    recorder = Recorder(models.target, setting, request.prompt, tokens)
-    drafter = cls.build(options, models)
-    key = (id(models.target), *tokens)
-    reading = readings.setdefault(key, PromptReading(tokens[:-1]))
-    reading.expect(drafter.feature_layers)
-    wanted = TextRequest(
-        drafter,
-        rule,
-        sampling,
-        tokens,
-        request.max_new_tokens,
-        memory=request.memory,
-        constraint=_constraint(request, models.target),
-        most_nodes=request.most_nodes,
-    )
-    steps = run_loop(models.target, wanted, request.recorded, reading)
-    columns = min(len(tokens) + request.max_new_tokens, models.target.max_context) + 1
-    kv_bytes = _kv_bytes(models, columns)
-    return Run(recorder, steps, request.recorded, kv_bytes, models.target.torch_threads)
 
 
 def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
@@ -149,28 +177,6 @@ def pick_verifier(key: str | None, cls, sampling: Sampling, options: dict) -> Ve
     return rule
 
 
-def tokenize(models: Models, prompt: str) -> list[int]:
-    """The prompt as the target is fed it. Raises UserError where it leaves no room."""
-    try:
-        tokens = models.target.tokenizer(prompt)["input_ids"]
-    except (UnicodeError, TypeError):
-        raise UserError("The prompt is no valid Unicode text.") from None
-    if not tokens:
-        raise UserError("The prompt is empty.")
-    if max(tokens) >= models.target.embeddings:
-        raise UserError(
-            f"The prompt holds the token {max(tokens)}, but {models.target.name} knows only "
-            f"{models.target.embeddings} tokens: its tokenizer does not belong to it."
-        )
-    room = models.target.max_context
-    if len(tokens) >= room:
-        raise UserError(
-            f"The prompt has {len(tokens)} tokens; the context of {models.target.name} "
-            f"holds {room}, of which at least one must stay free."
-        )
-    return tokens
-
-
 class Run:
     """One run: its header, its steps as they come, its summary. Not calling next is a pause."""
 
@@ -180,11 +186,13 @@ class Run:
         steps: Iterator,
         recorded: bool = True,
         kv_bytes: int = 0,
+        picked: tuple[str, int] | None = None,
         threads: int | None = None,
     ) -> None:
-        """kv_bytes: of keys and values that its text may need at most. threads: of torch while a step
-        is taken; None is as many as it has."""
-        self._threads = threads
+        """kv_bytes: of keys and values that its text may need at most. picked: the draft size that was
+        picked for it, as ``watched`` has it: its steps are held against what was measured. threads: of
+        torch while a step is taken; None is as many as it has."""
+        self._picked, self._threads = picked, threads
         self._recorder = recorder
         self.kv_bytes = kv_bytes
         self._recorded = recorded
@@ -235,6 +243,8 @@ class Run:
         self.finished, self._ended_by = True, reason
         self._steps.close()
         self._steps = iter(())
+        if self._picked is not None and reason != "error":
+            observed(*self._picked, *self._recorder.mean_step)
 
     def text(self, tokens: list[int]) -> str:
         """Tokens decoded together."""

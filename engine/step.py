@@ -7,10 +7,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from engine.ending import Ending
 from engine.tree import DraftTree
 from engine.verifiers.base import Judgement, Verdict
 
-Stop = Literal["eos", "length", "context"]
+Stop = Literal["eos", "stop", "length", "context"]
 Final = Literal["bonus", "recovered", "none"]
 STAGES = ("draft", "verify", "judge", "commit")
 
@@ -54,11 +55,11 @@ class Step:
     spans: list[Span] = field(default_factory=list)
 
 
-def cut_at_end(verdict: Verdict, tree: DraftTree, ends: frozenset[int]) -> tuple[Verdict, Final]:
-    """Drop what was accepted beyond an end of text; there is no final token then."""
-    for count, node in enumerate(verdict.accepted, start=1):
-        if tree.tokens[node] in ends:
-            return _first(verdict, tree, count), "none"
+def cut_at_end(verdict: Verdict, tree: DraftTree, ending: Ending) -> tuple[Verdict, Final]:
+    """Drop what was accepted beyond an end of the text; there is no final token then."""
+    count = ending.first([tree.tokens[node] for node in verdict.accepted])
+    if count is not None:
+        return _first(verdict, tree, count), "none"
     return verdict, verdict.final
 
 

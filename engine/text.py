@@ -12,6 +12,7 @@ from torch import Tensor
 from engine.chance import Chance
 from engine.constraint import Constraint, masked_tree
 from engine.drafters.base import Drafter, Kept, Start
+from engine.ending import Ending, StopStrings
 from engine.errors import UserError
 from engine.finite import refuse_nan, refuse_nan_among
 from engine.memory import Memory
@@ -33,7 +34,8 @@ class TextRequest:
     """Up to max_new_tokens after a prompt (at least one token long), and how to write them.
 
     memory: the visitor's; a fresh one if None. chance: for tests; the seed's own if None.
-    most_nodes: of a step; None is any number.
+    most_nodes: of a step; None is any number. ends: tokens that end this text beside those that end every
+    text of the target. stop_strings: what ends it when it comes to stand in it.
     """
 
     drafter: Drafter
@@ -45,6 +47,8 @@ class TextRequest:
     constraint: Constraint | None = None
     chance: Chance | None = None
     most_nodes: int | None = None
+    ends: frozenset[int] = frozenset()
+    stop_strings: StopStrings | None = None
 
 
 class Text:
@@ -63,6 +67,7 @@ class Text:
         self.context = list(request.prompt)
         self.stop: Stop | None = None
         self.chance = request.chance or Chance.of(request.sampling.seed)
+        self.ending = Ending(target.end_tokens | request.ends, request.stop_strings)
         self._logits: Tensor | None = None  # of the running step, with the constraint applied
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
@@ -154,7 +159,7 @@ class Text:
     ) -> Step:
         """Take the verdict and keep what may stay. times: milliseconds of the stages before."""
         verdict, p = pending()
-        verdict, final = cut_at_end(verdict, draft.tree, self.target.end_tokens)
+        verdict, final = cut_at_end(verdict, draft.tree, self.ending)
         return self.finish(draft, Outcome(verdict, final, self._logits, p), seen, times, clock)
 
     def finish(
@@ -169,6 +174,7 @@ class Text:
         features = self._keep(seen, verdict)
         if self.request.constraint is not None:
             self.request.constraint.commit(output)
+        self.ending.commit(output)
         self.drafter.observe(self._proposal.kept(draft, verdict, output, seen, features, times))
         times["commit"] = clock.lap()
         self.context += output
@@ -206,8 +212,9 @@ class Text:
         return looked | {role: count for role, count in own.items() if count}
 
     def _why_stop(self) -> Stop | None:
-        if self.context[-1] in self.target.end_tokens:
-            return "eos"
+        ended = self.ending.why(self.context[-1])
+        if ended is not None:
+            return ended
         if len(self.context) < self._limit:
             return None
         return "length" if self._limit == self._end else "context"

@@ -8,10 +8,11 @@ import time
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from engine.bench.contestants import Contestant, Writing
 from engine.parts.loading import ModelPaths
+from engine.target.generation import ends_of
 
 DEFAULT_SCHEDULE = ("default", None)
 SCHEDULES = [(kind, length) for kind in ("constant", "heuristic") for length in (3, 5, 20)]
@@ -21,8 +22,8 @@ LOOKUP_TOKENS = 10
 class Counted:
     """A module and how often it was called; all contestants on it share one hook."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        self.model, self.calls = model, 0
+    def __init__(self, model: PreTrainedModel, ends: frozenset[int]) -> None:
+        self.model, self.ends, self.calls = model, ends, 0
         model.register_forward_pre_hook(self._count)
 
     def _count(self, *_) -> None:
@@ -35,6 +36,7 @@ class Generate(Contestant):
     def __init__(self, name: str, group: str, target: Counted, **settings) -> None:
         self.name, self.group = name, group
         self._target, self._settings = target, settings
+        self._ends = sorted(target.ends) or None  # the engine's, wherever it has them from
 
     def write(self, prompt, count):
         given = torch.tensor([prompt])
@@ -47,6 +49,7 @@ class Generate(Contestant):
             max_new_tokens=count,
             do_sample=False,
             pad_token_id=0,
+            eos_token_id=self._ends,
             **self._settings,
         )
         seconds = time.perf_counter() - began
@@ -89,7 +92,9 @@ def plain_generate(paths: ModelPaths, group: str) -> Generate:
 
 def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> list[Generate]:
     """Plain generate first, for it is the measure of the others."""
-    target = Counted(_module(paths.target))
+    module = _module(paths.target)
+    tokenizer = AutoTokenizer.from_pretrained(paths.target)
+    target = Counted(module, ends_of(module, tokenizer).tokens)
     lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}
     peers = [
         Generate("transformers", "plain", target),

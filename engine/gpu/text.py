@@ -38,5 +38,6 @@ def _(target: StaticModel, request: TextRequest, recorded: bool) -> Text:
         and knows(request.verifier.key)
         and not request.drafter.mixed_siblings
         and request.constraint is None
+        and not request.stop_strings
     )
     return DeviceText(target, request) if judged_there else Text(target, request)

@@ -1,17 +1,13 @@
 """Draft models: causal language models that share the target's tokenizer."""
 
-from functools import lru_cache
-
 from engine.errors import UserError
 from engine.opening import load_language_model
 from engine.parts.kinds import PartKind
+from engine.parts.shelf import Shelf
 from engine.target.language_model import LanguageModel
 
-
-@lru_cache(maxsize=8)
-def open_model(path: str, dtype, device: str) -> LanguageModel:
-    """A causal language model, opened once a process."""
-    return load_language_model(path, dtype, device)
+open_model: Shelf[LanguageModel] = Shelf(load_language_model, 8)
+"""(path, dtype, device) -> a causal language model, opened once a process."""
 
 
 def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:

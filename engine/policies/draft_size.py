@@ -1,11 +1,13 @@
 """How much to draft: the size with the most tokens a millisecond on this machine.
 
 Two numbers a size (nodes of a chain or tree) decide. What it *gains*, mean accepted tokens a step,
-belongs to the models: it was measured when they were trained and lies beside them (``gains.json``).
+belongs to the models: it was measured when they were trained and lies beside them (``gains.json``), and
+for a pair without that file it is measured here.
 What it *costs*, the milliseconds of a step, belongs to the machine: it is measured here, once, by
-taking real steps on prompts of the same kinds, and remembered in the user's cache folder, so that
-the same options resolve to the same numbers the next time. On a machine that is busy with other work
-measuring is given up (``engine.policies.patience``), and this process takes the usual size.
+taking real steps on prompts of the same kinds, and remembered in the user's cache folder
+(``engine.policies.calibration``), so that the same options resolve to the same numbers the next time.
+On a machine that is busy with other work measuring is given up (``engine.policies.patience``), and this
+process takes the usual size.
 """
 
 import json
@@ -22,21 +24,27 @@ from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import Value
 from engine.parts.loading import Models
+from engine.policies.calibration import Measured, recall, remember
 from engine.policies.patience import Patience
 from engine.progress import Tell, silent
-from engine.remembered import Remembered
 from engine.sampling import Sampling
 from engine.text import TextRequest
 from engine.threads import torch_threads
+from engine.turn import ENGINE_LOCK
 from engine.verifiers import verifier
 
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last one there is little to gain, and a picture of it could not be read."""
 
 METHOD = 5  # of measuring; what was remembered by another one is not used
+PROMPTS = (
+    "Once upon a time, there was a little",
+    "def area(width, height):\n    return",
+    "Question: What is 12 plus 30?\nAnswer:",
+)
+"""What a pair is measured on that brings no prompts of its own."""
 TOKENS = 24  # written after each prompt
 GAINS = "gains.json"
-MEMORY = Remembered("step_costs.json")
 
 _given_up: set[str] = set()
 """What was too busy to be measured. The process stays with the usual size, as it would with a cost."""
@@ -51,7 +59,7 @@ def settle_size(
 ) -> dict[str, Value]:
     """The options with a size of 0, "what pays here", replaced by a number.
 
-    Where tokens are drawn, for models whose gains are unknown, and on machines on which nothing
+    tell: hears how far the measuring is. Where tokens are drawn, and on machines on which nothing
     can be remembered it is the drafter's usual size: gains are those of greedy decoding.
     """
     name = cls.size_option
@@ -63,10 +71,15 @@ def settle_size(
 
 def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:
     known = known_gains(models)
+    own = not known.gains and "target" in models.folders
+    if own:  # a pair that nobody has measured: both what sizes gain and what they cost, here
+        known = Known({cls.key: dict.fromkeys(SIZES, 1.0)}, PROMPTS)
     if cls.key not in known.gains or not known.prompts:
         return cls.usual_size
-    costs = _remembered_costs(cls, options, models, known, tell)
-    return cls.usual_size if costs is None else best(known.gains[cls.key], costs)
+    measured = _calibrated(cls, options, models, known, tell)
+    if measured is None:
+        return cls.usual_size
+    return best(measured.gains if own else known.gains[cls.key], measured.costs)
 
 
 def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
@@ -111,68 +124,117 @@ def known_gains(models: Models) -> Known:
     return Known(gains, prompts)
 
 
-def measure_costs(
+def measure(
     cls: type[Drafter],
     options: dict[str, Value],
     models: Models,
     known: Known,
     tell: Tell = silent,
-) -> dict[int, float] | None:
-    """Milliseconds of a step, drafting to commit, by size: the mean over the steps on all prompts,
-    those on one prompt each counted at their median. Sizes take turns on each prompt, so that a busy
-    moment slows all of them; a first round on one prompt warms up. They share a memory, as the runs of
-    one visitor do. None where it was given up.
+) -> Measured | None:
+    """Milliseconds of a step, drafting to commit, and its tokens, by size: means over the steps on all
+    prompts, the milliseconds on one prompt each counted at their median. Sizes take turns on each
+    prompt, so that a busy moment slows all of them; a first round on one prompt warms up. They share a
+    memory, as the runs of one visitor do. Noise: how much the medians of two halves of one text differ.
+    None where it was given up.
     """
     sizes, memory, patience = known.gains[cls.key], Memory(), Patience()
-    spent, steps = dict.fromkeys(sizes, 0.0), dict.fromkeys(sizes, 0)
+    spent, steps, tokens = (dict.fromkeys(sizes, 0.0) for _ in range(3))
+    spreads: list[float] = []
     prompts = [*known.prompts[:1], *known.prompts]
     for turn, prompt in enumerate(prompts):
-        tell(f"Measuring what {cls.title} costs on this machine, once", turn / len(prompts))
-        for size in sizes:
+        for place, size in enumerate(sizes):
             if patience.over:
                 return None
+            done = (turn + place / len(sizes)) / len(prompts)
+            tell(f"Measuring what {cls.title} costs on this machine, once", done)
             drafter = cls.build(options | {cls.size_option: size}, models)
-            taken = _step_milliseconds(drafter, models, prompt, memory)
-            if turn:
+            taken, written = _taken(drafter, models, prompt, memory)
+            if turn and taken:
                 spent[size] += median(taken) * len(taken)
                 steps[size] += len(taken)
-    return {size: spent[size] / steps[size] for size in sizes}
+                tokens[size] += written
+                spreads += _spread(taken)
+    if not all(steps.values()):
+        return Measured({})
+    return Measured(
+        {size: spent[size] / steps[size] for size in sizes},
+        {size: tokens[size] / steps[size] for size in sizes},
+        median(spreads) if spreads else 0.0,
+    )
 
 
-def _step_milliseconds(
+def _spread(taken: list[float]) -> list[float]:
+    half = len(taken) // 2
+    if half < 2:
+        return []
+    first, second = sorted((median(taken[:half]), median(taken[half:])))
+    return [second / first - 1] if first > 0 else []
+
+
+def _taken(
     drafter: Drafter, models: Models, prompt: str, memory: Memory
-) -> list[float]:
+) -> tuple[list[float], int]:
+    """The milliseconds of each step of a text, and how many tokens it has."""
     tokens = models.target.tokenizer(prompt)["input_ids"]
     rule = verifier("greedy")
     request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
     # nobody records here, so the passes measured are those that a quiet run makes
-    with torch_threads(models.target.torch_threads):
-        steps = run_loop(models.target, request, recorded=False)
-        return [sum(step.milliseconds.values()) for step in steps]
+    steps, taken, written = run_loop(models.target, request, recorded=False), [], 0
+    while True:
+        with (
+            ENGINE_LOCK,
+            torch_threads(models.target.torch_threads),
+        ):  # a step at a time: others go on
+            step = next(steps, None)
+        if step is None:
+            return taken, written
+        taken.append(sum(step.milliseconds.values()))
+        written += len(step.output)
 
 
-def _remembered_costs(
-    cls, options, models: Models, known: Known, tell: Tell
-) -> dict[int, float] | None:
-    key = _key(cls, options, models)
-    memory = MEMORY.read()
-    if key not in memory:
-        costs = None if key in _given_up else measure_costs(cls, options, models, known, tell)
-        if costs is None:
-            _given_up.add(key)
-            return None
-        memory[key] = {str(size): cost for size, cost in costs.items()}
-        if not MEMORY.write(memory):
-            return None
-    return {int(size): float(cost) for size, cost in memory[key].items()}
+def _calibrated(cls, options, models: Models, known: Known, tell: Tell) -> Measured | None:
+    """What was measured, now or before; None on machines on which nothing can be remembered."""
+    key = key_of(cls, options, models)
+    found = recall(key)
+    if (
+        found is not None
+        and not found.doubtful
+        and found.costs.keys() >= known.gains[cls.key].keys()
+    ):
+        return found
+    if key in _given_up:
+        return None
+    fresh = measure(cls, options, models, known, tell)
+    if fresh is None:
+        _given_up.add(key)
+        return None
+    if not fresh.costs:
+        return None
+    fresh = fresh.after(found)
+    return fresh if remember(key, fresh) else None
 
 
-def _key(cls, options, models: Models) -> str:
+def watched(
+    cls: type[Drafter], wanted: Mapping[str, Value], options: Mapping[str, Value], models: Models
+) -> tuple[str, int] | None:
+    """The key and size to give ``observed`` when a run has ended; None where no size was picked.
+
+    wanted: the options before they were settled.
+    """
+    name = cls.size_option
+    if name is None or wanted[name] != 0 or models.target.asynchronous:
+        return None  # on a GPU a recorded run takes other steps than those that were measured
+    return key_of(cls, options, models), int(options[name])
+
+
+def key_of(cls, options: Mapping[str, Value], models: Models) -> str:
     """Everything that costs depend on: drafter, models, and how this process computes."""
     others = {name: value for name, value in options.items() if name != cls.size_option}
     target = models.target
     made = [type(target).__name__, torch.get_num_threads(), target.torch_threads]
     shape = [str(target.device), str(target.dtype), *made, torch.__version__]
-    folders = [models.folders[name] for name in sorted(cls.needs)]
+    folders = [
+        models.folders[name] for name in ("target", *sorted(cls.needs)) if name in models.folders
+    ]
     measured = [METHOD, cls.key, others, [target.name, target.parameters], *folders]
     return json.dumps([*measured, *shape])

@@ -13,6 +13,7 @@ from transformers import DynamicCache, PreTrainedModel
 from engine.errors import UserError
 from engine.target import attention
 from engine.target.cache import KVCache
+from engine.target.generation import ends_of
 from engine.target.layers import final_norm
 from engine.target.positions import hand_over
 from engine.target.session import Session
@@ -52,7 +53,7 @@ class LanguageModel:
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
         self.embeddings = model.get_input_embeddings().weight.shape[0]
         self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT
-        self.end_tokens = _end_tokens(model, tokenizer)
+        self.end_tokens, self.ends_named_by = ends_of(model, tokenizer)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
@@ -107,15 +108,3 @@ def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
         )
     if model.get_output_embeddings() is None:
         raise UserError(f"{name} has no single head that gives logits over a vocabulary.")
-
-
-def _end_tokens(model: PreTrainedModel, tokenizer) -> frozenset[int]:
-    """Ids that end a text, as generate() would take them."""
-    ends = getattr(model.generation_config, "eos_token_id", None)
-    if ends is None:
-        ends = getattr(model.config, "eos_token_id", None)
-    if ends is None and tokenizer is not None:
-        ends = tokenizer.eos_token_id
-    if ends is None:
-        return frozenset()
-    return frozenset([ends] if isinstance(ends, int) else ends)

@@ -4,6 +4,7 @@ Only here do token ids become text. The distributions shown are the display ones
 the plain softmax, so that there is something to see.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -30,12 +31,22 @@ class Setting:
     loop: str = "speculative"
     json_schema: str | None = None
     rule: Verifier | None = None
+    stop_strings: tuple[str, ...] = ()
 
 
 class Recorder:
     """Turns one run into trace objects and keeps the totals of its summary."""
 
-    def __init__(self, target: LanguageModel, setting: Setting, prompt: str, tokens: list[int]):
+    def __init__(
+        self,
+        target: LanguageModel,
+        setting: Setting,
+        prompt: str,
+        tokens: list[int],
+        messages: Sequence[Mapping[str, str]] | None = None,
+    ) -> None:
+        """prompt: the text of the tokens. messages: the conversation that it was made of, if any."""
+        self._messages = messages
         self.pieces = Pieces(target.tokenizer)
         self._target = target
         self._setting = setting
@@ -56,6 +67,8 @@ class Recorder:
                 "vocab_size": target.vocab_size,
                 "dtype": str(target.dtype).removeprefix("torch."),
                 "device": str(target.device),
+                "end_tokens": sorted(target.end_tokens),
+                "ends_named_by": target.ends_named_by,
             },
             "drafter": self._setting.drafter,
             "verifier": self._setting.verifier,
@@ -74,6 +87,10 @@ class Recorder:
         }
         if self._setting.json_schema is not None:
             line["constraint"] = {"key": "json_schema", "text": self._setting.json_schema}
+        if self._messages is not None:
+            line["prompt"]["messages"] = [dict(turn) for turn in self._messages]
+        if self._setting.stop_strings:
+            line["stop_strings"] = list(self._setting.stop_strings)
         return line
 
     def brief_line(self, step: Step) -> dict:
@@ -156,6 +173,12 @@ class Recorder:
     def milliseconds(self) -> float:
         """Engine time so far."""
         return sum(self._totals.milliseconds.values())
+
+    @property
+    def mean_step(self) -> tuple[int, float]:
+        """How many steps so far, and the milliseconds of one in the mean, its prompt's reading apart."""
+        steps, spent = self._totals.steps, self._totals.milliseconds
+        return steps, sum(spent[stage] for stage in STAGES) / steps if steps else 0.0
 
     def summary_line(self, stop: str | None = None) -> dict:
         """stop: what ended the run, where no step says it: cancelled or error."""

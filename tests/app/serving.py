@@ -22,6 +22,7 @@ class Server:
     url: str
     seconds: float
     """From the start of the process to the first answer."""
+    pid: int
     quiet: bool
     """Whether the machine was idle enough to hold it to a time limit."""
     process: subprocess.Popen
@@ -54,7 +55,7 @@ def serving(patience: float = 600.0, errors: IO | None = None, **environment: st
             if process.poll() is not None or time.monotonic() - began > patience:
                 raise RuntimeError(f"app.py did not come up (exit code {process.poll()})")
             time.sleep(0.1)
-        yield Server(url, time.monotonic() - began, calm, process)
+        yield Server(url, time.monotonic() - began, process.pid, calm, process)
     finally:
         process.terminate()
         try:

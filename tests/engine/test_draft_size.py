@@ -9,8 +9,17 @@ import pytest
 from engine.drafters import drafter
 from engine.options import resolve
 from engine.parts.loading import load_models
-from engine.policies import draft_size, patience
-from engine.policies.draft_size import Known, best, known_gains, measure_costs, settle_size
+from engine.policies import calibration, draft_size, patience
+from engine.policies.calibration import Measured, observed, recall, remember
+from engine.policies.draft_size import (
+    Known,
+    best,
+    key_of,
+    known_gains,
+    measure,
+    settle_size,
+    watched,
+)
 from engine.policies.patience import Patience
 from engine.sampling import Sampling
 from presets import family
@@ -25,7 +34,7 @@ def patient(monkeypatch):
 @pytest.fixture
 def memory(tmp_path, monkeypatch):
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    return draft_size.MEMORY.path
+    return calibration.MEMORY.path
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +82,14 @@ def test_costs_are_measured_once_and_remembered(memory, models, monkeypatch):
 
     def measured(*arguments):
         calls.append(arguments)
-        return measure_costs(*arguments)
+        return measure(*arguments)
 
-    monkeypatch.setattr(draft_size, "measure_costs", measured)
+    monkeypatch.setattr(draft_size, "measure", measured)
     first = settle_size(cls, declared("chain"), models, Sampling())
     assert first["length"] in (1, 2, 4)
-    (costs,) = json.loads(memory.read_text()).values()
+    (found,) = json.loads(memory.read_text()).values()
+    costs = found["costs"]
+    assert found["noise"] >= 0
     assert list(costs) == ["1", "2", "4"] and all(cost > 0 for cost in costs.values())
     assert settle_size(cls, declared("chain"), models, Sampling()) == first and len(calls) == 1
 
@@ -117,7 +128,8 @@ def test_a_remembered_cost_decides(memory, models, monkeypatch):
     settle_size(cls, declared("chain"), models, Sampling())
     (key,) = json.loads(memory.read_text())
     for costs, length in (({"1": 1, "2": 50, "4": 90}, 1), ({"1": 1, "2": 1, "4": 1}, 4)):
-        memory.write_text(json.dumps({key: costs}))
+        entry = {"costs": costs, "gains": {}, "noise": 0.1, "doubts": 0}
+        memory.write_text(json.dumps({key: entry}))
         assert settle_size(cls, declared("chain"), models, Sampling())["length"] == length
 
 
@@ -159,7 +171,9 @@ def test_without_a_memory_nothing_is_measured_into_the_options(models, monkeypat
 
 
 def test_unknown_models_get_the_usual_size(memory, models, tmp_path):
-    elsewhere = replace(models, folders={"draft": str(tmp_path)})
+    elsewhere = replace(
+        models, folders={"draft": str(tmp_path)}
+    )  # nobody could tell them apart later
     assert known_gains(elsewhere) == Known({}, [])
     for key in ("chain", "dyspec"):
         cls = drafter(key)
@@ -189,7 +203,7 @@ def test_the_family_ships_its_gains():
 
 def test_costs_are_of_the_sizes_that_have_gains(models):
     known = Known({"chain": gains_of(0.7, 1, 7)}, ["Once upon a time", "There was a"])
-    costs = measure_costs(drafter("chain"), declared("chain"), models, known)
+    costs = measure(drafter("chain"), declared("chain"), models, known).costs
     assert set(costs) == {1, 7} and all(cost > 0 for cost in costs.values())
 
 
@@ -207,3 +221,87 @@ def test_gains_that_say_nothing_leave_the_usual_size(memory, models, tmp_path, c
     (tmp_path / draft_size.GAINS).write_text(content)
     cls, given = drafter("chain"), replace(models, folders={"draft": str(tmp_path)})
     assert settle_size(cls, declared("chain"), given, Sampling())["length"] == cls.usual_size
+
+
+# ---- A pair that nobody has measured, and measurements that were wrong --------------------------
+
+
+@pytest.fixture
+def own(models, tmp_path):
+    """The family under folders without gains."""
+    names = {role: str(tmp_path / role) for role in ("target", "draft")}
+    return replace(models, folders=names)
+
+
+def test_a_pair_without_gains_is_measured_with_a_bar(memory, own):
+    cls, heard = drafter("chain"), []
+    options = declared("chain")
+    size = settle_size(cls, options, own, Sampling(), lambda *news: heard.append(news))["length"]
+    found = recall(key_of(cls, options, own))
+    assert size == best(found.gains, found.costs) and set(found.costs) == set(draft_size.SIZES)
+    assert found.gains[16] >= found.gains[1] > 1.0, "the draft is right now and then"
+    shares = [share for _, share in heard]
+    assert shares == sorted(shares) and shares[0] == 0 and 0.9 < shares[-1] < 1
+    heard.clear()
+    settle_size(cls, options, own, Sampling(), lambda *news: heard.append(news))
+    assert heard == []
+
+
+COSTS = {1: 4.0, 2: 5.0, 4: 7.0}
+
+
+def test_steps_that_contradict_have_it_measured_again(memory, models, monkeypatch):
+    knowing(monkeypatch, gains_of(0.7, 1, 2, 4))
+    cls, options = drafter("chain"), declared("chain")
+    key = key_of(cls, options, models)
+    wrong = {1: 0.001, 2: 5e5, 4: 5e5}
+    remember(key, Measured(wrong))
+    for turn in range(calibration.DOUBTS):
+        settled = settle_size(cls, options, models, Sampling())
+        assert settled["length"] == 1 and recall(key).doubts == turn
+        observed(*watched(cls, options, settled, models), 20, 4.0)
+    settle_size(cls, options, models, Sampling())
+    healed = recall(key)
+    assert healed.doubts == 0 and healed.costs[2] < 5e5
+    assert healed.noise == calibration.MOST_NOISE, "it has learned how far off this machine can be"
+
+
+def test_one_odd_run_or_a_short_one_changes_nothing(memory):
+    remember("key", Measured(COSTS))
+    for _ in range(9):
+        observed("key", 2, 20, 500.0)
+        observed("key", 2, 20, 5.5)
+        observed("key", 2, 3, 500.0)
+        observed("key", 16, 20, 500.0)
+        observed("other", 2, 20, 500.0)
+    assert recall("key") == Measured(COSTS)
+
+
+def test_a_noisy_machine_is_believed_longer():
+    calm, noisy = Measured(COSTS), Measured(COSTS, noise=1.0)
+    assert calm.contradicted_by(2, 15.0) and not noisy.contradicted_by(2, 15.0)
+    assert calm.contradicted_by(2, 2.0) and not calm.contradicted_by(2, 6.0)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        3,
+        {},
+        {"1": 2.0},
+        {"costs": {}},
+        {"costs": {"1": -1}},
+        {"costs": {"1": "x"}},
+        {"costs": {"1": 1e999}},
+    ],
+)
+def test_an_entry_that_makes_no_sense_is_measured_anew(memory, models, monkeypatch, entry):
+    knowing(monkeypatch, gains_of(0.7, 1, 2))
+    cls, options = drafter("chain"), declared("chain")
+    if isinstance(entry, dict) and "costs" in entry:
+        entry = {"gains": {}, "noise": 0, "doubts": 0, **entry}
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    memory.write_text(json.dumps({key_of(cls, options, models): entry}))
+    assert settle_size(cls, options, models, Sampling())["length"] in (1, 2)
+    assert recall(key_of(cls, options, models)).costs.keys() == {1, 2}

@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from engine.target.generation import ends_of
 from presets import KINDS, family, prompts
 from tests.engine.family import exact, tokens_of, trace_of
 
@@ -34,7 +35,8 @@ def plain(prompt: str) -> tuple[int, ...]:
     """What AutoModelForCausalLM.generate(do_sample=False) writes after the prompt."""
     model, tokenizer = reference()
     tokens = tokenizer(prompt, return_tensors="pt")
-    out = model.generate(**tokens, max_new_tokens=NEW_TOKENS, do_sample=False)
+    ends = sorted(ends_of(model, tokenizer).tokens)
+    out = model.generate(**tokens, max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=ends)
     return tuple(out[0, tokens["input_ids"].shape[1] :].tolist())
 
 

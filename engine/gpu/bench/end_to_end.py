@@ -151,7 +151,8 @@ def _generate(
         began = time.perf_counter()
         output = target.generate(
             given, attention_mask=torch.ones_like(given), max_new_tokens=count,
-            do_sample=False, pad_token_id=0, **helpers,
+            do_sample=False, pad_token_id=0,
+            eos_token_id=sorted(models.target.end_tokens) or None, **helpers,
         )  # fmt: skip
         wait()
         seconds = time.perf_counter() - began

@@ -1,0 +1,177 @@
+"""Visitors' own models: which pair each has chosen, and what is resident.
+
+A visitor names a target and perhaps a draft; what the host allows is opened (``engine.parts.admission``),
+shared by all who chose it, and put away once nobody does and the place is wanted.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from app.settings import LIMITS, Limits, allowed_models
+from engine.chat import has_template
+from engine.errors import UserError
+from engine.parts.admission import Allowed, admit
+from engine.parts.draft import open_model
+from engine.parts.loading import ModelPaths, load_models
+from engine.progress import Tell, silent
+from engine.run import RunRequest
+from engine.target.generation import own_sampling
+from engine.target.language_model import LanguageModel
+
+MOST_VISITORS = 500
+
+
+@dataclass
+class Choice:
+    """What one visitor has set. turns: of the conversation so far. told: of the loaded pair, for the
+    page."""
+
+    paths: ModelPaths | None = None
+    chat: bool = False
+    turns: list[dict[str, str]] = field(default_factory=list)
+    stop: tuple[str, ...] = ()
+    told: dict = field(default_factory=dict)
+    touched: float = field(default_factory=time.monotonic)
+
+
+class OwnModels:
+    """The choices of all visitors, and the models that are resident for them."""
+
+    def __init__(self, allowed: Allowed | None = None, limits: Limits = LIMITS) -> None:
+        self.allowed = allowed_models() if allowed is None else allowed
+        self._limits = limits
+        self._choices: dict[str, Choice] = {}
+        self._resident: dict[str, float] = {}
+        """Folder of each model that is held for visitors -> when it was last chosen."""
+        self._lock = threading.Lock()
+
+    def of(self, session: str) -> Choice:
+        """The visitor's choice, empty at first."""
+        with self._lock:
+            choice = self._choices.setdefault(session, Choice())
+            choice.touched = time.monotonic()
+            while len(self._choices) > MOST_VISITORS:
+                del self._choices[min(self._choices, key=lambda one: self._choices[one].touched)]
+            return choice
+
+    def load(self, session: str, target: object, draft: object, tell: Tell = silent) -> dict:
+        """Open the pair for this visitor; what the page says of it. Raises UserError."""
+        if not self.allowed:
+            raise UserError("This page opens no other models; its host has not allowed any.")
+        wishes = {"target": target, "draft": draft}
+        found = {}
+        with self._lock:
+            self._choices.setdefault(session, Choice()).paths = None
+        for role, wish in wishes.items():
+            if role == "draft" and not wish:
+                continue
+            checkpoint = admit(wish, self.allowed, tell)  # type: ignore[arg-type]
+            found[role] = str(checkpoint.folder)
+            self._make_room(list(found.values()))
+            tell(f"Loading the {role}", 0.5 if role == "target" else 0.9)
+            self._open(found)
+        choice = self.of(session)
+        paths = ModelPaths(found["target"], {k: v for k, v in found.items() if k != "target"})
+        model = load_models(paths, {"draft": "draft"} if "draft" in found else {}).target
+        choice.paths, choice.turns = paths, []
+        choice.chat, choice.told = has_template(model), told(model, paths)
+        return choice.told
+
+    def _open(self, found: Mapping[str, str]) -> None:
+        needs = {role: role for role in found if role != "target"}
+        parts = {role: found[role] for role in needs}
+        try:
+            load_models(ModelPaths(found["target"], parts), needs)
+        except UserError:
+            self._release()
+            raise
+        with self._lock:
+            for folder in found.values():
+                self._resident[folder] = time.monotonic()
+
+    def _make_room(self, wanted: Iterable[str]) -> None:
+        """Raises UserError where all places are taken."""
+        self._release(wanted)
+        with self._lock:
+            more = {*self._resident, *wanted}
+            if len(more) > self._limits.resident_models:
+                raise UserError(
+                    f"{self._limits.resident_models} models are in memory for visitors, as many as "
+                    "this page holds; try again when somebody has put theirs away."
+                )
+
+    def _release(self, kept: Iterable[str] = ()) -> None:
+        """Put away what nobody has chosen, and what was chosen by who has been away for long."""
+        oldest = time.monotonic() - self._limits.kept_seconds
+        with self._lock:
+            chosen = set(kept)
+            for choice in self._choices.values():
+                if choice.paths is not None and choice.touched < oldest:
+                    choice.paths, choice.told = None, {}
+                if choice.paths is not None:
+                    chosen |= {choice.paths.target, *choice.paths.parts.values()}
+            for folder in [one for one in self._resident if one not in chosen]:
+                del self._resident[folder]
+                open_model.forget(folder)
+
+    def resident(self) -> list[str]:
+        """The folders of the models that are held for visitors."""
+        with self._lock:
+            return list(self._resident)
+
+    def leave(self, session: str) -> None:
+        """The visitor has gone or wants the page's own models again."""
+        with self._lock:
+            self._choices.pop(session, None)
+        self._release()
+
+    def applied(self, session: str, request: RunRequest, talk: bool = True) -> RunRequest:
+        """The request with this visitor's models, conversation and stop strings.
+
+        talk: the prompt is the next turn of the conversation, where one is held.
+        """
+        choice = self.of(session)
+        if choice.paths is None:
+            return request
+        request = replace(request, models=choice.paths, stop=choice.stop)
+        if not (talk and choice.chat):
+            return request
+        turns = [*choice.turns, {"role": "user", "content": request.prompt}]
+        return replace(request, prompt="", messages=turns)
+
+    def answered(self, session: str, trace: str | None) -> None:
+        """A run of this visitor's has ended: its answer is the next turn of the conversation."""
+        choice = self.of(session)
+        lines = (trace or "").splitlines()
+        if not choice.chat or len(lines) < 2:
+            return
+        run, summary = json.loads(lines[0]), json.loads(lines[-1])
+        asked = run["prompt"].get("messages")
+        if asked is None or asked[:-1] != choice.turns or summary["kind"] != "summary":
+            return
+        ends = set(choice.told.get("ends", ()))
+        text = summary["text"]
+        for end in ends:
+            text = text.removesuffix(end)
+        choice.turns = [*asked, {"role": "assistant", "content": text}]
+
+
+def told(model: LanguageModel, paths: ModelPaths) -> dict:
+    """What the page says of a pair that is loaded."""
+    tokenizer = model.tokenizer
+    specials = [tokenizer.decode([one]) for one in tokenizer.all_special_ids]
+    return {
+        "target": model.name,
+        "parameters": model.parameters,
+        "context": model.max_context,
+        "draft": paths.parts.get("draft", "").rpartition("/")[2],
+        "chat": has_template(model),
+        "sampling": own_sampling(model.model),
+        "ends": [one for one in {*specials, *tokenizer.get_added_vocab()} if one],
+    }
+
+
+own = OwnModels()

@@ -1,0 +1,118 @@
+"""The section "Own models" of Watch: bring a target and a draft, talk to a chat model, end texts early.
+
+What is chosen here holds for Watch and Compare of this visit. It is kept on the server (``app.own``),
+so that no address and no trace carries it.
+"""
+
+import json
+from collections.abc import Iterator
+
+import gradio as gr
+
+from app import live, telling
+from app.own import Choice, own
+from app.parts import QUICK, SLOW, html
+from engine.ending import StopStrings
+from engine.errors import UserError
+from engine.printable import one_line
+
+MOST_TOLD = 4000  # characters of a turn that go back to the page
+
+
+class OwnSection:
+    """Its components; ``wire`` gives them their events."""
+
+    def __init__(self) -> None:
+        with gr.Accordion("Own models", open=False, elem_id="own", visible=bool(own.allowed)):
+            self.view = html(
+                "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
+                "trigger, watch}); /* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
+                value=shown(Choice()),
+                allowed=[one for one in own.allowed.patterns if one not in ("*", "/")],
+                elem_id="own-models",
+            )
+
+    def wire(self, numbers: list, runs: list) -> None:
+        """numbers: the controls of temperature, top-k and top-p. runs: events that end with a run."""
+        busy = {**SLOW, "concurrency_id": "opening", "concurrency_limit": 2}
+        self.view.bring(_load, None, self.view, **busy)
+        self.view.put_away(_unload, None, self.view, **QUICK)
+        self.view.adjust(_set, None, self.view, **QUICK)
+        self.view.fresh(_fresh, None, self.view, **QUICK)
+        self.view.own_sampling(_sampling, None, numbers, **QUICK)
+        for run in runs:
+            run.then(_answered, None, self.view, **SLOW)
+
+
+def shown(choice: Choice, task: str = "", share: float = 0.0, problem: str = "") -> str:
+    """The section's value: what is loaded, the conversation, and how far an opening is."""
+    turns = [{**turn, "content": turn["content"][:MOST_TOLD]} for turn in choice.turns]
+    return json.dumps(
+        {
+            "loaded": choice.told if choice.paths else None,
+            "chat": choice.chat,
+            "turns": turns,
+            "stop": list(choice.stop),
+            "task": task,
+            "share": share,
+            "problem": one_line(problem),
+        }
+    )
+
+
+def _load(request: gr.Request, event: gr.EventData) -> Iterator[str]:
+    wish = event._data if isinstance(event._data, dict) else {}
+    session = request.session_hash
+
+    def work() -> dict:
+        return own.load(session, wish.get("target"), wish.get("draft"), telling.tell.get())
+
+    yield shown(own.of(session), "Looking at it")
+    try:
+        for task, share in telling.heard(work):
+            yield shown(own.of(session), task, share)
+    except UserError as error:
+        yield shown(own.of(session), problem=str(error))
+        return
+    yield shown(own.of(session))
+
+
+def _unload(request: gr.Request) -> str:
+    own.leave(request.session_hash)
+    return shown(Choice())
+
+
+def _set(request: gr.Request, event: gr.EventData) -> str:
+    """Whether the prompt is a turn, and the stop strings."""
+    given = event._data if isinstance(event._data, dict) else {}
+    choice = own.of(request.session_hash)
+    stop = given.get("stop")
+    wanted = [one for one in stop if one] if isinstance(stop, list) else []
+    try:
+        StopStrings(None, wanted)
+    except UserError as error:
+        return shown(choice, problem=str(error))
+    choice.stop = tuple(wanted)
+    choice.chat = given.get("chat") is True and bool(choice.told.get("chat"))
+    return shown(choice)
+
+
+def _fresh(request: gr.Request) -> str:
+    choice = own.of(request.session_hash)
+    choice.turns = []
+    return shown(choice)
+
+
+def _sampling(request: gr.Request) -> list:
+    """The numbers of the model's own generation config, as far as the controls go."""
+    from app.controls import RANGES
+
+    found = own.of(request.session_hash).told.get("sampling", {})
+    names = ("temperature", "top_k", "top_p")
+    return [RANGES[name].clamp(found[name]) if name in found else gr.skip() for name in names]
+
+
+def _answered(request: gr.Request) -> str:
+    session = request.session_hash
+    own.answered(session, live.finished(session, "watch"))
+    return shown(own.of(session))

@@ -1,0 +1,55 @@
+// "Own models": a target and a draft of the visitor's, a conversation with a chat model, strings that end a text.
+// The value is JSON from the server: {loaded, chat, turns, stop, task, share, problem}.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+
+  P.ownModels = function (c) {
+    const { el } = Draftscope;
+    const input = (id, placeholder) => el("input", { id, type: "text", placeholder, autocomplete: "off", spellcheck: "false", maxlength: 300 });
+    const field = (label, control) => el("div", { class: "pg-own-field" }, el("label", { for: control.id, text: label }), control);
+    const target = input("own-target", "owner/name, or a folder"), draft = input("own-draft", "may be empty");
+    const load = el("button", { type: "button", id: "own-load", class: "pg-tool pg-go", text: "Load", onclick: () => c.trigger("bring", { target: target.value.trim(), draft: draft.value.trim() }) });
+    const unload = el("button", { type: "button", id: "own-unload", class: "pg-tool", text: "Put away", onclick: () => c.trigger("put_away") });
+    const bar = el("progress", { max: 1, value: 0, "aria-label": "Loading" }), doing = el("span", {});
+    const progress = el("p", { class: "pg-own-progress", role: "status", hidden: true }, bar, doing);
+    const problem = el("p", { class: "pg-alarm", role: "alert" });
+    const facts = el("p", { class: "pg-help", id: "own-facts" });
+    const allowed = el("p", { class: "pg-help", text: c.props.allowed.length ? `The host allows: ${c.props.allowed.join(", ")}.` : "Only safetensors are opened, and no code of a model runs." });
+    const chat = el("input", { type: "checkbox", id: "own-chat", onchange: tell });
+    const chatLine = el("label", { class: "pg-own-chat", for: "own-chat" }, chat, " The prompt is my turn in a conversation");
+    const turns = el("ol", { class: "pg-own-turns", "aria-label": "The conversation so far" });
+    const fresh = el("button", { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => c.trigger("fresh") });
+    const sampling = el("button", { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants", onclick: () => c.trigger("own_sampling") });
+    const stop = el("textarea", { id: "own-stop", rows: 2, maxlength: 2000, placeholder: "one a line; \\n is a line break", onchange: tell });
+    const talk = el("div", { class: "pg-own-talk" }, chatLine, turns, fresh);
+    const loaded = el("div", { class: "pg-own-loaded" }, facts, talk, sampling, field("Strings that end the text", stop));
+    c.element.append(allowed, field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress, problem, loaded);
+
+    const strings = () => stop.value.split("\n").filter(Boolean).map((line) => line.replaceAll("\\n", "\n"));
+    function tell() { c.trigger("adjust", { chat: chat.checked, stop: strings() }); }
+
+    function turnLine({ role, content }) {
+      return el("li", { class: `pg-own-turn pg-own-${role}` }, el("strong", { text: role === "user" ? "You" : "Model" }), el("span", { text: content }));
+    }
+
+    function show() {
+      const now = JSON.parse(c.props.value), pair = now.loaded;
+      progress.hidden = !now.task;
+      load.disabled = Boolean(now.task);
+      bar.value = now.share;
+      Draftscope.write(doing, now.task ? ` ${now.task}` : "");
+      Draftscope.write(problem, now.problem);
+      loaded.hidden = unload.hidden = !pair;
+      if (!pair) return;
+      Draftscope.write(facts, `${pair.target}: ${pair.parameters.toLocaleString("en")} parameters, a context of ${pair.context.toLocaleString("en")} tokens` +
+        `${pair.draft ? `; ${pair.draft} drafts` : "; no draft model"}. Watch and Compare use it now.`);
+      talk.hidden = !pair.chat;
+      chat.checked = now.chat;
+      turns.replaceChildren(...now.turns.map(turnLine));
+      fresh.hidden = !now.turns.length;
+    }
+    c.watch("value", show);
+    show();
+  };
+})();

@@ -1,0 +1,93 @@
+"""Conversations: turns become the text that a chat model was trained to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.errors import UserError
+from engine.printable import one_line
+from engine.target.language_model import LanguageModel
+
+ROLES = ("system", "user", "assistant")
+MOST_TURNS = 200
+_MARK = "draftscope"  # a word that no template writes by itself
+
+Message = Mapping[str, str]
+"""One turn: {"role": system | user | assistant, "content": text}."""
+
+
+@dataclass(frozen=True)
+class ChatPrompt:
+    """text: what the template makes of the turns. tokens: that text, as the target is fed it. ends:
+    tokens that end an answer of this template."""
+
+    text: str
+    tokens: list[int]
+    ends: frozenset[int]
+
+
+def checked(messages: object) -> list[dict[str, str]]:
+    """The turns, if they are a conversation that wants an answer. Raises UserError."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
+        raise UserError("A conversation is a list of turns, the last one the user's.")
+    if len(messages) > MOST_TURNS:
+        raise UserError(f"A conversation has at most {MOST_TURNS} turns.")
+    for turn in messages:
+        known = isinstance(turn, Mapping) and set(turn) == {"role", "content"}
+        if not known or not all(isinstance(part, str) for part in turn.values()):
+            raise UserError('A turn is {"role": ..., "content": ...}, both of them text.')
+        if turn["role"] not in ROLES:
+            raise UserError(f"A turn's role is {', '.join(ROLES[:-1])} or {ROLES[-1]}.")
+    if messages[-1]["role"] != "user" or not messages[-1]["content"].strip():
+        raise UserError("The last turn of a conversation is the user's, and not empty.")
+    return [dict(turn) for turn in messages]
+
+
+def has_template(model: LanguageModel) -> bool:
+    """Whether the model's tokenizer knows how a conversation is written."""
+    return bool(getattr(model.tokenizer, "chat_template", None))
+
+
+def chat_prompt(model: LanguageModel, messages: Sequence[Message]) -> ChatPrompt:
+    """What the model is fed. Raises UserError where it has no template, and where its template
+    refuses these turns."""
+    turns = checked(messages)
+    if not has_template(model):
+        raise UserError(f"{model.name} has no chat template; give it a prompt.")
+    text = _rendered(model, turns, True)
+    tokens = _tokens(model, text)
+    return ChatPrompt(text, tokens, _ends(model))
+
+
+def _rendered(model: LanguageModel, turns: Sequence[Message], asks: bool) -> str:
+    try:
+        text = model.tokenizer.apply_chat_template(
+            list(turns), tokenize=False, add_generation_prompt=asks
+        )
+    except Exception as error:  # a template is a program of a stranger's: it may raise anything
+        raise UserError(
+            f"The chat template of {model.name} refuses this: {one_line(str(error), 160)}"
+        ) from error
+    if not isinstance(text, str) or not text:
+        raise UserError(f"The chat template of {model.name} makes no text of this.")
+    return text
+
+
+def _tokens(model: LanguageModel, text: str) -> list[int]:
+    try:
+        return list(model.tokenizer(text, add_special_tokens=False)["input_ids"])
+    except (UnicodeError, TypeError):
+        raise UserError("The conversation is no valid Unicode text.") from None
+
+
+def _ends(model: LanguageModel) -> frozenset[int]:
+    """The special token that the template writes behind an answer, if there is one."""
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _MARK}]
+    try:
+        text = _rendered(model, turns, False)
+    except UserError:
+        return frozenset()
+    behind = _tokens(model, text.rpartition(_MARK)[2].lstrip())[:1]
+    special = set(model.tokenizer.all_special_ids) | set(model.tokenizer.added_tokens_decoder)
+    return frozenset(behind) & special

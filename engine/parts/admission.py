@@ -1,0 +1,90 @@
+"""Whether a stranger's model may be opened: on the host's list, safe, and small enough for what is free."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from engine.errors import UserError
+from engine.parts.hub import download, is_hub_name
+from engine.parts.inspection import Checkpoint, inspect
+from engine.progress import Tell, silent
+
+SPARED = 0.5
+"""The share of free memory that one model may take: loading it needs some on top."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a host allows. patterns: Hub names like owner/* or *, and folders below which models may
+    lie. most_bytes: of one model, whatever is free; None is whatever is free."""
+
+    patterns: Sequence[str] = ()
+    most_bytes: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.patterns)
+
+    def room(self) -> int:
+        """Bytes that a model may take now."""
+        free = int(free_bytes() * SPARED)
+        return free if self.most_bytes is None else min(free, self.most_bytes)
+
+
+def free_bytes() -> int:
+    """Memory that could be had without swapping; a container's limit counts."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        free = next(int(one.split()[1]) * 1024 for one in lines if one.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    try:
+        most = int(Path("/sys/fs/cgroup/memory.max").read_text("ascii"))
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text("ascii"))
+    except (OSError, ValueError):
+        return free
+    return max(0, min(free, most - used))
+
+
+def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
+    """Look at the model that a visitor names by Hub name or folder, and download it if need be.
+
+    Raises UserError, one sentence, where it may not be opened. Nothing outside the allowed folders
+    is looked at.
+    """
+    if not isinstance(wish, str) or not wish.strip() or len(wish) > 300 or not wish.isprintable():
+        raise UserError("Name a model: OWNER/NAME on the Hub, or a folder.")
+    wish = wish.strip()
+    root = _root_of(wish, allowed)
+    if root is not None:
+        found = inspect(wish, root)
+    elif is_hub_name(wish) and any(fnmatchcase(wish, one) for one in _names(allowed)):
+        folder = download(wish, allowed.room(), tell)
+        found = inspect(folder, folder.parent.parent)  # of its cache, where links lead to the blobs
+    else:
+        raise UserError("This page does not open that model; its host lists those that it does.")
+    room = allowed.room()
+    if found.nbytes > room:
+        raise UserError(
+            f"{found.folder.name} needs {found.nbytes / 1e9:,.2f} GB of memory; "
+            f"{room / 1e9:,.2f} GB are free for it now."
+        )
+    return found
+
+
+def _names(allowed: Allowed) -> list[str]:
+    return [one for one in allowed.patterns if not os.path.isabs(one)]
+
+
+def _root_of(wish: str, allowed: Allowed) -> Path | None:
+    """The allowed folder that this folder lies in, after links are followed; None if there is none."""
+    if not os.path.isabs(wish) or "\0" in wish:
+        return None
+    real = Path(os.path.realpath(wish))
+    for one in allowed.patterns:
+        if os.path.isabs(one) and real.is_relative_to(os.path.realpath(one)):
+            return Path(os.path.realpath(one))
+    return None

@@ -1,0 +1,67 @@
+"""Models by their name on the Hugging Face Hub: looked at, downloaded, and opened from the folder.
+
+Anonymous: a token of the host's is never sent for a visitor's wish.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.errors import UserError
+from engine.progress import Tell, silent
+
+NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+WANTED = ("*.safetensors", "*.json", "tokenizer.model", "*.jinja", "merges.txt", "vocab.txt")
+REFUSED = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.msgpack", "*.h5", "*.onnx", "*/*")
+
+
+def is_hub_name(text: str) -> bool:
+    """Whether this reads as OWNER/NAME."""
+    return bool(NAME.fullmatch(text)) and ".." not in text
+
+
+def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
+    """The folder of this model, downloaded if it is not there yet. Raises UserError where the Hub
+    cannot be reached, has no such model, or has one that is larger or no safetensors."""
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    from huggingface_hub.utils import filter_repo_objects
+
+    if not is_hub_name(name):
+        raise UserError("A model on the Hub is named OWNER/NAME.")
+    try:
+        found = HfApi(token=False).model_info(name, files_metadata=True, timeout=20)
+        files = list(
+            filter_repo_objects(
+                found.siblings or [],
+                allow_patterns=list(WANTED),
+                ignore_patterns=list(REFUSED),
+                key=lambda one: one.rfilename,
+            )
+        )
+        _refuse(
+            name, [one.rfilename for one in files], sum(one.size or 0 for one in files), most_bytes
+        )
+        folder, done, whole = None, 0, sum(one.size or 0 for one in files) or 1
+        for one in files:
+            tell(f"Downloading {name}", done / whole)
+            path = hf_hub_download(name, one.rfilename, revision=found.sha, token=False)
+            folder, done = Path(path).parent, done + (one.size or 0)
+    except (HfHubHTTPError, HFValidationError, OSError, ValueError, json.JSONDecodeError) as error:
+        raise UserError(f"The Hub has no public model {name}, or cannot be reached.") from error
+    tell(f"Downloading {name}", 1.0)
+    return folder
+
+
+def _refuse(name: str, files: Sequence[str], size: int, most: int) -> None:
+    if "config.json" not in files or not any(one.endswith(".safetensors") for one in files):
+        raise UserError(
+            f"{name} has no configuration with safetensors; only these are opened here."
+        )
+    if size > most:
+        raise UserError(
+            f"{name} is {size / 1e9:,.1f} GB; {most / 1e9:,.1f} GB are free for it here."
+        )

@@ -1,0 +1,92 @@
+"""What was measured on this machine, remembered, doubted, and measured again.
+
+An entry holds what a step costs by size, how much the same measurement varied (the machine's noise), and
+how many runs in a row took steps that contradict it. Three such runs, and the next run measures anew; what
+changed then is noise that the entry remembers, so that a machine that is now busy and now idle is not
+measured for ever. What cannot be read is as if it were not there: nobody ever has to delete the file.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+from engine.remembered import Remembered
+
+DOUBTS = 3  # contradictions in a row after which an entry counts no more
+TOLERATED = 2.0  # how many times slower or faster a run's steps may be, on a machine without noise
+MOST_NOISE = 4.0
+FEWEST_STEPS = 8  # of a run that may contradict
+MEMORY = Remembered("step_costs.json")
+_WRITING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """costs: milliseconds of a step by size. gains: tokens of a step by size, where the models bring none.
+    noise: by how much of itself a cost varied. doubts: runs in a row that contradicted the costs."""
+
+    costs: Mapping[int, float]
+    gains: Mapping[int, float] = field(default_factory=dict)
+    noise: float = 0.0
+    doubts: int = 0
+
+    @classmethod
+    def of(cls, content: object) -> Measured | None:
+        """As it is written in the file; None for anything else."""
+        try:
+            tables = [
+                {int(size): float(value) for size, value in content[name].items()}  # type: ignore[index]
+                for name in ("costs", "gains")
+            ]
+            noise, doubts = float(content["noise"]), int(content["doubts"])  # type: ignore[index]
+        except (TypeError, KeyError, ValueError, AttributeError, OverflowError):
+            return None
+        numbers = [value for table in tables for value in (*table, *table.values())]
+        sound = all(0 < number < math.inf for number in numbers) and 0 <= noise < math.inf
+        return cls(*tables, min(noise, MOST_NOISE), doubts) if tables[0] and sound else None
+
+    @property
+    def doubtful(self) -> bool:
+        return self.doubts >= DOUBTS
+
+    def contradicted_by(self, size: int, milliseconds: float) -> bool:
+        """Whether steps of this size that took so long speak against it."""
+        bound = TOLERATED + 3 * self.noise
+        ratio = milliseconds / self.costs.get(size, milliseconds)
+        return not 1 / bound <= ratio <= bound
+
+    def after(self, old: Measured | None) -> Measured:
+        """This new measurement, with the noise that the change since the old one shows."""
+        if old is None:
+            return self
+        changes = [
+            max(cost / old.costs[size], old.costs[size] / cost) - 1
+            for size, cost in self.costs.items()
+            if size in old.costs
+        ]
+        seen = max(changes, default=0.0) / 2
+        return replace(self, noise=min(max(self.noise, seen), MOST_NOISE))
+
+
+def recall(key: str) -> Measured | None:
+    """What is remembered under this key, doubtful or not."""
+    return Measured.of(MEMORY.read().get(key))
+
+
+def remember(key: str, measured: Measured) -> bool:
+    """Whether it could be written."""
+    with _WRITING:
+        return MEMORY.write(MEMORY.read() | {key: asdict(measured)})
+
+
+def observed(key: str, size: int, steps: int, milliseconds: float) -> None:
+    """A run has ended whose steps of this size took so many milliseconds each."""
+    found = recall(key)
+    if found is None or steps < FEWEST_STEPS or milliseconds <= 0:
+        return
+    doubts = found.doubts + 1 if found.contradicted_by(size, milliseconds) else 0
+    if doubts != found.doubts:
+        remember(key, replace(found, doubts=doubts))

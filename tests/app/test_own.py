@@ -1,0 +1,108 @@
+"""Visitors' own models on the server: who holds which, how many, and the conversation."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from app.own import OwnModels
+from app.settings import LIMITS, allowed_models
+from engine.errors import UserError
+from engine.parts.admission import Allowed
+from engine.parts.draft import open_model
+from engine.run import RunRequest, open_run
+from presets import family
+from tests.pairs import strangers_pair
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    return [str(one) for one in strangers_pair(tmp_path_factory.mktemp("pair"))]
+
+
+def room(pair, **changes) -> OwnModels:
+    return OwnModels(Allowed((pair[0].rpartition("/")[0],)), replace(LIMITS, **changes))
+
+
+def held() -> int:
+    return open_model.cache_info().held
+
+
+def test_a_pair_is_shared_and_put_away(pair):
+    own, heard = room(pair), []
+    before = held()
+    told = own.load("a", *pair, tell=lambda *news: heard.append(news))
+    assert told["chat"] and told["target"] == "stranger" and told["draft"] == "stranger-small"
+    assert told["sampling"]["temperature"] == 0.7 and heard
+    own.load("b", *pair)
+    assert held() == before + 2 and sorted(own.resident()) == sorted(pair)
+    own.leave("a")
+    assert held() == before + 2, "b still uses them"
+    own.leave("b")
+    assert held() == before and own.resident() == []
+
+
+def test_no_more_than_so_many_are_held(pair):
+    own = room(pair, resident_models=1)
+    own.load("a", pair[0], "")
+    with pytest.raises(UserError, match="as many as"):
+        own.load("b", pair[1], "")
+    with pytest.raises(UserError, match="as many as"):
+        own.load("b", *pair)
+    own.leave("a")
+    own.load("b", pair[1], "")
+    assert own.resident() == [pair[1]]
+    own.leave("b")
+
+
+def test_who_was_away_for_long_gives_the_place_up(pair):
+    own = room(pair, resident_models=1, kept_seconds=-1)
+    own.load("a", pair[0], "")
+    own.load("b", pair[1], "")
+    assert own.resident() == [pair[1]]
+    own.leave("b")
+
+
+def test_it_is_off_where_strangers_come_in(pair):
+    assert not allowed_models({"DRAFTSCOPE_OWN_MODELS": "off"})
+    assert allowed_models({"DRAFTSCOPE_OWN_MODELS": "org/*, /models"}).patterns == (
+        "org/*",
+        "/models",
+    )
+    with pytest.raises(UserError, match="host has not allowed"):
+        OwnModels(Allowed()).load("a", *pair)
+
+
+def test_on_a_space_it_is_off_by_default(monkeypatch):
+    monkeypatch.delenv("GRADIO_SERVER_NAME", raising=False)
+    assert allowed_models({})
+    monkeypatch.setenv("SPACE_ID", "a/b")
+    assert not allowed_models({})
+    monkeypatch.delenv("SPACE_ID")
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "0.0.0.0")
+    assert not allowed_models({})
+
+
+def request(prompt: str) -> RunRequest:
+    return RunRequest(prompt, family(), drafter="chain", options={"length": 2}, max_new_tokens=6)
+
+
+def test_a_conversation_grows_by_what_was_answered(pair):
+    own = room(pair)
+    own.load("a", *pair)
+    for turn, said in enumerate(["Hello", "And then?"]):
+        wanted = own.applied("a", request(said))
+        assert wanted.prompt == "" and wanted.models.target == pair[0]
+        run = open_run(wanted)
+        trace = "".join([run.header(), *run.steps(), run.summary()])
+        own.answered("a", trace)
+        own.answered("a", trace)  # a second event sees the same end
+        turns = own.of("a").turns
+        assert [one["role"] for one in turns] == ["user", "assistant"] * (turn + 1)
+        assert turns[-2]["content"] == said
+        assert json.loads(trace.splitlines()[-1])["text"].startswith(turns[-1]["content"])
+    assert own.applied("a", request("x"), talk=False).prompt == "x", (
+        "races take the prompt as it is"
+    )
+    assert own.applied("b", request("x")).models == family(), "nobody else's"
+    own.leave("a")

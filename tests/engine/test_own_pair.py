@@ -1,0 +1,185 @@
+"""A stranger's pair in the engine: chat templates, several ends, stop strings, the generation config."""
+
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig
+
+from engine.__main__ import main
+from engine.chat import chat_prompt, checked
+from engine.drafters import drafters
+from engine.errors import UserError
+from engine.parts.draft import open_model
+from engine.parts.loading import ModelPaths
+from engine.run import RunRequest, open_run
+from engine.target.generation import ends_of
+from engine.trace import read_trace
+from tests.pairs import SIZES, make, strangers_pair, tokenizer
+
+TURNS = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello dog"}]
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    target, draft = strangers_pair(tmp_path_factory.mktemp("pair"))
+    return ModelPaths(str(target), {"draft": str(draft)})
+
+
+def trace_of(pair, **fields):
+    run = open_run(
+        RunRequest(**{"prompt": "Once upon", "models": pair, "max_new_tokens": COUNT, **fields})
+    )
+    return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+
+
+def tokens_of(trace):
+    return [token for step in trace.steps for token in step["output"]["tokens"]]
+
+
+@pytest.fixture(scope="module")
+def reference(pair):
+    return AutoModelForCausalLM.from_pretrained(pair.target, dtype=torch.float32)
+
+
+def generated(reference, prompt, **settings):
+    out = reference.generate(
+        torch.tensor([prompt]), do_sample=False, max_new_tokens=COUNT, pad_token_id=0,
+        temperature=None, top_k=None, top_p=None, **settings,
+    )  # fmt: skip
+    return out[0, len(prompt) :].tolist()
+
+
+ABLE = [
+    key
+    for key, cls in drafters().items()
+    if set(cls.needs) <= {"draft"} and cls.loop != "switching"
+]
+EXACT = [key for key in ABLE if key not in ("bild",)]
+
+
+@pytest.mark.parametrize("key", EXACT)
+def test_a_conversation_is_answered_as_generate_would(pair, reference, key):
+    trace = trace_of(pair, prompt="", messages=TURNS, drafter=key)
+    prompt = trace.run["prompt"]
+    assert prompt["messages"] == TURNS
+    assert prompt["text"] == "<|system|>Be brief.<|end|><|user|>Hello dog<|end|><|assistant|>"
+    expected = tokenizer().apply_chat_template(TURNS, add_generation_prompt=True)["input_ids"]
+    assert prompt["tokens"] == expected
+    assert tokens_of(trace) == generated(reference, prompt["tokens"])
+
+
+def stop_string(pair) -> str:
+    """A string that comes up in the text, across tokens, and not at once."""
+    text = trace_of(pair, drafter="none").summary["text"]
+    return text[len(text) // 2 : len(text) // 2 + 4]
+
+
+@pytest.mark.parametrize("key", EXACT)
+def test_a_stop_string_ends_the_text_where_generate_ends_it(pair, reference, key):
+    stop = stop_string(pair)
+    trace = trace_of(pair, drafter=key, stop=["never in it", stop])
+    assert trace.summary["stop"] == "stop" and stop in trace.summary["text"]
+    assert trace.run["stop_strings"] == ["never in it", stop]
+    expected = generated(
+        reference, trace.run["prompt"]["tokens"], stop_strings=[stop], tokenizer=tokenizer()
+    )
+    assert tokens_of(trace) == expected
+
+
+def test_what_was_drafted_behind_a_stop_string_is_dropped(pair):
+    """The target drafts for itself, so that whole drafts are kept and the end falls into one."""
+    stop = stop_string(pair)
+    own = ModelPaths(pair.target, {"draft": pair.target})
+    trace = trace_of(own, drafter="chain", options={"length": 12, "stop_below": 0}, stop=[stop])
+    plain = trace_of(own, drafter="none", stop=[stop])
+    assert tokens_of(trace) == tokens_of(plain)
+    last = trace.steps[-1]
+    assert last["output"]["final"] == "none" and "ignored" in last["nodes"]["status"]
+
+
+def test_every_end_of_several_ends_a_text(pair, reference):
+    ends = ends_of(reference, tokenizer())
+    assert len(ends.tokens) == 2 and ends.named_by == "generation config"
+    target = open_model(pair.target, torch.float32, "cpu")
+    assert target.end_tokens == ends.tokens
+    assert chat_prompt(target, TURNS).ends == {tokenizer().get_vocab()["<|end|>"]}
+
+
+def test_where_nobody_but_the_tokenizer_names_an_end_it_counts_and_generate_is_told(tmp_path):
+    """The decision: a text ends at the tokenizer's end of text. generate() alone would go on."""
+    end = tokenizer().eos_token_id
+    folder = make(tmp_path / "endless", LlamaConfig(vocab_size=4160, eos_token_id=None, **SIZES), 3)
+    module = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    favourite = tokens_of(trace_of(ModelPaths(str(folder)), drafter="none"))[10]
+    with torch.no_grad():  # where the favourite was likeliest, the end is now
+        module.lm_head.weight[end] = 1.01 * module.lm_head.weight[favourite]
+    ended = tmp_path / "ended"
+    module.save_pretrained(ended)
+    tokenizer().save_pretrained(ended)
+    written = trace_of(ModelPaths(str(ended)), drafter="none", max_new_tokens=200)
+    assert written.summary["stop"] == "eos"
+    assert written.run["target"]["ends_named_by"] == "tokenizer"
+    assert written.run["target"]["end_tokens"] == [end]
+    given = torch.tensor([written.run["prompt"]["tokens"]])
+    settings = {"do_sample": False, "max_new_tokens": 200, "pad_token_id": 0}
+    told = module.generate(given, **settings, eos_token_id=[end])[0, given.shape[1] :].tolist()
+    alone = module.generate(given, **settings)[0, given.shape[1] :].tolist()
+    assert tokens_of(written) == told and len(alone) == 200 > len(told)
+
+
+def test_the_models_own_sampling(pair):
+    sampling = trace_of(pair, drafter="none", own_sampling=True, max_new_tokens=2).run["sampling"]
+    assert (sampling["temperature"], sampling["top_k"], sampling["top_p"]) == (0.7, 20, 0.8)
+
+
+MISTAKES = {
+    "nothing": [],
+    "a text": "hello",
+    "no user": [{"role": "assistant", "content": "a"}],
+    "a role": [{"role": "root", "content": "a"}],
+    "a number": [{"role": "user", "content": 3}],
+    "more": [{"role": "user", "content": "a", "tools": []}],
+    "too many": [{"role": "user", "content": "a"}] * 999,
+    "blank": [{"role": "user", "content": " "}],
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_conversation_that_is_none_is_one_sentence(mistake):
+    with pytest.raises(UserError):
+        checked(MISTAKES[mistake])
+
+
+@pytest.mark.parametrize("stop", [[""], ["a"] * 9, ["a" * 201], [3], ["\ud800"]])
+def test_a_stop_string_that_is_none_is_one_sentence(pair, stop):
+    with pytest.raises(UserError):
+        open_run(RunRequest("a", pair, drafter="none", stop=stop))
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{{ raise_exception('no\x1b[31m') }}", "{% broken", "{{ ''.__class__.__mro__ }}", ""],
+)
+def test_a_hostile_template_is_one_sentence(pair, template, monkeypatch):
+    target = open_model(pair.target, torch.float32, "cpu")
+    monkeypatch.setattr(target.tokenizer, "chat_template", template or None)
+    with pytest.raises(UserError) as told:
+        chat_prompt(target, TURNS)
+    assert "\x1b" not in str(told.value) and "<class" not in str(told.value)
+
+
+def test_the_command_line_talks(pair, tmp_path, capsys):
+    path, file = tmp_path / "t.ndjson", tmp_path / "turns.json"
+    command = ["run", "--target", pair.target, "--drafter", "none", "--max-new-tokens", "2"]
+    command += ["--trace", str(path)]
+    assert main([*command, "--chat", "--system", "Be brief.", "--prompt", "Hello dog"]) == 0
+    first = read_trace(path)
+    file.write_text(json.dumps(TURNS))
+    assert main([*command, "--messages", str(file)]) == 0
+    assert read_trace(path).run["prompt"] == first.run["prompt"]
+    assert first.run["prompt"]["messages"] == TURNS
+    for wrong in (["--messages", str(file), "--prompt", "a"], ["--system", "a", "--prompt", "b"]):
+        assert main([*command, *wrong]) == 2
+    assert capsys.readouterr().err.count("error: ") == 2
