@@ -44,7 +44,7 @@
     try {
       history.replaceState(null, "", link);
       await navigator.clipboard.writeText(link);
-      says[room]("Link copied.");
+      says[room](query.has("step") ? "Link copied: it brings this run, this step and the chosen token." : "Link copied.");
     } catch { says[room]("The link stands in the address bar."); }
   }
 

@@ -13,6 +13,7 @@ from tests.chromium import launch
 README = Path(__file__).parents[2] / "viz" / "pictures"
 SCREENS = {
     "light": {"viewport": {"width": 1440, "height": 900}},
+    "small": {"viewport": {"width": 1366, "height": 768}},
     "dark": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2},
     "projector": {"viewport": {"width": 1920, "height": 1080}},
@@ -27,6 +28,8 @@ def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
     def save(what: str) -> None:
         page.wait_for_timeout(800)
         page.screenshot(path=folder / f"{name}-{what}.png", full_page=True)
+        page.evaluate("scrollTo(0, 0)")
+        page.screenshot(path=folder / f"{name}-{what}-first-screen.png")
 
     if name == "projector":
         page.locator("#watch-view .ds-large").click()
@@ -41,8 +44,6 @@ def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
     save("whatif")
     visitor.open_compare()
     page.wait_for_selector("#compare-figures .js-plotly-plot")
-    if name == "projector":
-        page.locator("#race-view .ds-large, #compare-view .ds-large").first.click()
     save("compare")
     visitor.leave()
 

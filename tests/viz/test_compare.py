@@ -109,10 +109,12 @@ def test_lanes_keep_their_height_while_the_race_plays(race, width):
 def test_two_lanes_of_one_drafter_are_told_apart_and_measured_against_plain(race):
     page, _ = race()
     page.evaluate("view.feed({chain: lanes.chain, 'chain-2': lanes.chain, none: lanes.none})")
+    names = page.locator("[data-lane] .ds-lane-name").all_inner_texts()
+    assert names == ["toy (chain)", "toy (chain-2)", "none"], "alike in all else, by their lanes"
     heads = page.locator("[data-lane] .ds-lane-rule").all_inner_texts()
-    assert heads[0].startswith("lossless toy, depth 4; rule greedy")
+    assert heads[0].startswith("lossless depth 4; rule greedy")
     rows = page.locator(".ds-outcome tbody tr")
-    assert rows.locator("th").all_inner_texts() == ["chain", "chain-2", "none"]
+    assert rows.locator("th").all_inner_texts() == names
     ratios = [row.locator("td").nth(1).inner_text() for row in rows.all()]
     assert ratios[2] == "1.00×" and ratios[0] == ratios[1] != "–"
     page.evaluate("view.feed({chain: lanes.chain, tree: lanes.tree})")
