@@ -42,7 +42,8 @@ def test_it_writes_below_its_cache_folder_alone(tmp_path):
     """Every file that Python opens for writing, from the start over a run to the end, by an audit hook."""
     cache = tmp_path / "cache"
     cache.mkdir()
-    places = ("GRADIO_TEMP_DIR", "DRAFTSCOPE_CACHE", "HF_HOME", "TRITON_CACHE_DIR", "TMPDIR")
+    places = ("GRADIO_TEMP_DIR", "DRAFTSCOPE_CACHE", "HF_HOME", "TRITON_CACHE_DIR")
+    places += ("TORCHINDUCTOR_CACHE_DIR", "TMPDIR")
     settings = {name: str(cache / name.lower()) for name in places} | {"TMPDIR": str(cache)}
     settings |= {"HOME": str(tmp_path / "home"), "GRADIO_SERVER_PORT": str(free_port())}
     done = subprocess.run(

@@ -101,6 +101,7 @@ def test_the_container_holds_what_the_page_needs_and_no_rights():
         "DRAFTSCOPE_CACHE",
         "HF_HOME",
         "TMPDIR",
+        "TORCHINDUCTOR_CACHE_DIR",
         "TRITON_CACHE_DIR",
     ):
         (value,) = [
