@@ -31,11 +31,9 @@ def quiet() -> bool:
 
 
 @contextmanager
-def serving(patience: float = 600.0, **environment: str):
-    """Run app.py on a free port; yields a Server."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+def serving(patience: float = 600.0, port: int | None = None, **environment: str):
+    """Run app.py on this port, else on a free one; yields a Server."""
+    port = port or free_port()
     url, calm, began = f"http://127.0.0.1:{port}", quiet(), time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "app.py"],
@@ -55,6 +53,12 @@ def serving(patience: float = 600.0, **environment: str):
             process.wait(20)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def _answers(url: str) -> bool:
