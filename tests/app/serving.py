@@ -32,16 +32,16 @@ def quiet() -> bool:
     return os.getloadavg()[0] < QUIET_LOAD
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @contextmanager
-def serving(patience: float = 600.0, errors: IO | None = None, **environment: str):
-    """Run app.py on a free port; yields a Server. errors: a file for its standard error."""
-    port = free_port()
+def serving(
+    patience: float = 600.0,
+    errors: IO | None = None,
+    port: int | None = None,
+    **environment: str,
+):
+    """Run app.py on this port, else on a free one; yields a Server. errors: a file for its standard
+    error."""
+    port = port or free_port()
     url, calm, began = f"http://127.0.0.1:{port}", quiet(), time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "app.py"],
@@ -62,6 +62,12 @@ def serving(patience: float = 600.0, errors: IO | None = None, **environment: st
             process.wait(20)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def _answers(url: str) -> bool:
