@@ -6,6 +6,7 @@
   const roomOf = (query) => (["compare", "methods"].includes(query.get("tab")) ? query.get("tab") : "watch");
   const tab = (room) => document.querySelector(`#rooms [role=tab][data-tab-id='${room}']`);
   const names = {};      // by room: the example shown, "" for the visitor's own
+  const usual = {};      // by room: the example that is shown where no other is asked for
   const movers = {};     // by room: what brings the state of an address
   let moving = null;     // the room that an address leads to, until it is open
   const first = asked(), goal = roomOf(first) === "watch" ? { run: first.get("run") === "1", step: Number(first.get("step")), node: first.get("node") } : {};
@@ -22,9 +23,10 @@
   P.remember = function (room, name) {
     const before = names[room];
     names[room] = name;
+    if (before === undefined) usual[room] = name;
     if (before === undefined || !name || before === name || moving) return;
     const now = asked();
-    if (roomOf(now) === room && now.get("preset") === name && !now.has("prompt")) return;
+    if (roomOf(now) === room && (now.get("preset") || usual[room]) === name && !now.has("prompt")) return;
     if (roomOf(now) === room || room === "watch") push(room, name);
   };
 
