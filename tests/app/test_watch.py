@@ -42,7 +42,9 @@ def test_a_run_comes_to_its_end(visit):
     seen = visitor.page.evaluate("[...window.seen.keys()].map(Number)")
     assert set(range(1, len(steps) + 1)) <= set(seen)
     tokens, steps = summary["new_tokens"], summary["steps"]
-    assert said(visitor).startswith(f"Done: {tokens} tokens in {steps} steps.")
+    passes = summary["target_calls"]
+    told = f"Done: {tokens} tokens in {steps} steps, {passes} passes of the target."
+    assert said(visitor).startswith(told)
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
 
 
