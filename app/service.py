@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app import live, metrics, shutdown, warm
+from app import guard, live, metrics, shutdown, warm
 from app.policy import Policy
 from app.turns import TURNS
 
@@ -29,7 +29,7 @@ def app_settings(head: str) -> dict:
     routes = [Route("/health", health)]
     if os.environ.get("DRAFTSCOPE_METRICS", "1") != "0":
         routes.append(Route("/metrics", told))
-    return {"routes": routes, "middleware": [Middleware(Policy, head=head)]}
+    return {"routes": routes, "middleware": [*guard.middleware(), Middleware(Policy, head=head)]}
 
 
 def measure() -> None:
