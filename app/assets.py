@@ -10,6 +10,7 @@ from viz.bundle import bundle_css, bundle_js
 WEB = Path(__file__).parent / "web"
 SCRIPTS = (
     "page.js",
+    "alive.js",
     "saying.js",
     "masthead.js",
     "terms.js",
