@@ -29,12 +29,12 @@ def test_a_slider_says_it_too(visit):
 def test_plain_names_stand_first_and_the_rest_under_advanced(visit):
     page = visit("/", reduced_motion="reduce").page
     page.click("#more button")
-    assert (
-        page.locator("#temperature").is_visible() and page.locator("#max_new_tokens").is_visible()
-    )
+    page.locator("#temperature").wait_for()
+    page.locator("#max_new_tokens").wait_for()
     assert page.locator("#top_k").is_hidden() and page.locator("#json-schema").is_hidden()
     page.click("#advanced button")
-    assert page.locator("#top_k").is_visible() and page.locator("#json-schema").is_visible()
+    page.locator("#top_k").wait_for()
+    page.locator("#json-schema").wait_for()
     assert "Does nothing at temperature 0" in page.inner_text("#seed")
 
 

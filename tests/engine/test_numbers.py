@@ -39,6 +39,7 @@ def write(models: Models, key: str, sampling: Sampling) -> list[int]:
     rule = pick_verifier(None, cls, sampling, {})
     drafter = on_trial(cls, models)
     setting = Setting({"key": key}, {"key": rule.key}, sampling, cls.loop, rule=rule)
+    models.target.tokenizer = Numbers()  # the tiny model has none
     recorder = Recorder(models.target, setting, "", [])
     recorder.pieces = Numbers()
     written = []
