@@ -25,12 +25,6 @@ ROPE = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
 }
-DYNAMIC = {
-    "rope_type": "dynamic",
-    "rope_theta": 10000.0,
-    "factor": 2.0,
-    "original_max_position_embeddings": 32,
-}
 CASES = {
     "llama": ("llama", {}),
     "llama, biases": ("llama", {"attention_bias": True, "mlp_bias": True}),
@@ -212,7 +206,6 @@ _CONVERTED = store._converted
 TROUBLES = {
     "OpenVINO is not installed": ("llama", {}, ("core", no_openvino)),
     "other numbers": ("llama", {}, ("compiled", wrong_numbers)),
-    "rotary angles": ("llama", {"rope_parameters": DYNAMIC}, None),
     "runs through its own module": ("gpt_oss", {}, None),
 }
 
