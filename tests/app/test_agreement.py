@@ -196,8 +196,11 @@ def test_another_example_of_compare_brings_its_race(visit):
             arg=race.prompt,
         )
         clear(page, "compare")
-        lanes = [lane.get_attribute("data-lane") for lane in page.locator("[data-lane]").all()]
-        assert lanes == [lane.name for lane in race.lanes]
+        page.wait_for_function(
+            "names => [...document.querySelectorAll('[data-lane]')].map((e) => e.dataset.lane)"
+            ".join() === names",
+            arg=",".join(lane.name for lane in race.lanes),
+        )
 
 
 def test_edits_in_compare_are_marked_too(visit):

@@ -125,7 +125,8 @@ def hub():
 @pytest.mark.parametrize(("first", "sent"), [("app", False), ("engine", True)])
 def test_the_host_s_token_is_sent_by_the_host_s_own_commands_alone(tmp_path, first, sent):
     with hub() as (address, asked):
-        inherited = {k: v for k, v in os.environ.items() if k != "HF_HUB_DISABLE_IMPLICIT_TOKEN"}
+        others = ("HF_HUB_DISABLE_IMPLICIT_TOKEN", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+        inherited = {k: v for k, v in os.environ.items() if k not in others}
         secret = {"HF_ENDPOINT": address, "HF_TOKEN": "hf_" + "s" * 34, "HF_HOME": str(tmp_path)}
         done = subprocess.run(
             [sys.executable, "-c", OPEN.format(first=first)],
