@@ -33,7 +33,8 @@ def offered() -> dict:
     """
     menu = offer()
     examples = {
-        name: {field: entry[field] for field in ("title", "prompt", "drafters", "look_for")}
+        name: {field: entry[field] for field in ("title", "prompt", "look_for")}
+        | {field: json.loads(entry["pair"])[field] for field in ("drafter", "options")}
         for name, entry in preset_menu().items()
         if entry["listed"]
     }
