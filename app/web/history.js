@@ -12,6 +12,7 @@
   const first = asked(), goal = roomOf(first) === "watch" ? { run: first.get("run") === "1", step: Number(first.get("step")), node: first.get("node") } : {};
 
   function push(room, name) {
+    if (!location.protocol.startsWith("http")) return;   // only an address on a server can be followed
     const query = new URLSearchParams();
     if (first.has("__theme")) query.set("__theme", first.get("__theme"));
     if (room !== "watch") query.set("tab", room);
