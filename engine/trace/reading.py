@@ -31,7 +31,8 @@ class Trace:
     summary: dict
 
     def to_ndjson(self) -> str:
-        return "".join(to_line(entry) for entry in (self.run, *self.steps, self.summary))
+        steps = map(to_step_line, self.steps)
+        return "".join((to_line(self.run), *steps, to_line(self.summary)))
 
 
 def to_line(entry: dict) -> str:
