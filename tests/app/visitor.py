@@ -41,7 +41,7 @@ class Visitor:
         page.evaluate(STATES)
         if path == SHORT:
             page.wait_for_function(
-                "p => document.querySelector('#prompt textarea').value == p", arg=PROMPT
+                "p => document.querySelector('#prompt textarea')?.value === p", arg=PROMPT
             )
 
     def leave(self) -> None:
