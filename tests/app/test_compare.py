@@ -164,8 +164,8 @@ def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
     visitor = visit("/?tab=compare&lane1=chain&lane1.length=99&lane2=nonsense&lane3=none&n=6")
     page = visitor.page
     racers = page.locator(".pg-racer")
-    page.wait_for_selector(".pg-racer >> nth=1")
-    assert racers.count() == 2, "the tab named in the address is open, with what makes sense of it"
+    # the tab named in the address is open, with what makes sense of it
+    page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
     assert page.locator("#race-lanes button[aria-label='Remove lane 1']").is_disabled()
     while page.is_enabled("#add-lane"):
         page.click("#add-lane")

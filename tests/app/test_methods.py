@@ -110,7 +110,8 @@ def test_watch_it_opens_the_finished_run_with_its_controls(visit):
             "p => document.querySelector('#prompt textarea').value === p", arg=example.prompt
         )
         page.wait_for_function(
-            "look => document.querySelector('.pg-note').textContent === look", arg=example.look_for
+            "look => document.querySelector('.pg-note').textContent === 'Look for: ' + look",
+            arg=example.look_for,
         )
         name = example.title if card is listed else "Your own"
         assert page.input_value("#preset input") == name
