@@ -3,8 +3,10 @@
 import importlib.util
 import json
 import signal
+import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from gradio_client import Client
@@ -90,6 +92,20 @@ def test_what_is_counted_is_what_the_trace_says(running):
     )
 
 
+def test_a_cancelled_run_is_let_go_and_a_sent_one_is_not_kept(running):
+    server, _ = running
+    client = Client(server.url, verbose=False)
+    assert counted(server)["draftscope_kept_runs"] == 0, "nothing is kept once it was sent"
+    job = client.submit(prompt=ODD, drafter="none", max_new_tokens=256, api_name="/run")
+    next(iter(job))
+    assert counted(server)["draftscope_kept_runs"] == 1
+    job.cancel()
+    until = time.monotonic() + 120
+    while counted(server)["draftscope_kept_runs"] and time.monotonic() < until:
+        time.sleep(0.2)
+    assert counted(server)["draftscope_kept_runs"] == 0
+
+
 @pytest.mark.skipif(not TOOLS, reason="the package mcp is not here")
 def test_a_language_model_finds_and_uses_the_tools(running):
     import anyio
@@ -109,7 +125,8 @@ def test_a_language_model_finds_and_uses_the_tools(running):
             name = next(tool.name for tool in tools if tool.name.endswith("run"))
             return tools, await session.call_tool(name, wish)
 
-    tools, answer = anyio.run(visit)
+    with ThreadPoolExecutor(1) as apart:  # the browser's tests keep a loop in this thread
+        tools, answer = apart.submit(anyio.run, visit).result()
     assert {tool.name.rpartition("_")[2] for tool in tools} == {"list", "methods", "run", "compare"}
     run = next(tool for tool in tools if tool.name.endswith("run"))
     assert "speculative decoding" in run.description
