@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import torch
 
-from engine.threads import torch_threads
+from engine.threads import halved
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -41,8 +41,8 @@ class Pair(ABC):
 class ThreadPair(Pair):
     """Two threads on a CPU; torch releases Python's lock within its kernels.
 
-    While both are at work each computes with half of torch's threads. torch has one setting a
-    process, so it is restored before anything else can run.
+    While both are at work each computes with half of the threads. That is a setting of the process,
+    so it is restored before anything else can run.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class ThreadPair(Pair):
             value = work()
             return Timed(value, (start - began) * 1000, (time.perf_counter() - began) * 1000)
 
-        with torch_threads(max(1, torch.get_num_threads() // 2)):
+        with halved():
             other = self._pool.submit(timed, side)
             try:
                 own = timed(main)

@@ -1,4 +1,4 @@
-"""How many threads torch computes with: one setting a process, changed for a while."""
+"""How many threads a process computes with: settings of the whole process, changed for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,3 +21,23 @@ def torch_threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+_halved = 0
+
+
+@contextmanager
+def halved() -> Iterator[None]:
+    """Two pieces of work run at once: each computes with half of the threads."""
+    global _halved
+    _halved += 1
+    try:
+        with torch_threads(max(1, torch.get_num_threads() // 2)):
+            yield
+    finally:
+        _halved -= 1
+
+
+def is_halved() -> bool:
+    """Asked by what has threads of its own."""
+    return _halved > 0

@@ -1,7 +1,11 @@
-"""The browser that all tests share: one process can hold only one."""
+"""How the tests share two processes, and the browser that those in one of them share."""
 
 import os
 import tempfile
+
+# Two processes on two cores: each computes on one. Before torch is loaded.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
@@ -21,9 +25,14 @@ def browser():
         chromium.close()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """A test in the browser may fail once: there its clicks meet a server, a renderer and two
-    cores' other work. What needed a second try is named at the end of the run."""
+    """All tests of the page run in one process, with one server and one browser; the files of the others
+    are dealt out. A test in the browser may fail once: there its clicks meet a server, a renderer and
+    two cores' other work. What needed a second try is named at the end of the run."""
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        page = fixtures & {"browser", "server"}
+        item.add_marker(pytest.mark.xdist_group("page" if page else item.nodeid.split("::")[0]))
+        if "browser" in fixtures:
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -87,14 +87,12 @@ class Assisted(Generate):
 
 
 def plain_generate(paths: ModelPaths, group: str) -> Generate:
-    return Generate("transformers", group, Counted(_module(paths.target)))
+    return Generate("transformers", group, _counted(paths))
 
 
 def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> list[Generate]:
     """Plain generate first, for it is the measure of the others."""
-    module = _module(paths.target)
-    tokenizer = AutoTokenizer.from_pretrained(paths.target)
-    target = Counted(module, ends_of(module, tokenizer).tokens)
+    target = _counted(paths)
     lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}
     peers = [
         Generate("transformers", "plain", target),
@@ -104,6 +102,12 @@ def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> lis
         draft = _module(paths.parts["draft"])
         peers += [Assisted(target, draft, *each) for each in [DEFAULT_SCHEDULE, *schedules]]
     return peers
+
+
+def _counted(paths: ModelPaths) -> Counted:
+    module = _module(paths.target)
+    tokenizer = AutoTokenizer.from_pretrained(paths.target)
+    return Counted(module, ends_of(module, tokenizer).tokens)
 
 
 def _module(path: str) -> PreTrainedModel:

@@ -4,24 +4,32 @@ import time
 from statistics import median
 
 from engine.target.language_model import LanguageModel
+from engine.target.session import Session
+from engine.threads import torch_threads
 
 PREFIX = 256
-REPEATS = 30
+ROUNDS, IN_A_ROW = 10, 4
 
 
 def verify_costs(target: LanguageModel, nodes: tuple[int, ...] = (0, 4, 8, 16)) -> dict[int, float]:
-    """Median milliseconds of a pass over the root and so many nodes of a chain, interleaved."""
+    """Median milliseconds of a pass over the root and so many nodes of a chain, in turns."""
     session = target.session(PREFIX + max(nodes) + 1)
     room = min(PREFIX, target.max_context - max(nodes) - 1)
     tokens = [token % target.vocab_size for token in range(room)]
     session.prefill(tokens)
     taken: dict[int, list[float]] = {count: [] for count in nodes}
-    for turn in range(REPEATS + 3):
-        for count in nodes:
-            began = time.perf_counter()
-            session.feed(tokens[: count + 1], range(-1, count))
-            elapsed = time.perf_counter() - began
-            session.commit([])
-            if turn >= 3:
-                taken[count].append(1000 * elapsed)
-    return {count: median(times) for count, times in taken.items()}
+    with torch_threads(target.torch_threads):
+        for _ in range(ROUNDS + 1):
+            for count in nodes:
+                # a text has passes of one shape; the first of another one is not counted
+                times = [_timed(session, tokens[: count + 1]) for _ in range(IN_A_ROW)]
+                taken[count] += times[1:]
+    return {count: median(times[IN_A_ROW:]) for count, times in taken.items()}
+
+
+def _timed(session: Session, chain: list[int]) -> float:
+    began = time.perf_counter()
+    session.feed(chain, range(-1, len(chain) - 1))
+    elapsed = time.perf_counter() - began
+    session.commit([])
+    return 1000 * elapsed

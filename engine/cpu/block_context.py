@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
-from engine.cpu.passes import bias
+from engine.cpu.passes import bias, padded
+from engine.cpu.row_shape import change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
 from engine.parts.dflash_model import DFlashModel
@@ -57,6 +58,8 @@ class CompiledBlocks:
     def __init__(self, drafter: DFlashModel) -> None:
         config = drafter.config
         self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
+        numbers = sum(weight.numel() for weight in drafter.parameters())
+        self._change = change_in_rows(config.num_hidden_layers, numbers)
         described, rows = config.to_json(), 3
         features = torch.zeros(rows, drafter.fc.in_features)
         reading = [features, torch.arange(rows)]
@@ -73,7 +76,7 @@ class CompiledBlocks:
 
     def columns(self) -> Columns:
         layers, heads, size = self._shape
-        return Columns(layers, heads, size, CAPACITY)
+        return Columns(layers, heads, size, CAPACITY, self._change)
 
 
 class CompiledContext(BlockContext):
@@ -86,15 +89,15 @@ class CompiledContext(BlockContext):
     def read(self, features: Tensor) -> None:
         if not len(features):
             return
-        self._columns.reserve(self._columns.length + len(features))
-        given = [features, self._places(len(features))]
-        self._columns.append(self._passes.read(given, [0])[0])
+        rows = len(features)
+        self._columns.reserve(self._columns.length + rows)
+        shape = self._columns.shape.of(rows)
+        given = [padded(features, shape), self._places(shape)]
+        self._columns.append(self._passes.read(given, [0])[0], rows)
 
     def denoise(self, embeddings: Tensor) -> Tensor:
         rows, used = len(embeddings), self._columns.length
-        added = bias(
-            torch.ones(rows, used + rows, dtype=torch.bool), rows, used, self._columns.capacity
-        )
+        added = bias(None, rows, rows, used, self._columns.capacity)
         given = [embeddings, self._places(rows), added]
         return self._passes.denoise(given, [0], self._columns.given)[0]
 

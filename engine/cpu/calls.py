@@ -1,10 +1,18 @@
 """Calling a compiled graph with torch's tensors."""
 
+import logging
 from collections.abc import Sequence
+from functools import cached_property
 from threading import Lock
 
 import torch
 from torch import Tensor
+
+from engine.cpu.store import Compiled, in_one_line
+from engine.cpu.threads import threads
+from engine.threads import is_halved
+
+log = logging.getLogger(__name__)
 
 SMALL = 2**14
 """Up to so many elements an argument is copied to where the graph looks for one of its size, which takes less
@@ -19,14 +27,12 @@ def shared(tensor: Tensor):
 
 
 class Calls:
-    """A compiled graph, called by one thread at a time."""
+    """A compiled graph, called by one thread at a time; on half of its threads while two pieces of work
+    run at once."""
 
-    def __init__(self, model) -> None:
-        self._request = model.create_infer_request()
-        self._lock = Lock()
-        self._places: dict[tuple, tuple[Tensor, object]] = {}  # by argument and shape
-        self._given: dict[int, object] = {}
-        self._columns: list = []
+    def __init__(self, graph: Compiled) -> None:
+        self._graph, self._lock = graph, Lock()
+        self._whole = _Request(graph.model)
 
     def __call__(
         self, given: Sequence[Tensor], wanted: Sequence[int], columns: list | None = None
@@ -34,15 +40,41 @@ class Calls:
         """The outputs of these numbers. given: the first arguments. columns: the others, shared
         already and the same objects from call to call, so that they are handed over but once."""
         with self._lock:
-            for index, tensor in enumerate(given):
-                self._hand_over(index, tensor)
-            if columns is not None and columns is not self._columns:
-                for index, tensor in enumerate(columns, start=len(given)):
-                    self._request.set_input_tensor(index, tensor)
-                self._columns = columns
-            self._request.infer(share_outputs=True)
-            # the next call overwrites what this one hands out
-            return [self._taken(index) for index in wanted]
+            request = self._half if is_halved() else self._whole
+            return request(given, wanted, columns)
+
+    @cached_property
+    def _half(self) -> "_Request":
+        if threads() == 1:
+            return self._whole
+        try:
+            return _Request(self._graph.on_threads(threads() // 2))
+        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind; its file may be gone
+            log.info("A graph stays on all threads: %s", in_one_line(error))
+            return self._whole
+
+
+class _Request:
+    """A compiled graph with what it was given last."""
+
+    def __init__(self, model) -> None:
+        self._request = model.create_infer_request()
+        self._places: dict[tuple, tuple[Tensor, object]] = {}  # by argument and shape
+        self._given: dict[int, object] = {}
+        self._columns: list = []
+
+    def __call__(
+        self, given: Sequence[Tensor], wanted: Sequence[int], columns: list | None
+    ) -> list[Tensor]:
+        for index, tensor in enumerate(given):
+            self._hand_over(index, tensor)
+        if columns is not None and columns is not self._columns:
+            for index, tensor in enumerate(columns, start=len(given)):
+                self._request.set_input_tensor(index, tensor)
+            self._columns = columns
+        self._request.infer(share_outputs=True)
+        # the next call overwrites what this one hands out
+        return [self._taken(index) for index in wanted]
 
     def _hand_over(self, index: int, tensor: Tensor) -> None:
         if tensor.numel() > SMALL:

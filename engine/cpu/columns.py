@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from engine.cpu.calls import shared
+from engine.cpu.row_shape import RowShape
 from engine.target.cache import KVCache, KVLayer
 
 STEP = 128
@@ -14,10 +15,12 @@ class Columns(KVCache):
     """buffer [2 N, Hkv, C, D]: k and v of each of the N layers.
 
     ``given``: the same memory as a compiled graph takes it, k and v of each layer, [1, Hkv, C, D].
+    ``shape``: how many rows the passes have that read it. change: see ``RowShape``.
     """
 
-    def __init__(self, layers: int, heads: int, size: int, capacity: int) -> None:
+    def __init__(self, layers: int, heads: int, size: int, capacity: int, change: float) -> None:
         super().__init__([KVLayer(capacity) for _ in range(layers)])
+        self.shape = RowShape(change)
         self._hold(torch.zeros(2 * layers, heads, _rounded(capacity), size))
 
     def _hold(self, buffer: Tensor) -> None:
@@ -27,10 +30,10 @@ class Columns(KVCache):
             layer.capacity, layer.is_initialized = self.capacity, True
         self.given = [shared(own[None]) for own in buffer]
 
-    def append(self, fresh: Tensor) -> None:
-        """Put rows [2 N, Hkv, R, D] behind the columns in use, for which there is room."""
-        start, count = self.length, fresh.shape[2]
-        self._buffer.narrow(2, start, count).copy_(fresh)
+    def append(self, fresh: Tensor, count: int) -> None:
+        """Put the first rows of [2 N, Hkv, R, D] behind the columns in use, for which there is room."""
+        start = self.length
+        self._buffer.narrow(2, start, count).copy_(fresh[:, :, :count])
         self.length = start + count
 
     def reserve(self, columns: int) -> None:

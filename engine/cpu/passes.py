@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import NAME, PassGraph
+from engine.cpu.row_shape import change_in_rows
 from engine.cpu.store import compiled
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
@@ -17,6 +18,7 @@ from engine.target.forward import forward
 from engine.target.row_mask import RowMask
 
 _CPU = torch.device("cpu")
+FEW = 32  # rows that may all get logits
 _BY_LENGTH = {"dynamic", "longrope"}  # rotary angles that change as the text grows
 _LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
 
@@ -38,12 +40,14 @@ class CompiledPasses:
         self._embed = module.get_input_embeddings()
         self._example, self._windows = _seen(module)
         self._layers = len(self._example) // 2
+        numbers = sum(weight.numel() for weight in module.parameters())
+        self._change = change_in_rows(self._layers, numbers)
         self._graphs: dict[tuple[int, ...], Calls] = {}
         self._graph_with(())
 
     def columns(self, capacity: int) -> Columns:
         heads, size = self._example[0].shape[1], self._example[0].shape[3]
-        return Columns(self._layers, heads, size, capacity)
+        return Columns(self._layers, heads, size, capacity, self._change)
 
     def prepare(self, features: tuple[int, ...]) -> None:
         """Make the graph for these features. Raises as making the object does."""
@@ -62,20 +66,24 @@ class CompiledPasses:
         last: how many of the last rows get logits; None is all, 0 none.
         """
         rows = len(vectors)
-        looked = torch.arange(rows - (rows if last is None else max(last, 1)), rows)
+        shape = columns.shape.of(rows)
+        if last is None or shape <= FEW:  # so this number changes no oftener than the other
+            looked = torch.arange(shape)
+        else:
+            looked = torch.arange(rows - max(last, 1), rows)
         biases = [
-            bias(mask.within(window), rows, columns.length, columns.capacity)
+            bias(mask.within(window), rows, shape, columns.length, columns.capacity)
             for window in self._windows
         ]
         held, graph = self._graph_with(features)
         wanted = [_FRESH, *(_FEATURES + held.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
-        given = [vectors, mask.row_positions, looked, *biases]
+        given = [padded(vectors, shape), padded(mask.row_positions, shape), looked, *biases]
         fresh, *taken = graph(given, wanted, columns.given)
-        columns.append(fresh)
-        logits = taken.pop() if last != 0 else None
-        return logits, torch.cat(taken, -1) if features else None
+        columns.append(fresh, rows)
+        logits = taken.pop()[:rows][-(last or 0) :] if last != 0 else None
+        return logits, torch.cat(taken, -1)[:rows] if features else None
 
     def _graph_with(self, features: tuple[int, ...]) -> tuple[tuple[int, ...], Calls]:
         """A graph that hands out these features, and which it hands out; one without any if none are
@@ -121,19 +129,26 @@ def _close(one: Tensor, other: Tensor) -> bool:
     return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))
 
 
-def bias(seen: Tensor | None, rows: int, used: int, capacity: int) -> Tensor:
-    """What is added to the scores of a pass, [R, C + R]: the buffer's columns, then the rows' own.
+def padded(given: Tensor, shape: int) -> Tensor:
+    """given [R, ...] -> [shape, ...], the last row again and again."""
+    spare = shape - len(given)
+    return torch.cat([given, given[-1:].expand(spare, *given.shape[1:])]) if spare else given
 
-    seen: bool [R, used + R], or None where every row sees all of them.
+
+def bias(seen: Tensor | None, rows: int, shape: int, used: int, capacity: int) -> Tensor:
+    """What is added to the scores of a pass, [shape, C + shape]: the buffer's columns, then the rows' own.
+
+    seen: bool [R, used + R], or None where every row sees all of them. A spare row sees only itself.
     """
-    added = torch.full((rows, capacity + rows), float("-inf"))
-    parts = added[:, :used], added[:, capacity:]
+    added = torch.full((shape, capacity + shape), float("-inf"))
+    parts = added[:rows, :used], added[:rows, capacity : capacity + rows]
     if seen is None:
         for part in parts:
             part.zero_()
     else:
         for part, visible in zip(parts, seen.split([used, rows], 1), strict=True):
             part.masked_fill_(visible, 0.0)
+    added[rows:, capacity + rows :].fill_diagonal_(0.0)
     return added
 
 

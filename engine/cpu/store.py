@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -35,8 +35,23 @@ def core():
     return openvino.Core()
 
 
-def compiled(graph: nn.Module, example: Sequence[Tensor], described: str):
-    """The graph as OpenVINO runs it; every size that is not fixed by the weights may vary.
+class Compiled:
+    """A graph as OpenVINO runs it.
+
+    model: on the threads of this process. content: the bytes from which it is made on another number.
+    """
+
+    def __init__(self, model, content: Callable[[], bytes]) -> None:
+        self.model = model
+        self._content = content
+
+    def on_threads(self, count: int):
+        """Raises what OpenVINO raises where it does not read its own bytes."""
+        return core().import_model(self._content(), "CPU", settings(count))
+
+
+def compiled(graph: nn.Module, example: Sequence[Tensor], described: str) -> Compiled:
+    """The graph, every size of which may vary that is not fixed by the weights.
 
     example: arguments of the graph. described: what the graph does, beside its weights. Raises what
     OpenVINO raises where it cannot convert the graph, and ImportError where there is no OpenVINO.
@@ -44,11 +59,12 @@ def compiled(graph: nn.Module, example: Sequence[Tensor], described: str):
     runtime = core()
     path = _path(graph, example, described)
     found = None if path is None else _kept(runtime, path)
-    if found is None:
-        found = runtime.compile_model(_converted(graph, example), "CPU", settings(threads()))
-        if path is not None:
-            _keep(found, path)
-    return found
+    if found is not None:
+        return Compiled(found, path.read_bytes)
+    made = runtime.compile_model(_converted(graph, example), "CPU", settings(threads()))
+    if path is not None and _keep(made, path):
+        return Compiled(made, path.read_bytes)
+    return Compiled(made, lambda: _content(made))
 
 
 @torch.no_grad()
@@ -113,15 +129,22 @@ def _kept(runtime, path: Path):
         return None
 
 
-def _keep(model, path: Path) -> None:
+def _keep(model, path: Path) -> bool:
+    """Whether it was kept."""
     try:
-        exported = model.export_model()
-        content = exported if isinstance(exported, bytes) else exported.getvalue()
+        content = _content(model)
         _make_room(path.parent, MOST_BYTES - len(content))
         if len(content) <= MOST_BYTES:
             write_whole(path, content)
+            return True
     except Exception as error:  # noqa: BLE001 - a full disk, a read-only folder, no export
         log.info("A compiled model was not kept: %s", in_one_line(error))
+    return False
+
+
+def _content(model) -> bytes:
+    exported = model.export_model()
+    return exported if isinstance(exported, bytes) else exported.getvalue()
 
 
 def _make_room(folder: Path, most: int) -> None:

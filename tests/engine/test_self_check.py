@@ -72,7 +72,7 @@ def test_a_memory_that_cannot_be_read_is_made_anew(unproven, tmp_path):
 
 def test_another_library_version_is_checked_again(unproven, no_check, monkeypatch):
     language_model(tiny_hf_model("gpt2"), None, "first", lean=False)
-    monkeypatch.setattr("transformers.__version__", "6.0")
+    monkeypatch.setattr(admission.transformers, "__version__", "6.0")
     no_check()
     with pytest.raises(UserError):
         language_model(tiny_hf_model("gpt2"), None, "second", lean=False)

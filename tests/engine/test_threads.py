@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from engine.cpu import threads as cpu_threads
-from engine.cpu.store import core
+from engine.cpu.calls import Calls
+from engine.cpu.store import compiled, core
 from engine.cpu.threads import fewest_that_pays, settings
 from engine.run import RunRequest, open_run
 from engine.target.session import Session
-from engine.threads import torch_threads
+from engine.threads import halved, is_halved, torch_threads
 from presets import family
 
 
@@ -69,3 +70,29 @@ def test_torch_is_alone_in_a_step_of_compiled_models(monkeypatch):
             assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_two_pieces_of_work_at_once_compute_with_half_of_the_threads_each():
+    weight = torch.randn(64, 32, generator=torch.Generator().manual_seed(0))
+    product = torch.nn.Linear(32, 64, bias=False)
+    product.weight.data = weight
+    graphs = [compiled(product, [torch.zeros(3, 32)], "product") for _ in range(2)]
+    assert [graph.on_threads(1).get_property("INFERENCE_NUM_THREADS") for graph in graphs] == [1, 1]
+    calls, rows = Calls(graphs[1]), torch.randn(5, 32)  # the second comes from the cache folder
+    (whole,) = calls([rows], [0])
+    with halved():
+        (half,) = calls([rows], [0])
+    (after,) = calls([rows], [0])
+    assert torch.allclose(whole, rows @ weight.T, atol=1e-5) and torch.equal(whole, after)
+    assert torch.allclose(half, whole, atol=1e-5)
+
+
+def test_pearl_s_two_lanes_halve_and_the_next_run_does_not(monkeypatch):
+    inside = []
+    look = Session.look
+    monkeypatch.setattr(Session, "look", lambda *given: inside.append(is_halved()) or look(*given))
+    for drafter, expected in (("pearl", True), ("chain", False)):
+        inside.clear()
+        run = open_run(RunRequest("Once upon", family(), drafter, max_new_tokens=4))
+        assert list(run.steps()) and set(inside) == {expected}
+        assert not is_halved()
