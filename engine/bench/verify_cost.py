@@ -8,7 +8,7 @@ from engine.target.session import Session
 from engine.threads import torch_threads
 
 PREFIX = 256
-ROUNDS, IN_A_ROW = 10, 4
+ROUNDS, IN_A_ROW, SETTLED = 8, 8, 3
 
 
 def verify_costs(target: LanguageModel, nodes: tuple[int, ...] = (0, 4, 8, 16)) -> dict[int, float]:
@@ -21,10 +21,10 @@ def verify_costs(target: LanguageModel, nodes: tuple[int, ...] = (0, 4, 8, 16)) 
     with torch_threads(target.torch_threads):
         for _ in range(ROUNDS + 1):
             for count in nodes:
-                # a text has passes of one shape; the first of another one is not counted
+                # a text has passes of one shape; the first ones of another are not counted
                 times = [_timed(session, tokens[: count + 1]) for _ in range(IN_A_ROW)]
-                taken[count] += times[1:]
-    return {count: median(times[IN_A_ROW:]) for count, times in taken.items()}
+                taken[count] += times[SETTLED:]
+    return {count: median(times[IN_A_ROW - SETTLED :]) for count, times in taken.items()}
 
 
 def _timed(session: Session, chain: list[int]) -> float:

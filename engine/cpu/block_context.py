@@ -6,12 +6,13 @@ feature layers, N layers.
 
 import logging
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from engine.cpu.arrays import all_seen, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
-from engine.cpu.passes import bias, padded
 from engine.cpu.row_shape import change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
@@ -92,17 +93,21 @@ class CompiledContext(BlockContext):
         rows = len(features)
         self._columns.reserve(self._columns.length + rows)
         shape = self._columns.shape.of(rows)
-        given = [padded(features, shape), self._places(shape)]
-        self._columns.append(self._passes.read(given, [0])[0], rows)
+        given = [padded(features.numpy(), shape), self._places(shape)]
+        self._passes.read(given, [0], lambda fresh: self._columns.append(fresh, rows))
 
     def denoise(self, embeddings: Tensor) -> Tensor:
-        rows, used = len(embeddings), self._columns.length
-        added = bias(None, rows, rows, used, self._columns.capacity)
-        given = [embeddings, self._places(rows), added]
-        return self._passes.denoise(given, [0], self._columns.given)[0]
+        rows, columns = len(embeddings), self._columns
+        added = all_seen(rows, columns.length, columns.capacity)
+        given = [embeddings.numpy(), self._places(rows), added]
+        return self._passes.denoise(given, [0], _copied, columns.given)
 
-    def _places(self, count: int) -> Tensor:
-        return torch.arange(self._columns.length, self._columns.length + count)
+    def _places(self, count: int) -> np.ndarray:
+        return np.arange(self._columns.length, self._columns.length + count)
+
+
+def _copied(hidden: np.ndarray) -> Tensor:
+    return torch.from_numpy(hidden.copy())
 
 
 def compiled_contexts(drafter: DFlashModel):

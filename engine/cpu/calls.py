@@ -1,17 +1,18 @@
-"""Calling a compiled graph with torch's tensors."""
+"""Calling a compiled graph with arrays."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from threading import Lock
+from typing import TypeVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from engine.cpu.store import Compiled, in_one_line
 from engine.cpu.threads import threads
 from engine.threads import is_halved
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SMALL = 2**14
@@ -19,11 +20,11 @@ SMALL = 2**14
 than telling the graph of another place."""
 
 
-def shared(tensor: Tensor):
+def shared(array: np.ndarray):
     """The same memory as OpenVINO's tensor; it must be contiguous."""
     import openvino
 
-    return openvino.Tensor(tensor.numpy(), shared_memory=True)
+    return openvino.Tensor(array, shared_memory=True)
 
 
 class Calls:
@@ -35,13 +36,21 @@ class Calls:
         self._whole = _Request(graph.model)
 
     def __call__(
-        self, given: Sequence[Tensor], wanted: Sequence[int], columns: list | None = None
-    ) -> list[Tensor]:
-        """The outputs of these numbers. given: the first arguments. columns: the others, shared
-        already and the same objects from call to call, so that they are handed over but once."""
+        self,
+        given: Sequence[np.ndarray],
+        wanted: Sequence[int],
+        take: Callable[..., T],
+        columns: list | None = None,
+    ) -> T:
+        """What ``take`` makes of the outputs of these numbers, which it must not keep: the next call
+        overwrites them.
+
+        given: the first arguments. columns: the others, shared already and the same objects from call
+        to call, so that they are handed over but once.
+        """
         with self._lock:
             request = self._half if is_halved() else self._whole
-            return request(given, wanted, columns)
+            return take(*request(given, wanted, columns))
 
     @cached_property
     def _half(self) -> "_Request":
@@ -59,36 +68,32 @@ class _Request:
 
     def __init__(self, model) -> None:
         self._request = model.create_infer_request()
-        self._places: dict[tuple, tuple[Tensor, object]] = {}  # by argument and shape
+        self._places: dict[tuple, tuple[np.ndarray, object]] = {}  # by argument and shape
         self._given: dict[int, object] = {}
         self._columns: list = []
 
     def __call__(
-        self, given: Sequence[Tensor], wanted: Sequence[int], columns: list | None
-    ) -> list[Tensor]:
-        for index, tensor in enumerate(given):
-            self._hand_over(index, tensor)
+        self, given: Sequence[np.ndarray], wanted: Sequence[int], columns: list | None
+    ) -> list[np.ndarray]:
+        for index, array in enumerate(given):
+            self._hand_over(index, array)
         if columns is not None and columns is not self._columns:
             for index, tensor in enumerate(columns, start=len(given)):
                 self._request.set_input_tensor(index, tensor)
             self._columns = columns
         self._request.infer(share_outputs=True)
-        # the next call overwrites what this one hands out
-        return [self._taken(index) for index in wanted]
+        return [self._request.get_output_tensor(index).data for index in wanted]
 
-    def _hand_over(self, index: int, tensor: Tensor) -> None:
-        if tensor.numel() > SMALL:
-            place = shared(tensor.contiguous())
+    def _hand_over(self, index: int, array: np.ndarray) -> None:
+        if array.size > SMALL:
+            place = shared(np.ascontiguousarray(array))
         else:
-            key = index, tensor.shape
+            key = index, array.shape
             if key not in self._places:
-                own = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+                own = np.empty_like(array, order="C")
                 self._places[key] = own, shared(own)
             own, place = self._places[key]
-            own.copy_(tensor)
+            np.copyto(own, array)
         if self._given.get(index) is not place:
             self._request.set_input_tensor(index, place)
             self._given[index] = place
-
-    def _taken(self, index: int) -> Tensor:
-        return torch.from_numpy(self._request.get_output_tensor(index).data).clone()

@@ -1,5 +1,6 @@
 """Keys and values of all layers in one buffer, which compiled graphs and the module read alike."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,15 +26,16 @@ class Columns(KVCache):
 
     def _hold(self, buffer: Tensor) -> None:
         self._buffer, self.capacity = buffer, buffer.shape[2]
+        self._array = buffer.numpy()
         for index, layer in enumerate(self.layers):
             layer.keys, layer.values = buffer[2 * index, None], buffer[2 * index + 1, None]
             layer.capacity, layer.is_initialized = self.capacity, True
-        self.given = [shared(own[None]) for own in buffer]
+        self.given = [shared(own[None]) for own in self._array]
 
-    def append(self, fresh: Tensor, count: int) -> None:
+    def append(self, fresh: np.ndarray, count: int) -> None:
         """Put the first rows of [2 N, Hkv, R, D] behind the columns in use, for which there is room."""
         start = self.length
-        self._buffer.narrow(2, start, count).copy_(fresh[:, :, :count])
+        self._array[:, :, start : start + count] = fresh[:, :, :count]
         self.length = start + count
 
     def reserve(self, columns: int) -> None:
@@ -46,8 +48,8 @@ class Columns(KVCache):
     def keep(self, start: int, rows: list[int]) -> None:
         count = len(rows)
         if rows != list(range(count)):
-            step = self._buffer[:, :, start : self.length]
-            self._buffer[:, :, start : start + count] = step[:, :, rows]
+            step = self._array[:, :, start : self.length]
+            self._array[:, :, start : start + count] = step[:, :, rows]
         self.length = start + count
 
 

@@ -47,7 +47,7 @@ class CompiledModel(LanguageModel):
             head = nn.Sequential(self.model.get_output_embeddings())
             example = [torch.zeros(2, self.hidden_size)]
             self._head = Calls(compiled(head, example, "head"))
-        return self._head([hidden], [0])[0]
+        return self._head([hidden.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
 
 
 class CompiledSession(Session):
@@ -56,8 +56,7 @@ class CompiledSession(Session):
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        vectors = given if given.is_floating_point() else self.model.embed(given)
-        return self.model.passes(vectors, mask, self._cache, features, last)
+        return self.model.passes(given, mask, self._cache, features, last)
 
     def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
         with torch_threads(ALL):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from engine.cpu.arrays import bias, padded, positions
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import NAME, PassGraph
-from engine.cpu.row_shape import change_in_rows
+from engine.cpu.row_shape import FEW, change_in_rows
 from engine.cpu.store import compiled
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
@@ -18,7 +20,6 @@ from engine.target.forward import forward
 from engine.target.row_mask import RowMask
 
 _CPU = torch.device("cpu")
-FEW = 32  # rows that may all get logits
 _BY_LENGTH = {"dynamic", "longrope"}  # rotary angles that change as the text grows
 _LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
 
@@ -38,6 +39,8 @@ class CompiledPasses:
         _check(module)
         self._module = module
         self._embed = module.get_input_embeddings()
+        plain = type(self._embed) is nn.Embedding
+        self._table = self._embed.weight.detach().numpy() if plain else None
         self._example, self._windows = _seen(module)
         self._layers = len(self._example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
@@ -55,35 +58,48 @@ class CompiledPasses:
 
     def __call__(
         self,
-        vectors: Tensor,
+        given: Tensor,
         mask: RowMask,
         columns: Columns,
         features: tuple[int, ...],
         last: int | None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """vectors [R, W] -> logits [last, V], features [R, n*W]; their k and v stand in the columns.
+        """given: token ids [R] or vectors [R, W] -> logits [last, V], features [R, n*W]; their k and v
+        stand in the columns.
 
         last: how many of the last rows get logits; None is all, 0 none.
         """
-        rows = len(vectors)
-        shape = columns.shape.of(rows)
+        rows = len(given)
+        shape, capacity = columns.shape.of(rows), columns.capacity
         if last is None or shape <= FEW:  # so this number changes no oftener than the other
-            looked = torch.arange(shape)
+            looked = np.arange(shape)
         else:
-            looked = torch.arange(rows - max(last, 1), rows)
-        biases = [
-            bias(mask.within(window), rows, shape, columns.length, columns.capacity)
-            for window in self._windows
-        ]
+            looked = np.arange(rows - max(last, 1), rows)
+        biases = [bias(mask, window, shape, capacity) for window in self._windows]
         held, graph = self._graph_with(features)
         wanted = [_FRESH, *(_FEATURES + held.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
-        given = [padded(vectors, shape), padded(mask.row_positions, shape), looked, *biases]
-        fresh, *taken = graph(given, wanted, columns.given)
-        columns.append(fresh, rows)
-        logits = taken.pop()[:rows][-(last or 0) :] if last != 0 else None
-        return logits, torch.cat(taken, -1)[:rows] if features else None
+
+        def take(fresh, *found):
+            columns.append(fresh, rows)
+            logits = None
+            if last != 0:
+                *found, scores = found
+                logits = torch.from_numpy(scores[:rows][-(last or 0) :].copy())
+            states = torch.from_numpy(np.concatenate(found, -1)[:rows]) if features else None
+            return logits, states
+
+        arguments = [padded(self._vectors(given), shape), positions(mask, shape), looked, *biases]
+        return graph(arguments, wanted, take, columns.given)
+
+    def _vectors(self, given: Tensor) -> np.ndarray:
+        """[R, W]"""
+        if given.is_floating_point():
+            return given.numpy()
+        if self._table is not None:
+            return self._table[given.numpy()]
+        return self._embed(given).detach().numpy()
 
     def _graph_with(self, features: tuple[int, ...]) -> tuple[tuple[int, ...], Calls]:
         """A graph that hands out these features, and which it hands out; one without any if none are
@@ -117,7 +133,7 @@ class CompiledPasses:
         for mask in _trial_masks():
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)
-            found = self(self._embed(tokens), mask, columns, features, None)
+            found = self(tokens, mask, columns, features, None)
             positions = mask.row_positions[None]
             expected = forward(self._module, tokens[None], positions, mask, cache, features)
             for one, other in zip(found, expected, strict=True):
@@ -127,29 +143,6 @@ class CompiledPasses:
 
 def _close(one: Tensor, other: Tensor) -> bool:
     return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))
-
-
-def padded(given: Tensor, shape: int) -> Tensor:
-    """given [R, ...] -> [shape, ...], the last row again and again."""
-    spare = shape - len(given)
-    return torch.cat([given, given[-1:].expand(spare, *given.shape[1:])]) if spare else given
-
-
-def bias(seen: Tensor | None, rows: int, shape: int, used: int, capacity: int) -> Tensor:
-    """What is added to the scores of a pass, [shape, C + shape]: the buffer's columns, then the rows' own.
-
-    seen: bool [R, used + R], or None where every row sees all of them. A spare row sees only itself.
-    """
-    added = torch.full((shape, capacity + shape), float("-inf"))
-    parts = added[:rows, :used], added[:rows, capacity : capacity + rows]
-    if seen is None:
-        for part in parts:
-            part.zero_()
-    else:
-        for part, visible in zip(parts, seen.split([used, rows], 1), strict=True):
-            part.masked_fill_(visible, 0.0)
-    added[rows:, capacity + rows :].fill_diagonal_(0.0)
-    return added
 
 
 def _trial_masks() -> Iterable[RowMask]:

@@ -36,14 +36,15 @@ from engine.verifiers import verifier
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last one there is little to gain, and a picture of it could not be read."""
 
-METHOD = 5  # of measuring; what was remembered by another one is not used
+METHOD = 6  # of measuring; what was remembered by another one is not used
 PROMPTS = (
     "Once upon a time, there was a little",
     "def area(width, height):\n    return",
     "Question: What is 12 plus 30?\nAnswer:",
 )
 """What a pair is measured on that brings no prompts of its own."""
-TOKENS = 24  # written after each prompt
+TOKENS = 48  # written after each prompt
+FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
 GAINS = "gains.json"
 
 _given_up: set[str] = set()
@@ -150,7 +151,7 @@ def measure(
             drafter = cls.build(options | {cls.size_option: size}, models)
             taken, written = _taken(drafter, models, prompt, memory)
             if turn and taken:
-                spent[size] += median(taken) * len(taken)
+                spent[size] += median(taken[FIRST:] or taken) * len(taken)
                 steps[size] += len(taken)
                 tokens[size] += written
                 spreads += _spread(taken)

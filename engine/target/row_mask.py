@@ -26,6 +26,30 @@ class RowMask:
         self._windowed: dict[int, Tensor] = {}
 
     @property
+    def committed(self) -> int:
+        """Columns before the scratch rows."""
+        return self._committed
+
+    @property
+    def depths(self) -> list[int]:
+        """Of the R rows."""
+        return self._depths
+
+    @property
+    def ancestors(self) -> list[int]:
+        """Of the R rows; see the class."""
+        return self._ancestors
+
+    @property
+    def scratch(self) -> int:
+        """S, how many scratch rows there are."""
+        return len(self._all_depths)
+
+    def hides(self, window: int | None) -> bool:
+        """Whether this sliding window hides anything from a row."""
+        return window is not None and self.span[1] >= window
+
+    @property
     def span(self) -> tuple[int, int]:
         """The rows' lowest and highest position in the text."""
         return self._committed + min(self._depths), self._committed + max(self._depths)
@@ -59,7 +83,7 @@ class RowMask:
 
     def within(self, window: int | None) -> Tensor | None:
         """The mask of a layer with this sliding window (None: no window); kept for its peers."""
-        if window is None or self.span[1] < window:
+        if not self.hides(window):
             return self.visible
         if window not in self._windowed:
             near = self.row_positions[:, None] - self.column_positions[None, :] < window

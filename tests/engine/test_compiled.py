@@ -199,7 +199,7 @@ def wrong_numbers(graph, *rest):
     state = {name: tensor + 0.05 for name, tensor in graph.state_dict().items()}
     changed = copy.deepcopy(graph)
     changed.load_state_dict(state)
-    return store.core().compile_model(_CONVERTED(changed, *rest[:1]), "CPU")
+    return store.Compiled(store.core().compile_model(_CONVERTED(changed, *rest[:1]), "CPU"), bytes)
 
 
 _CONVERTED = store._converted

@@ -1,0 +1,53 @@
+"""How many rows the passes of a session have: enough, few spare ones, and seldom another number."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.cpu.row_shape import FEW, MANY, RowShape, change_in_rows
+
+WANTED = st.lists(st.integers(1, 60), min_size=1, max_size=80)
+
+
+@given(WANTED, st.floats(0, 40))
+def test_there_is_room_for_every_row(wanted, change):
+    shape = RowShape(change)
+    assert all(shape.of(rows) >= rows for rows in wanted)
+
+
+@given(WANTED, st.floats(0, 40))
+def test_spare_rows_between_two_changes_cost_no_more_than_a_change(wanted, change):
+    shape, before, spared = RowShape(change), 0, 0
+    for rows in wanted:
+        found = shape.of(rows)
+        spared = 0 if found != before else spared + found - rows
+        before = found
+        if rows <= FEW and found <= FEW:
+            assert spared <= change + FEW  # of the pass in which it was noticed
+
+
+@given(WANTED, st.floats(1, 40))
+def test_every_change_to_fewer_rows_was_paid_for(wanted, change):
+    shape = RowShape(change)
+    found = [shape.of(rows) for rows in wanted]
+    fewer = sum(after < before for before, after in itertools.pairwise(found))
+    wasted = sum(max(0, each - rows) for each, rows in zip(found, wanted, strict=True))
+    saved = sum(max(0, one - other) for one, other in itertools.pairwise(found))
+    assert fewer * change <= wasted + saved
+
+
+def test_a_row_more_or_less_changes_nothing():
+    shape = RowShape(16)
+    assert {shape.of(3 - place % 2) for place in range(200)} == {3}
+
+
+def test_after_a_prompt_the_number_is_that_of_the_steps():
+    shape = RowShape(16)
+    assert shape.of(100) % MANY == 0
+    assert shape.of(3) == 3
+
+
+def test_models_whose_rows_are_dear_spare_none():
+    assert change_in_rows(6, 11_000_000) > 8
+    assert change_in_rows(24, 1_000_000_000) < 1
