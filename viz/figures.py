@@ -160,7 +160,9 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
     ratios = [f"{rate / plain:.2f}×" if plain else f"{rate:.0f}" for rate in rates.values()]
     drawn = figure("Speed", "tokens per second", "", height=_height(traces))
     drawn.update_xaxes(range=[0, 1.15 * max(rates.values(), default=0) or 1])
-    drawn.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, range=[len(rates) - 0.5, -0.6])
+    drawn.update_yaxes(
+        showticklabels=False, showgrid=False, zeroline=False, range=[len(rates) - 0.5, -0.6]
+    )
     drawn.update_layout(bargap=0.55, margin_l=20)
     names = titles({name: trace.run for name, trace in traces.items()})
     for row, name in enumerate(rates):

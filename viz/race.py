@@ -30,7 +30,9 @@ def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
             for option, value in drafter["options"].items()
             if any(twin["drafter"]["options"].get(option) != value for twin in twins)
         ]
-        said = [f"{option.replace('_', ' ')} {_short(drafter['options'][option])}" for option in differs]
+        said = [
+            f"{option.replace('_', ' ')} {_short(drafter['options'][option])}" for option in differs
+        ]
         if any(twin["verifier"]["key"] != run["verifier"]["key"] for twin in twins):
             said.append(f"rule {run['verifier'].get('title') or run['verifier']['key']}")
         alone = len(twins) == 1 or said

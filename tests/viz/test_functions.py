@@ -370,8 +370,7 @@ TABLES = {
             -200,
         ),
         "on a small canvas what is tall is cut above and below its focus": (
-            "Draftscope.framing({left: 0, right: 100, top: -500, bottom: 500, focus: 0, level: 200}, "
-            "300, 200, {least: 0.1, legible: 0.5, tall: 0.5, most: 1})",
+            "toy.framed(0, 100, -500, 500, 0, {level: 200, tall: 0.5})",
             {"k": 0.5, "x": 43.75, "y": 0},
         ),
         "what is tall shrinks as it must": (
