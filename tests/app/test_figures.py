@@ -146,7 +146,7 @@ def test_the_tick_stands_where_the_text_was_compared(visit):
     assert visitor.run() == "done"
     tick.wait_for()
     assert "and the same text." in proof.inner_text()
-    assert "plain decoding with the same seed" in proof.inner_text()
+    assert "plain decoding, same seed" in proof.inner_text()
     visitor.choose("preset", "Temperature 0.8")
     proof.get_by_text("96 tokens").wait_for()
     assert not tick.is_visible() and "never the chances" in proof.inner_text()

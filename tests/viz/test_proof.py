@@ -47,7 +47,7 @@ def test_a_sampled_run_that_was_checked_names_the_seed(script):
     tokens = read_trace(toy.ndjson()).summary["new_tokens"]
     _, main, more, tick = told(script, toy, {**SAME, "tokens": tokens, "ratio": None})
     assert tick is True and main.endswith("and the same text.")
-    assert more == "Checked against plain decoding with the same seed."
+    assert more == "Checked against plain decoding, same seed."
 
 
 @pytest.mark.parametrize(

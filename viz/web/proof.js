@@ -20,7 +20,7 @@
 
   /** checked: {alike, tokens, index, comparable, ratio} of plain decoding on the same prompt. whole: that all tokens were compared. */
   function compared(run, whole, { alike, tokens, index, comparable, ratio }) {
-    const beside = !comparable ? meaning(run) : alike ? `Checked against ${whole ? "" : `the first ${D.plural(tokens, "token")} of `}plain decoding${run.sampling.temperature ? " with the same seed" : ""}.`
+    const beside = !comparable ? meaning(run) : alike ? `Checked against ${whole ? "" : `the first ${D.plural(tokens, "token")} of `}plain decoding${run.sampling.temperature ? ", same seed" : ""}.`
       : `Plain decoding wrote another text from token ${index + 1} on.${run.verifier.lossless ? " Rounding may tip a tie." : " This rule is lossy."}`;
     return `${beside} ${speed(ratio)}`.trim();
   }
