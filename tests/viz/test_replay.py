@@ -276,6 +276,16 @@ def test_plain_decoding_wears_no_speculative_words(replay):
     assert bonus not in colours
 
 
+def test_the_end_of_a_text_has_one_name_wherever_it_stands(replay):
+    page = replay(Toy(steps=4, words=["<|endoftext|>", "</s>"], rule="rejection").ndjson())
+    page.evaluate("view.goto(3)")
+    assert "⟨end⟩" in page.inner_text("#text") and "⟨end⟩" in page.inner_text("#inspector")
+    assert page.locator("#tree .ds-label", has_text="⟨end⟩").count()
+    whole = page.locator(".ds").evaluate("(ds) => ds.outerHTML")
+    shown = whole.replace(' data-token-text="&lt;|endoftext|&gt;"', "")
+    assert "endoftext" not in shown and "/s&gt;" not in shown.replace('data-token-text="&lt;/s', "")
+
+
 def test_icicle_and_zoom(replay):
     page = replay(Toy(steps=4, budget=14).ndjson())
     count = page.locator("#tree g[data-node]").count()
