@@ -266,6 +266,7 @@ def test_what_is_changed_while_a_run_goes_on_is_said_without_dimming_it(visit):
     visitor.click("run")
     page.wait_for_function("window.told")
     assert page.evaluate("window.told") == "Changed since this run began: the prompt."
+    page.evaluate("document.getElementById('stop').click()")  # it may be over by now
     visitor.wait_state("done")
     covered(page, "the prompt is not as you set it")
 
@@ -358,11 +359,13 @@ def test_a_compare_link_to_an_example_opens_on_its_race(visit):
 
 def test_a_race_comes_as_its_link_says_before_the_controls_have_heard_of_it(visit):
     race, page, held = races()[2], visit("/", **STILL).page, []
-    page.route("**/run/**", held.append)  # the address is read by an event that waits for no run
+    page.route(
+        "**/run/**", lambda route: held.append(route)
+    )  # the address is read by an event that waits for no run
     page.goto(urljoin(page.url, f"/?tab=compare&preset={race.name}"))
     page.wait_for_function("DraftscopePage.trace('compare')")
     assert held and shown_prompt(page, "compare") == race.prompt
-    page.unroute("**/run/**", held.append)
+    page.unroute("**/run/**")
     for route in held:
         route.continue_()
     clear(page, "compare")

@@ -120,9 +120,9 @@ AT_ONCE = """async ([first, then]) => {
 def before_any_answer(page, first: str, then: str) -> str:
     """Press two buttons while what the first asks of the server is held back; what the page says of it."""
     held = []
-    page.route("**/queue/join*", held.append)
+    page.route("**/queue/join*", lambda route: held.append(route))
     said = page.evaluate(AT_ONCE, [first, then])
-    page.unroute("**/queue/join*", held.append)
+    page.unroute("**/queue/join*")
     for route in held:
         route.continue_()
     return said
