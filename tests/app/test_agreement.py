@@ -363,9 +363,9 @@ def test_a_race_comes_as_its_link_says_before_the_controls_have_heard_of_it(visi
         "**/run/**", lambda route: held.append(route)
     )  # the address is read by an event that waits for no run
     page.goto(urljoin(page.url, f"/?tab=compare&preset={race.name}"))
-    page.wait_for_function("DraftscopePage.trace('compare')")
+    page.wait_for_function("globalThis.DraftscopePage?.trace('compare')")
     assert held and shown_prompt(page, "compare") == race.prompt
-    page.unroute("**/run/**")
     for route in held:
         route.continue_()
+    page.unroute("**/run/**")
     clear(page, "compare")

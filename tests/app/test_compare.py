@@ -122,9 +122,9 @@ def before_any_answer(page, first: str, then: str) -> str:
     held = []
     page.route("**/queue/join*", lambda route: held.append(route))
     said = page.evaluate(AT_ONCE, [first, then])
-    page.unroute("**/queue/join*")
     for route in held:
         route.continue_()
+    page.unroute("**/queue/join*")
     return said
 
 
