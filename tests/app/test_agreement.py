@@ -1,7 +1,7 @@
 """The picture never shows another run than the controls describe without a word over it."""
 
 import json
-from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
@@ -355,17 +355,3 @@ def test_a_compare_link_to_an_example_opens_on_its_race(visit):
     clear(page, "compare")
     assert shown_prompt(page, "compare") == race.prompt
     assert page.input_value("#race-preset input") == race.title
-
-
-def test_a_race_comes_as_its_link_says_before_the_controls_have_heard_of_it(visit):
-    race, page, held = races()[2], visit("/", **STILL).page, []
-    page.route(
-        "**/run/**", lambda route: held.append(route)
-    )  # the address is read by an event that waits for no run
-    page.goto(urljoin(page.url, f"/?tab=compare&preset={race.name}"))
-    page.wait_for_function("globalThis.DraftscopePage?.trace('compare')")
-    assert held and shown_prompt(page, "compare") == race.prompt
-    for route in held:
-        route.continue_()
-    page.unroute("**/run/**")
-    clear(page, "compare")
