@@ -140,7 +140,8 @@ def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
 
 
 def test_the_tick_stands_where_the_text_was_compared(visit):
-    visitor = visit(SHORT + "&drafter=chain&verifier=sampler_match&t=0.8&seed=3")
+    asked = SHORT + "&drafter=chain&verifier=sampler_match&t=0.8&seed=3"
+    visitor = visit(asked, reduced_motion="reduce")
     page = visitor.page
     proof, tick = page.locator("#watch-view .ds-proof"), page.locator("#watch-view .ds-tick")
     assert visitor.run() == "done"
