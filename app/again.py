@@ -19,6 +19,7 @@ from app.settings import LIMITS
 from engine.errors import UserError
 from engine.run import RunRequest
 from engine.trace import Trace, read_run_line, read_trace, to_line
+from presets.checked import plain_rule
 
 WHAT_IF, PLAIN = live.HANGING["watch"]
 CHANGES = ("pair", "temperature")
@@ -86,9 +87,10 @@ def what_if_job(wish: Mapping[str, object], session: str = "") -> Job:
 
 
 def plain_job(wish: Mapping[str, object], session: str = "") -> Job:
-    """Plain decoding of a run's prompt. wish: its run line ("run"), how much it wrote ("new_tokens")."""
+    """Plain decoding of a run's prompt, by a rule that lets their texts be compared. wish: its run line ("run"), how much it wrote ("new_tokens")."""
     first = read_run_line(text(wish.get("run"), "The first run"))
-    plainly = again(first, wish.get("new_tokens"), session, pair=json.dumps(plain_pair("none")))
+    pair = {**plain_pair("none"), "verifier": plain_rule(first) or ""}
+    plainly = again(first, wish.get("new_tokens"), session, pair=json.dumps(pair))
     return live.opened([plainly])[0]
 
 

@@ -92,7 +92,7 @@ class Compare:
         ends = [
             *runs,
             self.said.ask_stop(_stop, None, canvas_out, **QUICK),
-            self.tools.seen(_show_earlier, self.look_for, canvas_out, **SLOW),
+            self.tools.seen(self._show_earlier, None, canvas_out, **SLOW),
             *brought,
         ]
         for end in ends:
@@ -136,6 +136,18 @@ class Compare:
         name = (given or first) if same else ""
         return [name, name, *self._set(values)]
 
+    def _show_earlier(self, request: gr.Request, event: gr.EventData) -> tuple:
+        """The race made earlier of the example that the address names, or the first one, in the
+        place of a visitor's own, as long as there is none.
+
+        The controls may not know yet what the address says: their event is another one.
+        """
+        session, wish = request.session_hash, self._wished(link.query_of(event._data))
+        text = race_made_earlier(self._named(wish)[0]) or opening_race()
+        if not text or live.seats.get(session, TAB):
+            return shown(None)
+        return shown(traces.show(session, TAB, text, words.COMPARE_HINT))
+
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
         """The race that a visitor brings, and its settings, as far as this page has them."""
         update = traces.open_file(request.session_hash, TAB, event._data, traces.check_race)
@@ -152,16 +164,6 @@ class Compare:
         """Values for the controls, in the order of FIELDS; lanes that are left out stay."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
         return [values.get("prompt", ""), values.get("lanes", gr.skip()), *numbers]
-
-
-def _show_earlier(name: str, request: gr.Request):
-    """The race made earlier of this example, or the first one, in the place of a visitor's own, as
-    long as there is none."""
-    session = request.session_hash
-    text = race_made_earlier(name) or opening_race()
-    if not text or live.seats.get(session, TAB):
-        return shown(None)
-    return shown(traces.show(session, TAB, text, words.COMPARE_HINT))
 
 
 def _start(request: gr.Request, *values):

@@ -21,6 +21,7 @@ NEXT = "Plain decoding of the same prompt is measured next."
 class Panel:
     """The figures of a run; hidden until there is one."""
 
+    room = "watch"
     names = ("accepted", "depth", "odds", "time", "tree")
     """Of its plots, in the order of the page."""
     terms = words.RUN_FIGURES
@@ -28,6 +29,10 @@ class Panel:
     def __init__(self, elem_id: str) -> None:
         with gr.Column(visible=False, elem_id=elem_id, elem_classes="pg-figures") as self.group:
             lead(self.terms)
+            self.of = html(
+                f"DraftscopePage.figuresOf({json.dumps(self.room)}, {{element, props, watch}});",
+                elem_classes="pg-hidden",
+            )
             self.plots = self._lay_out()
 
     def _lay_out(self) -> list[gr.Plot]:
@@ -39,11 +44,11 @@ class Panel:
         def draw(request: gr.Request):
             return self._update(live.finished(request.session_hash, tab))
 
-        return event.then(draw, None, [self.group, *self.plots], **SLOW)
+        return event.then(draw, None, [self.group, self.of, *self.plots], **SLOW)
 
     def _update(self, text: str | None) -> list:
         if text is None:
-            return [gr.skip()] * (1 + len(self.names))
+            return [gr.skip()] * (2 + len(self.names))
         try:
             drawn = self._figures(text)
         except Exception:
@@ -53,7 +58,7 @@ class Panel:
             gr.Plot(value=drawn[name], visible=True) if name in drawn else gr.Plot(visible=False)
             for name in self.names
         ]
-        return [gr.Column(visible=bool(drawn)), *plots]
+        return [gr.Column(visible=bool(drawn)), text.rstrip().rpartition("\n")[2], *plots]
 
     def _figures(self, text: str) -> dict:
         from viz import figures
@@ -92,6 +97,15 @@ class RunPanel(Panel):
         return plots
 
     def follow(self, event, tab: str) -> gr.events.Dependency:
+        def prove(request: gr.Request):
+            """An example was compared when its trace was made: told before its figures are drawn."""
+            session = request.session_hash
+            seat = live.seats.get(session, tab)
+            if seat is None or live.seats.get(session, PLAIN):
+                return gr.skip()
+            return _proof_of_example(getattr(seat.job, "example", ""))
+
+        event.then(prove, None, self.proof, **QUICK)
         drawn = super().follow(event, tab)
         speed = [self.speed, self.said, self.bars]
 
@@ -103,7 +117,7 @@ class RunPanel(Panel):
             session = request.session_hash
             text, seat = live.finished(session, tab), live.seats.get(session, tab)
             if text is None or live.seats.get(session, PLAIN):
-                return [gr.skip()] * 5
+                return [gr.skip()] * 4
             own = worth_measuring(seat)
             tree = bool(read_trace(text).summary["acceptance_by_depth"])
             return [
@@ -111,10 +125,9 @@ class RunPanel(Panel):
                 gr.Column(visible=own),
                 status("next", NEXT),
                 gr.Plot(visible=False),
-                _proof_of_example(getattr(seat.job, "example", "")),
             ]
 
-        framed = drawn.then(frame, None, [self.tree, *speed, self.proof], **SLOW)
+        framed = drawn.then(frame, None, [self.tree, *speed], **SLOW)
         return framed.then(_measure, None, [*speed[1:], self.proof], **engine_event())
 
     def wire(self) -> None:
@@ -126,6 +139,7 @@ class RunPanel(Panel):
 class RacePanel(Panel):
     """The figures of a race; its table belongs to the picture."""
 
+    room = "compare"
     names = ("speed", "accepted")
     terms = words.RACE_FIGURES
 

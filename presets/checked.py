@@ -1,10 +1,11 @@
 """Whether a finished trace has the text of plain decoding: told by its example, measured when it is made."""
 
 import json
+from collections.abc import Mapping
 
 from engine.run import RunRequest, open_run
 from engine.trace import Trace, read_trace
-from presets import HERE, family, presets, trace_file
+from presets import HERE, examples, family, trace_file
 from presets.recording import request_of
 
 CHECKED = HERE / "traces" / "checked.json"
@@ -36,6 +37,15 @@ def compare(first: Trace, plain: Trace) -> dict:
     }
 
 
+def plain_rule(run: Mapping) -> str | None:
+    """The rule under which plain decoding can be compared with the run of this run line.
+
+    Where the seed decides the text, whatever is drafted, it is the run's own: plain decoding then
+    draws with the same numbers. None: the rule that plain decoding has anyway.
+    """
+    return run["verifier"]["key"] if run["verifier"].get("same_text") else None
+
+
 def checked() -> dict[str, dict]:
     """By example: what ``compare`` told when its trace was made, without the machine's speed."""
     return json.loads(CHECKED.read_text("utf-8")) if CHECKED.exists() else {}
@@ -43,11 +53,8 @@ def checked() -> dict[str, dict]:
 
 def record_checked(names: list[str]) -> None:
     """Run plain decoding beside these examples, and keep what the comparison told."""
-    found = checked()
-    for preset in presets():
-        if preset.name in names:
-            found[preset.name] = check(preset.name, request_of(preset))
-    known = {preset.name for preset in presets()}
+    known = examples()
+    found = {**checked(), **{name: check(name, request_of(known[name])) for name in names}}
     kept = {name: told for name, told in sorted(found.items()) if name in known}
     CHECKED.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
@@ -59,8 +66,9 @@ def check(name: str, request: RunRequest) -> dict:
             prompt=request.prompt,
             models=family(),
             drafter="none",
+            verifier=plain_rule(trace.run),
             json_schema=request.json_schema,
-            temperature=request.temperature,
+            **trace.run["sampling"],
             max_new_tokens=trace.summary["new_tokens"],
         )
     )

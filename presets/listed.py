@@ -120,6 +120,10 @@ def _race(card: dict) -> RacePreset:
 
 
 def _cards(file: str) -> list[dict]:
-    """The cards in this file, each with its prompt's text in place of the prompt's id."""
+    """The cards in this file, each with its prompt's text; a card names a shipped prompt's id, or brings a text."""
     found = json.loads((HERE / file).read_text(encoding="utf-8"))
-    return [{"prompt": prompt_of(card["kind"], card.pop("prompt_id")), **card} for card in found]
+    for card in found:
+        identifier = card.pop("prompt_id", None)
+        if identifier is not None:
+            card["prompt"] = prompt_of(card["kind"], identifier)
+    return found

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from engine.trace import Trace
-from viz.look import COLOURS, FAMILIES, GRID, KEY, SYMBOLS, figure, written
+from viz.look import COLOURS, FAMILIES, GRID, SYMBOLS, figure, written
 from viz.race import titles
 
 STAGES = ("prefill", "draft", "verify", "judge", "commit")
@@ -158,12 +158,26 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
         (rates[name] for name, t in traces.items() if t.run["drafter"]["family"] == "none"), None
     )
     ratios = [f"{rate / plain:.2f}×" if plain else f"{rate:.0f}" for rate in rates.values()]
-    drawn = figure("Speed", "", "tokens per second", height=340 + KEY)
-    drawn.update_yaxes(range=[0, 1.15 * max(rates.values(), default=0) or 1])
+    drawn = figure("Speed", "tokens per second", "", height=_height(traces))
+    drawn.update_xaxes(range=[0, 1.15 * max(rates.values(), default=0) or 1])
+    drawn.update_yaxes(
+        showticklabels=False, showgrid=False, zeroline=False, range=[len(rates) - 0.5, -0.6]
+    )
+    drawn.update_layout(bargap=0.55, margin_l=20)
     names = titles({name: trace.run for name, trace in traces.items()})
+    for row, name in enumerate(rates):
+        drawn.add_annotation(
+            text=html.escape(names[name]),
+            x=0,
+            y=row - 0.225,
+            yanchor="bottom",
+            xanchor="left",
+            showarrow=False,
+        )
     drawn.add_bar(
-        x=[html.escape(names[name]).replace(", ", "<br>") for name in rates],
-        y=list(rates.values()),
+        orientation="h",
+        y=list(range(len(rates))),
+        x=list(rates.values()),
         text=ratios,
         textposition="outside",
         cliponaxis=False,
@@ -171,7 +185,7 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
             "color": [_colour(trace) for trace in traces.values()],
             "pattern": {"shape": ["" if not n else "/" for n in _turns(traces)], "size": 6},
         },
-        hovertemplate="%{y:.1f} tokens per second<extra></extra>",
+        hovertemplate="%{x:.1f} tokens per second<extra></extra>",
     )
     return drawn
 
@@ -179,14 +193,14 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
 def speed_beside(trace: Trace, plain: Trace) -> go.Figure:
     """A run's speed and that of plain decoding on the same prompt, measured on the same machine."""
     drawn = speed({"none": plain, trace.run["drafter"]["key"]: trace})
-    return drawn.update_layout(title_text="Speed against plain decoding", height=300)
+    return drawn.update_layout(title_text="Speed against plain decoding")
 
 
 def histograms(traces: Mapping[str, Trace]) -> go.Figure:
     """Accepted tokens a step of several runs, as shares of each run's steps: one row a run, one axis."""
     names = titles({name: trace.run for name, trace in traces.items()})
     most = max(len(trace.summary["accepted_histogram"]) for trace in traces.values()) - 1
-    drawn = figure("Drafted tokens accepted in a step", "", "", height=96 * len(traces) + 120)
+    drawn = figure("Drafted tokens accepted in a step", "", "", height=_height(traces))
     rows = make_subplots(
         rows=len(traces),
         cols=1,
@@ -214,6 +228,11 @@ def histograms(traces: Mapping[str, Trace]) -> go.Figure:
     drawn.update_xaxes(title_text="accepted", row=len(traces), col=1)
     _count_from_zero(drawn, max(most, 0))
     return drawn
+
+
+def _height(traces: Mapping[str, Trace]) -> int:
+    """Of a figure with a row a lane, px."""
+    return 96 * len(traces) + 120
 
 
 def _count_from_zero(drawn: go.Figure, most: int) -> None:

@@ -30,12 +30,19 @@ def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
             for option, value in drafter["options"].items()
             if any(twin["drafter"]["options"].get(option) != value for twin in twins)
         ]
-        said = [f"{option.replace('_', ' ')} {drafter['options'][option]}" for option in differs]
+        said = [
+            f"{option.replace('_', ' ')} {_short(drafter['options'][option])}" for option in differs
+        ]
         if any(twin["verifier"]["key"] != run["verifier"]["key"] for twin in twins):
             said.append(f"rule {run['verifier'].get('title') or run['verifier']['key']}")
         alone = len(twins) == 1 or said
         named[name] = ", ".join([title, *said]) if alone else f"{title} ({name})"
     return named
+
+
+def _short(value: object) -> object:
+    """A number as the page's script writes it: 0.0 as 0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def joined(traces: Mapping[str, str]) -> str:

@@ -1,7 +1,24 @@
-// Beside the figures: plain decoding measured for comparison, and the mean tree to take away.
+// Beside the figures: whose they are, plain decoding measured for comparison, and the mean tree to take away.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+
+  const OLD = " These are of the run before; those of this one are drawn when it is over.";
+
+  /** Mark figures of another run than the one on the screen. Its value is the last line of the trace that was drawn. */
+  P.figuresOf = function (room, c) {
+    const said = Draftscope.el("span", { role: "status" });
+    const apply = () => {
+      const figures = c.element.closest(".pg-figures"), line = figures && figures.querySelector(".pg-lead");
+      if (!line) return;
+      const old = !(P.trace(room) || "").trimEnd().endsWith(c.props.value || "");
+      if (!said.isConnected) line.append(said);
+      figures.toggleAttribute("data-old", old);
+      Draftscope.write(said, old ? OLD : "");
+    };
+    c.watch("value", apply);
+    P.follow(room, apply);
+  };
 
   /** What is said of the measurement; its value is {state: next | running | done | skipped, message}. */
   P.plain = function (c) {

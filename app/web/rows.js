@@ -16,14 +16,14 @@
     P.onMove("watch", (query) => c.trigger("moved", { query }));
   };
 
-  /** Tells the server, too, when the tab comes on the screen: it then sends the race made earlier. */
+  /** Tells the server, too, when the tab comes on the screen, and at which address: it then sends the race made earlier. */
   P.raceTools = function (c) {
     row(c, "compare", "race-link", (text) => c.server.export_race(text));
     P.onMove("compare", (query) => c.trigger("moved", { query }));
     const seen = new ResizeObserver(() => {
       if (!c.element.clientWidth) return;      // another tab is open
       seen.disconnect();
-      if (!P.trace("compare")) c.trigger("seen");
+      if (!P.trace("compare")) c.trigger("seen", { query: Object.fromEntries(new URLSearchParams(location.search)) });
     });
     seen.observe(c.element);
   };

@@ -25,7 +25,7 @@ class PearlDrafter(DraftModelDrafter):
             "length",
             "int",
             0,
-            "Tokens drafted during one pass of the target (0: what pays here).",
+            "Tokens drafted during one pass of the target (0: the size that pays).",
             0,
             32,
         ),

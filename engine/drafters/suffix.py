@@ -58,7 +58,13 @@ class SuffixDrafter(Drafter):
     )
     options = (
         Option(
-            "budget", "int", 0, "Most nodes of the tree (0: what pays here).", 0, 64, label="Nodes"
+            "budget",
+            "int",
+            0,
+            "Most nodes of the tree (0: the size that pays).",
+            0,
+            64,
+            label="Nodes",
         ),
         Option(
             "factor", "float", 2.0, "Nodes for each token that matches.", 0.0, 8.0, label="Trust"

@@ -40,7 +40,13 @@ class TokenRecyclingDrafter(Drafter):
     summary = "Drafts from the next tokens that the target considered when it last read each token."
     options = (
         Option(
-            "budget", "int", 0, "Most nodes of the tree (0: what pays here).", 0, 80, label="Nodes"
+            "budget",
+            "int",
+            0,
+            "Most nodes of the tree (0: the size that pays).",
+            0,
+            80,
+            label="Nodes",
         ),
         Option("depth", "int", 6, "Longest branch.", 1, 16, label="Depth", advanced=True),
         Option(

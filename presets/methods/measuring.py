@@ -8,6 +8,7 @@ import json
 from engine.errors import UserError
 from engine.trace import read_trace
 from presets import trace_file
+from presets.checked import record_checked
 from presets.methods import MEASURED, Card, cards, own_trace
 from presets.recording import record, request_of
 
@@ -22,9 +23,11 @@ def measure(keys: list[str]) -> None:
     for key in keys:
         if key not in known:
             raise UserError(f"There is no method card {key!r}; known are: {', '.join(known)}.")
-    for card in known.values():
-        if card.own_example and (card.key in keys or not own_trace(card.key).exists()):
-            _record(card)
+    own = [card for card in known.values() if card.own_example]
+    made = [card for card in own if card.key in keys or not own_trace(card.key).exists()]
+    for card in made:
+        _record(card)
+    record_checked([card.example for card in made])
     found = {key: figures(card) for key, card in sorted(known.items()) if card.example}
     MEASURED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 

@@ -17,16 +17,19 @@ from engine.errors import UserError
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
 from presets import trace_files
+from presets.checked import compare
 
 SESSION = "somebody"
 
 
 @pytest.fixture
 def finished():
-    """finished(drafter, tokens): a run at its end, in the visitor's seat."""
+    """finished(drafter, tokens, **request): a run at its end, in the visitor's seat."""
 
-    def run(drafter: str = "prompt_lookup", tokens: int = 12) -> Seat:
-        request = RunRequest("One, two, one, two,", model_paths(), drafter, max_new_tokens=tokens)
+    def run(drafter: str = "prompt_lookup", tokens: int = 12, **more) -> Seat:
+        request = RunRequest(
+            "One, two, one, two,", model_paths(), drafter, max_new_tokens=tokens, **more
+        )
         job = made(SESSION, "watch", lambda _: open_run(request), {})
         seat = live.seats.put(SESSION, "watch", Seat(job))
         list(seat.advance())
@@ -129,6 +132,20 @@ def test_plain_decoding_is_measured_once_and_apart(finished):
     assert list(measure_plain(SESSION)) == [], "once a run"
     live.leave(SESSION, "watch")
     assert live.seats.get(SESSION, PLAIN) is None, "it goes with the run"
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_where_the_seed_decides_plain_decoding_is_compared_with_the_same_noise(finished, seed):
+    finished("chain", 24, verifier="sampler_match", temperature=0.9, seed=seed)
+    first, plain = list(measure_plain(SESSION))[-1][2]
+    assert (plain.run["drafter"]["key"], plain.run["sampling"]["seed"]) == ("none", seed)
+    told = compare(first, plain)
+    assert told["comparable"] and told["alike"] and told["tokens"] == 24
+
+
+def test_other_sampled_texts_are_not_compared(finished):
+    finished("chain", temperature=0.9)
+    assert not compare(*list(measure_plain(SESSION))[-1][2])["comparable"]
 
 
 def test_measuring_can_be_stopped(finished):

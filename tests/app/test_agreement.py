@@ -1,12 +1,13 @@
 """The picture never shows another run than the controls describe without a word over it."""
 
 import json
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from presets import opening_trace, presets, races, trace_files
+from presets import opening_trace, presets, race_files, races, trace_files
 from tests.app.visitor import PROMPT
+from viz.race import joined
 
 STILL = {"reduced_motion": "reduce"}
 COVER = ".pg-cover[data-for={}]"
@@ -212,8 +213,131 @@ def test_edits_in_compare_are_marked_too(visit):
     covered(page, "the prompt", "Press Race", room="compare")
     page.fill("#race-prompt textarea", races()[0].prompt)
     clear(page, "compare")
+    for name, value, usual, words in (
+        ("temperature", 0.5, 0, "the temperature"),
+        ("max_new_tokens", 20, races()[0].max_new_tokens, "the number of new tokens"),
+        ("seed", 3, 0, "the seed"),
+    ):
+        visitor.set_number(name, value, "race-")
+        covered(page, words, room="compare")
+        visitor.set_number(name, usual, "race-")
+        clear(page, "compare")
+    page.get_by_label("Rule and options of lane 2").click()
+    length = page.locator(".pg-racer:nth-child(2) [data-option=length]")
+    before = length.input_value()
+    write(length, 3)
+    covered(page, "length", room="compare")
+    write(length, before)
+    clear(page, "compare")
     page.get_by_label("Remove lane 5").click()
     covered(page, "the lanes", room="compare")
+
+
+def write(field, value: object) -> None:
+    field.fill(str(value))
+    field.press("Tab")
+
+
+EDITED_MEANWHILE = """(words) => {
+  const box = document.querySelector('#prompt textarea');
+  const write = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set;
+  const look = () => {
+    if (!DraftscopePage.trace('watch').includes('"Repeat 4')) return requestAnimationFrame(look);
+    write.call(box, words);
+    box.dispatchEvent(new Event('input', {bubbles: true}));
+  };
+  const note = () => {
+    const said = document.querySelector('.pg-cover');
+    if (said && !document.querySelector('#watch-view .ds[data-stale]')) window.told ||= said.textContent;
+  };
+  new MutationObserver(note).observe(document.querySelector('#watch-view'), {childList: true, subtree: true});
+  look();
+}"""
+"""Change the prompt as soon as the run has begun; note what is said over a picture that is not dimmed."""
+
+
+def test_what_is_changed_while_a_run_goes_on_is_said_without_dimming_it(visit):
+    words = "the red boat and the tall tree " * 9
+    long = urlencode({"prompt": f"Repeat 4 times: {words}\nOutput:\n"})
+    visitor = visit(f"/?{long}&n=256&drafter=none", **STILL)
+    page = visitor.page
+    covered(page, "the prompt")
+    page.evaluate(EDITED_MEANWHILE, "Something else")
+    visitor.click("run")
+    page.wait_for_function("window.told")
+    assert page.evaluate("window.told") == "Changed since this run began: the prompt."
+    page.evaluate("document.getElementById('stop').click()")  # it may be over by now
+    visitor.wait_state("done")
+    covered(page, "the prompt is not as you set it")
+
+
+def test_a_link_to_a_changed_example_says_what_is_changed(visit):
+    page = visit(f"/?preset={presets()[1].name}&seed=7&t=0.5", **STILL).page
+    covered(page, "the temperature and the seed", "are not as you set them")
+
+
+def test_a_race_of_ones_own_agrees_until_the_next_edit(visit):
+    page = visit(f"/?tab=compare&prompt={PROMPT}&n=8&lane1=none&lane2=chain&seed=4", **STILL).page
+    page.wait_for_function("DraftscopePage.trace('compare')")
+    covered(page, "the prompt", "the lanes", room="compare")
+    page.get_by_role("button", name="Press Race for yours").click()
+    clear(page, "compare")
+    assert shown_prompt(page, "compare") == PROMPT
+    page.fill("#race-prompt textarea", "The cat")
+    covered(page, "the prompt is not as you set it", room="compare")
+
+
+def test_a_races_file_brings_its_settings_and_a_refused_one_changes_nothing(visit, tmp_path):
+    page = visit("/?tab=compare", **STILL).page
+    page.wait_for_function("DraftscopePage.trace('compare')")
+    race, alarm = races()[1], "#compare-status [role=alert]:not(:empty)"
+    names = [lane.name for lane in race.lanes][1:3]
+    good, bad = tmp_path / "race.ndjson", tmp_path / "bad.ndjson"
+    texts = {lane: race_files(race.name)[lane].read_text("utf-8") for lane in names}
+    good.write_text(joined(texts), "utf-8")
+    page.set_input_files("#open-race", good)
+    page.wait_for_function("document.querySelectorAll('[data-lane]').length === 2")
+    clear(page, "compare")
+    assert page.input_value("#race-prompt textarea") == race.prompt
+    bad.write_text("this is\nno race\n", "utf-8")
+    page.set_input_files("#open-race", bad)
+    page.locator(alarm).wait_for()
+    clear(page, "compare")
+    page.fill("#race-prompt textarea", "Something else")
+    page.locator(alarm).wait_for(state="detached")
+    covered(page, "the prompt", room="compare")
+
+
+def test_back_and_forward_lead_through_the_races_and_between_the_tabs(visit):
+    visitor = visit("/?tab=compare", **STILL)
+    page = visitor.page
+    first, second = races()[:2]
+
+    def shows(race) -> None:
+        page.wait_for_function(
+            "p => JSON.parse(DraftscopePage.trace('compare').split('\\n')[0] || '{}').prompt?.text === p",
+            arg=race.prompt,
+        )
+        clear(page, "compare")
+        assert page.input_value("#race-preset input") == race.title
+
+    shows(first)
+    visitor.choose("race-preset", second.title)
+    page.wait_for_function("name => location.search.includes(name)", arg=second.name)
+    shows(second)
+    page.get_by_role("tab", name="Watch").click()
+    page.wait_for_function("!location.search.includes('tab=')")
+    clear(page)
+    page.go_back()
+    page.wait_for_selector("#rooms [role=tab][data-tab-id=compare][aria-selected=true]")
+    shows(second)
+    page.go_back()
+    shows(first)
+    page.go_forward()
+    shows(second)
+    page.go_forward()
+    page.wait_for_selector("#rooms [role=tab][data-tab-id=watch][aria-selected=true]")
+    clear(page)
 
 
 @pytest.mark.parametrize("query", ["prompt=The+cat", "preset=race-story&prompt=The+cat"])

@@ -1,12 +1,16 @@
 """The figures at the end of a run."""
 
 import json
+import re
+from urllib.parse import urlencode
 
 import networkx as nx
 import pytest
 
 from engine.trace import read_trace
+from presets import presets
 from tests.app.test_page import PHONE
+from tests.app.visitor import SHORT
 from viz.mean_tree import mean_tree
 
 
@@ -43,6 +47,7 @@ SPOKEN = """() => {
   window.spoken = [];
   const look = () => {
     const line = document.querySelector('#speed-figure .pg-measured');
+    window.dimmed ||= document.querySelector('#watch-figures')?.hasAttribute('data-old');
     if (!line || !line.checkVisibility() || line.textContent === window.spoken.at(-1)) return;
     window.spoken.push(line.textContent);
   };
@@ -63,6 +68,8 @@ def test_a_second_run_is_measured_anew_and_a_mistake_leaves_the_figures_as_they_
         assert visitor.run(prompt) == "done"
         page.wait_for_function(MEASURED, arg=times)
         page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
+    assert page.evaluate("window.dimmed"), "while the second run went on"
+    assert not page.locator("#watch-figures[data-old]").count()
     spoken = page.evaluate("window.spoken")
     assert "" not in spoken
     assert sum("is measured next" in words for words in spoken) == 2
@@ -105,7 +112,8 @@ def test_words_in_figures_can_be_read_and_nothing_lies_over_them(visit, scheme):
 
 def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
     lanes = "&".join(f"lane{number}=none" for number in range(1, 6))
-    other = visit(f"/?tab=compare&{lanes}&n=256").page
+    long = urlencode({"prompt": "Repeat 4 times: " + "the red boat and the tall tree " * 9})
+    other = visit(f"/?tab=compare&{lanes}&{long}&n=256").page
     other.wait_for_selector(".pg-racer >> nth=4")
     visitor = visit()
     page = visitor.page
@@ -116,8 +124,12 @@ def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
         }, 20)"""
     )  # one race after the other
     other.wait_for_function("DraftscopePage.stateOf('compare') === 'running'")
-    assert visitor.run() == "done"
-    page.wait_for_selector("#plain-measure")
+    said = page.locator("#speed-figure .pg-measured")
+    for _ in range(4):  # between two races nobody runs; then it is measured unasked
+        assert visitor.run() == "done"
+        said.get_by_text(re.compile("others are running|just now")).wait_for()
+        if page.is_visible("#plain-measure"):
+            break
     assert "others are running" in page.inner_text("#speed-figure .pg-measured")
     assert not page.locator("#speed-figure .js-plotly-plot").is_visible()
     other.close()
@@ -125,6 +137,23 @@ def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
     page.wait_for_selector("#speed-figure .js-plotly-plot .gtitle")
     assert "measured just now" in page.inner_text("#speed-figure .pg-measured")
     assert not page.locator("#plain-measure").is_visible()
+
+
+def test_the_tick_stands_where_the_text_was_compared(visit):
+    asked = SHORT + "&drafter=chain&verifier=sampler_match&t=0.8&seed=3"
+    visitor = visit(asked, reduced_motion="reduce")
+    page = visitor.page
+    proof, tick = page.locator("#watch-view .ds-proof"), page.locator("#watch-view .ds-tick")
+    assert visitor.run() == "done"
+    tick.wait_for()
+    assert "and the same text." in proof.inner_text()
+    assert "plain decoding, same seed" in proof.inner_text()
+    visitor.choose("preset", "Temperature 0.8")
+    proof.get_by_text("96 tokens").wait_for()
+    assert not tick.is_visible() and "never the chances" in proof.inner_text()
+    visitor.choose("preset", presets()[0].title)
+    tick.wait_for()
+    assert "and the same text." in proof.inner_text()
 
 
 def test_plain_decoding_has_nothing_to_be_measured_against(visit):

@@ -14,7 +14,9 @@ SEEN = """() => {
   const tree = [...document.querySelectorAll('#tree g[data-node] .ds-shape')].map((shape) => shape.getBoundingClientRect());
   return {
     high: innerHeight, canvas: box('#tree .ds-canvas'), card: box('.ds-tree-card'), text: seen, timeline: box('#timeline'), prompt: box('#prompt textarea'), run: box('#run'),
-    lines: (low - seen.top - 2 * parseFloat(style.paddingTop) * zoom) / (parseFloat(style.lineHeight) * zoom),
+    lines: (low - seen.top - 2 * parseFloat(style.borderTopWidth) * zoom) / (parseFloat(style.lineHeight) * zoom),
+    newest: (({ top, bottom }) => top >= seen.top && bottom <= seen.bottom)([...text.querySelectorAll('[data-now]')].at(-1).getBoundingClientRect()),
+    part: text.scrollTop && (text.scrollTop - 2) / parseFloat(style.lineHeight) % 1,
     label: Math.max(...[...document.querySelectorAll('#tree g[data-node] .ds-label')].map((label) => parseFloat(label.getAttribute('font-size')) * zoom * label.getCTM().a)),
     used: (Math.max(...tree.map((one) => one.right)) - Math.min(...tree.map((one) => one.left))) / (box('#tree .ds-canvas').right - box('#tree .ds-canvas').left),
     masthead: document.querySelector('.pg-masthead').getBoundingClientRect().height,
@@ -39,6 +41,8 @@ def test_tree_text_and_timeline_are_in_view_together(visit, screen):
     assert page.evaluate("scrollY") == 0
     assert 0 <= seen["canvas"]["top"] and seen["canvas"]["bottom"] <= height
     assert seen["lines"] >= 3, "lines of text inside the window"
+    assert seen["newest"], "the step's own tokens"
+    assert min(seen["part"], 1 - seen["part"]) < 0.05, "no line is cut"
     assert seen["text"]["bottom"] <= height + 1 and seen["timeline"]["bottom"] <= height
     both = seen["card"]["bottom"] - seen["card"]["top"]
     both += seen["text"]["bottom"] - seen["text"]["top"]

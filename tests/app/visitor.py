@@ -94,12 +94,12 @@ class Visitor:
         self.page.locator(picker).get_by_role("combobox").click()
         self.page.locator(picker).locator(f"[role=option][data-key='{key}']").click()
 
-    def set_number(self, name: str, value: float) -> None:
-        """Set a number under "Temperature and length", or under "Advanced"."""
-        field = self.page.locator(f"#{name} input[type=number]")
+    def set_number(self, name: str, value: float, room: str = "") -> None:
+        """Set a number under "Temperature and length", or under "Advanced"; room: "race-" for Compare."""
+        field = self.page.locator(f"#{room}{name} input[type=number]")
         if not field.is_visible():
             plain = name in ("temperature", "max_new_tokens")
-            self.page.click("#more button" if plain else "#advanced button")
+            self.page.click(f"#{room}more button" if plain else f"#{room}advanced button")
         for _ in range(5):  # a slider that has just appeared writes its own value once more
             field.fill(str(value))
             field.press("Tab")

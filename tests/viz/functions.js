@@ -34,7 +34,8 @@ const toy = (globalThis.toy = {
   waits: (nodes, stage, verdicts) => nodes.map((_, i) => i).filter(Draftscope.waiting(Draftscope.enrich(toy.judged(nodes), 0), stage, verdicts)),
 
   /** How a camera frames a box on a canvas of 300 by 200. */
-  framed: (left, right, top, bottom, focus) => Draftscope.framing({ left, right, top, bottom, focus }, 300, 200, { least: 0.1, legible: 0.5, most: 1 }),
+  framed: (left, right, top, bottom, focus, { level = 0, tall } = {}) =>
+    Draftscope.framing({ left, right, top, bottom, focus, level }, 300, 200, { least: 0.1, legible: 0.5, tall, most: 1 }),
 
   /** A model that was fed these lines; objects are written as JSON. */
   model(...lines) {

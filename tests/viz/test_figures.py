@@ -54,7 +54,7 @@ def test_speed_beside_plain_decoding():
     one, plain = trace(style="tree"), trace(style="none")
     bars = speed_beside(one, plain).data[0]
     rates = [t.summary["tokens_per_second"] for t in (plain, one)]
-    assert list(bars.y) == rates
+    assert list(bars.x) == rates
     assert list(bars.text) == ["1.00×", f"{rates[1] / rates[0]:.2f}×"]
 
 

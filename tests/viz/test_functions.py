@@ -351,15 +351,15 @@ TABLES = {
     "framing": {
         "what fits is shown as large as it may be, a little left of the middle": (
             "toy.framed(0, 100, -10, 10, 50)",
-            {"k": 1, "x": 35},
+            {"k": 1, "x": 35, "y": 100},
         ),
         "what is wide shrinks until it fits": (
             "toy.framed(-20, 380, 0, 10, 0)",
-            {"k": 0.75, "x": 15},
+            {"k": 0.75, "x": 15, "y": 96.25},
         ),
         "what could not be read then is cut before its focus": (
             "toy.framed(0, 1000, 0, 10, 700)",
-            {"k": 0.5, "x": -110},
+            {"k": 0.5, "x": -110, "y": 97.5},
         ),
         "but not before its beginning": (
             "toy.framed(0, 1000, 0, 10, 100).x",
@@ -368,6 +368,10 @@ TABLES = {
         "nor behind its end": (
             "toy.framed(0, 1000, 0, 10, 1000).x",
             -200,
+        ),
+        "on a small canvas what is tall is cut above and below its focus": (
+            "toy.framed(0, 100, -500, 500, 0, {level: 200, tall: 0.5})",
+            {"k": 0.5, "x": 43.75, "y": 0},
         ),
         "what is tall shrinks as it must": (
             "toy.framed(0, 100, 0, 1000, 0).k",

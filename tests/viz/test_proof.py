@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from engine.trace import read_trace
 from tests.viz.builder import Toy
 
 SAY = """([text, checked, options]) => {
@@ -32,6 +33,21 @@ def test_a_checked_run_has_its_tick_and_its_numbers(script):
         f"{tokens} tokens in {passes} passes of the target instead of {tokens}, and the same text."
     )
     assert tick is True and "3.1 times as fast" in more
+
+
+def test_only_what_was_compared_is_called_the_same(script):
+    toy = Toy(style="chain", rule="greedy", steps=9)
+    _, main, more, tick = told(script, toy, {**SAME, "tokens": 5, "ratio": None})
+    assert tick is True and main.endswith("and the same text as far as it was checked.")
+    assert more == "Checked against the first 5 tokens of plain decoding."
+
+
+def test_a_sampled_run_that_was_checked_names_the_seed(script):
+    toy = Toy(style="tree", steps=4)
+    tokens = read_trace(toy.ndjson()).summary["new_tokens"]
+    _, main, more, tick = told(script, toy, {**SAME, "tokens": tokens, "ratio": None})
+    assert tick is True and main.endswith("and the same text.")
+    assert more == "Checked against plain decoding, same seed."
 
 
 @pytest.mark.parametrize(

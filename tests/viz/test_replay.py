@@ -220,6 +220,24 @@ def test_a_played_step_tells_no_verdict_before_its_turn(replay):
             assert look["open"] == []
 
 
+FADING = """() => new Promise((answer) => {
+  const faded = new Set(), words = (one) => [...one.childNodes].some((part) => part.nodeType === 3 && part.nodeValue.trim());
+  const clear = (one) => !one || ((opacity) => (opacity < 0.01 || opacity > 0.99) && clear(one.parentElement))(Number(getComputedStyle(one).opacity));
+  const look = () => {
+    for (const one of document.querySelectorAll('.ds *')) if (words(one) && !clear(one)) faded.add(one.getAttribute('class') || one.tagName);
+    if (view.step < 3) requestAnimationFrame(look); else answer([...faded]);
+  };
+  view.play();
+  look();
+})"""
+"""The words that were half transparent in some frame of the first steps."""
+
+
+def test_no_word_fades_while_verdicts_come(replay):
+    page = replay(Toy(steps=6, rule="rejection").ndjson(), color_scheme="dark")
+    assert page.evaluate(FADING) == []
+
+
 def test_tokens_in_flight_end_with_their_step(replay):
     page = replay(Toy(steps=6).ndjson())
     flown = page.evaluate(
@@ -256,6 +274,16 @@ def test_plain_decoding_wears_no_speculative_words(replay):
         "getComputedStyle(document.querySelector('.ds-legend [data-status=bonus] .ds-shape')).fill"
     )
     assert bonus not in colours
+
+
+def test_the_end_of_a_text_has_one_name_wherever_it_stands(replay):
+    page = replay(Toy(steps=4, words=["<|endoftext|>", "</s>"], rule="rejection").ndjson())
+    page.evaluate("view.goto(3)")
+    assert "⟨end⟩" in page.inner_text("#text") and "⟨end⟩" in page.inner_text("#inspector")
+    assert page.locator("#tree .ds-label", has_text="⟨end⟩").count()
+    whole = page.locator(".ds").evaluate("(ds) => ds.outerHTML")
+    shown = whole.replace(' data-token-text="&lt;|endoftext|&gt;"', "")
+    assert "endoftext" not in shown and "/s&gt;" not in shown.replace('data-token-text="&lt;/s', "")
 
 
 def test_icicle_and_zoom(replay):

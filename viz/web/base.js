@@ -59,10 +59,9 @@
   };
 
   /** Set data-narrow and data-phone by the width of the view, then call `changed`. Returns a function that stops watching. */
-  D.followWidth = function (root, changed = () => {}) {
+  D.followWidth = function (root) {
     const watcher = new ResizeObserver(() => {
       D.set(root, { "data-narrow": root.clientWidth < 860, "data-phone": root.clientWidth < 520 });
-      changed();
     });
     watcher.observe(root);
     return () => watcher.disconnect();

@@ -4,37 +4,37 @@
   "use strict";
 
   /**
-   * Scale and left edge for a box {left, right, top, bottom, focus} on a canvas: {k, x}. legible: the smallest scale
-   * that a wide drawing may cause; below it the focus is shown, and as much before it as fits.
+   * Scale, left and upper edge for a box {left, right, top, bottom, focus, level} on a canvas: {k, x, y}. legible: the smallest scale
+   * that a wide drawing may cause; below it the focus is shown, and as much before it as fits. tall: the same of a tall one, and its level.
    */
-  D.framing = function (box, width, height, { least, legible, most }) {
-    const wide = box.right - box.left, tall = height / (box.bottom - box.top);
-    const k = D.clamp(Math.min(Math.max(width / wide, legible), tall), least, most);
+  D.framing = function (box, width, height, { least, legible, tall = least, most }) {
+    const wide = box.right - box.left, high = box.bottom - box.top;
+    const k = D.clamp(Math.min(Math.max(width / wide, legible), Math.max(height / high, tall)), least, most);
     const spare = width - wide * k;
-    if (spare >= -1) return { k, x: Math.max(0, spare / 2 * 0.35) - box.left * k };
-    return { k, x: D.clamp(0.8 * width - box.focus * k, width - box.right * k, -box.left * k) };
+    const x = spare >= -1 ? Math.max(0, spare / 2 * 0.35) - box.left * k : D.clamp(0.8 * width - box.focus * k, width - box.right * k, -box.left * k);
+    const y = high * k <= height + 1 ? height / 2 - ((box.top + box.bottom) / 2) * k : D.clamp(height / 2 - box.level * k, height - box.bottom * k, -box.top * k);
+    return { k, x, y };
   };
 
-  /** The camera moves `stage`, a <g> inside `svg`. */
-  D.camera = function (svg, stage, onChange) {
+  /** The camera moves `stage`, a <g> inside `svg`. small: a small canvas, on which a tall tree is not shown as a whole either. */
+  D.camera = function (svg, stage, small) {
     let k = 1, x = 0, y = 0, held = false, whole = false, box = null, width = 0, height = 0;
-    const most = 1.6, least = 0.12, legible = 0.8;
+    const most = small ? 1.1 : 1.6, least = 0.12, legible = 0.8, tall = small ? 0.62 : least;
 
     function write() {
       stage.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${k.toFixed(4)})`);
       fade();
-      if (onChange) onChange(k, held);
     }
     /** Fade out each edge beyond which the drawing continues. */
     function fade() {
       if (!box) return;
-      const cut = [box.left * k + x < -1 && "left", box.right * k + x > width + 1 && "right"].filter(Boolean).join(" ");
+      const cut = [box.left * k + x < -1 && "left", box.right * k + x > width + 1 && "right",
+        small && box.top * k + y < -1 && "top", small && box.bottom * k + y > height + 1 && "bottom"].filter(Boolean).join(" ");
       if (cut) stage.setAttribute("data-cut", cut); else stage.removeAttribute("data-cut");
     }
     function fit() {
       if (!box || !width || !height) return;
-      ({ k, x } = D.framing(box, width, height, { least, most, legible: whole ? least : legible }));
-      y = height / 2 - ((box.top + box.bottom) / 2) * k;
+      ({ k, x, y } = D.framing(box, width, height, { least, most, tall: whole ? least : tall, legible: whole ? least : legible }));
       write();
     }
     function zoom(factor, px, py) {

@@ -39,7 +39,7 @@
     const knob = D.el("input", { class: "ds-race-range", type: "range", min: 0, max: 1000, value: 0, step: 1, "aria-label": "Compute time", oninput: () => take((knob.value / 1000) * end()) });
     root.append(note, D.el("div", { class: "ds-card ds-race-card" }, D.el("div", { class: "ds-transport", role: "group", "aria-label": "Race" },
       D.iconButton("first", "Start of the race", () => take(0)), play, D.iconButton("last", "End of the race", () => take(end())), pace, where, word, large.element), knob, outcome.verdict), cover, held, D.legend(glossary, D.edgeKey(glossary)), outcome.element);
-    const unfollow = D.followTheme(root), unwatch = D.followWidth(root, () => scroll([...lanes.values()]));
+    const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
 
     const ask = D.coalesce(() => draw());
     /** While the lanes are being written the axis grows in large steps, so that the bars rarely move. */

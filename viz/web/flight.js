@@ -17,7 +17,7 @@
       root.append(ghost);
       const move = (rect) => `translate(${(rect.left - base.left) / zoom}px, ${(rect.top - base.top) / zoom}px)`;
       const run = ghost.animate(
-        [{ transform: move(a), opacity: 0 }, { transform: move(a), opacity: 1, offset: 0.15 }, { transform: move(b), opacity: 1, offset: 0.85 }, { transform: move(b), opacity: 0 }],
+        [{ transform: move(a), visibility: "hidden" }, { transform: move(a), visibility: "visible", offset: 0.15 }, { transform: move(b), offset: 0.85 }, { transform: move(b), visibility: "visible" }],   // words never fade
         { duration: 620, delay: order * 55, easing: "cubic-bezier(.5,0,.2,1)", fill: "both" });
       run.onfinish = run.oncancel = () => ghost.remove();
       runs.push(run);

@@ -28,7 +28,7 @@
       name: (step, node, waits) => D.nodeName(step, node, rootPiece, waits) + (sources.merged && node >= 0 ? `, from ${sources.nameOf(step, node)}` : ""),
     };
     const drawing = D.treeDrawing(treeStage, hooks, options.brief), icicle = D.icicleDrawing(icicleStage, hooks);
-    const camera = D.camera(svg, treeStage);
+    const camera = D.camera(svg, treeStage, options.brief);
     const inspect = D.inspector(inspector, glossary, options.brief);
     let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "", size = { width: 0, height: 0 };
     let selectedElement = null, hoveredElement = null, spoken = null, told = 0, waits = () => false, land = () => {};
@@ -154,6 +154,8 @@
       if (mode === "icicle") repaint();
     });
     watcher.observe(svg);
+    const reader = new ResizeObserver(() => strip.scroll(strip.newest()));
+    reader.observe(text);
 
     return {
       tree, text, timeline, inspector, svg, camera, select, line, strip, sources: sources.element, tracks: tracks.element, exhibits: exhibits.element,
@@ -201,7 +203,7 @@
         note.hidden = mode !== "icicle";
         repaint();
       },
-      destroy() { land(); exhibits.stop(); watcher.disconnect(); },
+      destroy() { land(); exhibits.stop(); watcher.disconnect(); reader.disconnect(); },
     };
   };
 })(globalThis.Draftscope);

@@ -18,9 +18,9 @@
     return ratio > 0.95 ? "Just as fast as plain decoding." : `Slower than plain decoding, ${ratio.toFixed(2)} times its speed: drafting cost more than it saved.`;
   }
 
-  /** checked: {alike, tokens, index, comparable, ratio} of plain decoding on the same prompt. */
-  function compared(run, { alike, tokens, index, comparable, ratio }) {
-    const beside = !comparable ? meaning(run) : alike ? `Checked against ${D.plural(tokens, "token")} of plain decoding.`
+  /** checked: {alike, tokens, index, comparable, ratio} of plain decoding on the same prompt. whole: that all tokens were compared. */
+  function compared(run, whole, { alike, tokens, index, comparable, ratio }) {
+    const beside = !comparable ? meaning(run) : alike ? `Checked against ${whole ? "" : `the first ${D.plural(tokens, "token")} of `}plain decoding${run.sampling.temperature ? ", same seed" : ""}.`
       : `Plain decoding wrote another text from token ${index + 1} on.${run.verifier.lossless ? " Rounding may tip a tie." : " This rule is lossy."}`;
     return `${beside} ${speed(ratio)}`.trim();
   }
@@ -41,8 +41,9 @@
     const tokens = summary.new_tokens, passes = passesOf(summary.target_calls);
     if (isPlain(run)) return { main: `${D.plural(tokens, "token")} in ${passes}: plain decoding, one pass for every token.`, more: "This is what a drafter is measured against.", tick: null };
     const same = checked && checked.comparable ? checked.alike : null;
-    const text = same === true ? ", and the same text." : same === false ? ", but another text." : ".";
-    return { main: `${D.plural(tokens, "token")} in ${passes} instead of ${tokens}${text}`, more: checked ? compared(run, checked) : meaning(run), tick: same };
+    const whole = Boolean(checked) && checked.tokens >= tokens;   // a long plain run is cut short
+    const text = same === true ? `, and the same text${whole ? "" : " as far as it was checked"}.` : same === false ? ", but another text." : ".";
+    return { main: `${D.plural(tokens, "token")} in ${passes} instead of ${tokens}${text}`, more: checked ? compared(run, whole, checked) : meaning(run), tick: same };
   };
 
   /** The sentence on the page. draw(model, checked, options) as above. */

@@ -2,6 +2,8 @@
 (function (D) {
   "use strict";
 
+  const UNDERLINE = 2;   // px by which the lowest line under a word reaches out of its row; as in text.css
+
   /** hooks: onPick(index), onHover(index | null). */
   D.textStrip = function (box, hooks) {
     const prompt = D.el("span", { class: "ds-prompt" });
@@ -102,11 +104,13 @@
         stand(step ? step.view.firstIndex : 0, step ? step.view.firstIndex + step.view.tokens : 0);
         if (shown && (!focusable || !focusable.isConnected)) rove(0, false);
       },
-      /** The scroll position that shows the newest token; null if it is visible already. Reads the layout. */
+      /** The scroll position that shows the newest token, in whole lines; null if it is visible already. Reads the layout. */
       newest() {
         if (!shown) return null;
         const { offsetTop, offsetHeight } = spans[shown - 1], below = offsetTop + offsetHeight - box.clientHeight;
-        return below > box.scrollTop || offsetTop < box.scrollTop ? Math.max(0, below + 8) : null;
+        if (below <= box.scrollTop && offsetTop >= box.scrollTop) return null;
+        const line = parseFloat(getComputedStyle(box).lineHeight) || 1;
+        return below > 0 ? Math.ceil(below / line) * line + UNDERLINE : 0;
       },
       scroll(top) { if (top !== null) box.scrollTop = top; },
       /** Mark the first token in which this text differs from the others. */

@@ -77,15 +77,15 @@
     const lastLine = edge(), twigs = edge();         // twigs: the edges of all dots in one path
     twigs.set("data-status", "ignored"); twigs.set("stroke-width", "1.5");
     let reach = null, room = null, place = null, shown = null, used = 0, marked = false;
-    const box = () => ({ left: -reach.root / 2 - 12, right: room.right + 12, top: room.top - 12, bottom: room.bottom + 12, focus: end() });
+    const box = () => ({ left: -reach.root / 2 - 12, right: room.right + 12, top: room.top - 12, bottom: room.bottom + 12, focus: end(place.x), level: end(place.y) });
 
     /** The distance between an edge's end and the middle of its chip. Edges end beneath judged chips, which are smaller before the verdict. */
     const offMiddle = (i) => (i < used && !place.sizes[i].small ? 0.2 : 0.5) * place.sizes[i].w;
 
-    /** x of the end of the walk, which stays visible when the whole tree does not fit. */
-    function end() {
+    /** Where the walk ends, by x or y of the nodes: it stays visible when the whole tree does not fit. */
+    function end(at) {
       const { view } = shown, i = view.final ? view.count : view.path[view.path.length - 1];
-      return i === undefined ? 0 : place.x[i];
+      return i === undefined ? 0 : at[i];
     }
 
     function edge() {

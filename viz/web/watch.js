@@ -61,7 +61,7 @@
 
     function around() {
       transport.draw();
-      facts.draw(model, player.finished);
+      facts.draw(model, player.playing || !model.summary ? player.finished : model.steps.length - 1);
       proof.draw(model, checked, { playing: player.playing, shown: player.finished });
       key.draw(model.steps[player.step]);
       D.write(word, player.word || (model.steps.length ? HINT : ""));
