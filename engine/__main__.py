@@ -12,6 +12,7 @@ from engine.errors import UserError
 SUITE_NAMES = (
     "peers",
     "overlap",
+    "joined",
     "retrieval",
     "schema",
     "kernels",

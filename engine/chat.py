@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.chat_template import renderer
 from engine.errors import UserError
 from engine.printable import one_line
 from engine.target.language_model import LanguageModel
@@ -61,15 +62,15 @@ def chat_prompt(model: LanguageModel, messages: Sequence[Message]) -> ChatPrompt
 
 
 def _rendered(model: LanguageModel, turns: Sequence[Message], asks: bool) -> str:
+    tokenizer = model.tokenizer
     try:
-        text = model.tokenizer.apply_chat_template(
-            list(turns), tokenize=False, add_generation_prompt=asks
-        )
-    except Exception as error:  # a template is a program of a stranger's: it may raise anything
+        template = tokenizer.get_chat_template()
+        text = renderer.render(template, turns, tokenizer.special_tokens_map, asks)
+    except (UserError, ValueError) as error:  # ValueError: several templates, none of them usual
         raise UserError(
             f"The chat template of {model.name} refuses this: {one_line(str(error), 160)}"
         ) from error
-    if not isinstance(text, str) or not text:
+    if not text:
         raise UserError(f"The chat template of {model.name} makes no text of this.")
     return text
 

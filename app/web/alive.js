@@ -1,13 +1,13 @@
 // Whether the server still answers while a run is going. A server that was killed sends no word, and a stream that
-// broke off looks like a run that takes its time.
+// broke off looks like a run that takes its time. When the server is back, the page is opened anew: gradio does so
+// where it was hearing something, and here it is done for a run that was paused, too.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const EVERY = 2000, MOST = 4000;   // ms between two questions, and for one answer
   const GONE = "The server cannot be reached, so this run is lost. The page opens anew when the server is back.";
-  const BACK = "The server is back. Press Run to begin again.";
   const ROOMS = ["watch", "compare", "whatif"];
-  let failures = 0, gone = false, told = [];   // told: the rooms whose run is lost
+  let failures = 0, gone = false;
 
   const underWay = (name) => ["running", "paused"].includes(P.stateOf(name));
 
@@ -21,8 +21,6 @@
     }
   }
 
-  const say = (names, message) => names.forEach((name) => P.show(name, { state: "error", message }));
-
   async function look() {
     if (!gone && !ROOMS.some(underWay)) {
       failures = 0;
@@ -31,13 +29,10 @@
     failures = (await answers()) ? 0 : failures + 1;
     const lost = ROOMS.filter(underWay);
     if (failures > 1 && lost.length) {
-      told = [...new Set([...told, ...lost])];
       gone = true;
-      say(lost, GONE);
+      lost.forEach((name) => P.show(name, { state: "error", message: GONE }));
     } else if (gone && !failures) {
-      gone = false;
-      say(told.filter((name) => P.stateOf(name) === "error"), BACK);
-      told = [];
+      location.reload();
     }
   }
 

@@ -9,6 +9,7 @@ SUITES = {
     "peers": "engine.bench.command:peers",
     "openvino": "engine.bench.openvino.command:openvino",
     "overlap": "engine.bench.overlap:overlap",
+    "joined": "engine.bench.joined:joined",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
     "kernels": "engine.gpu.bench:kernels",

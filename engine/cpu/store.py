@@ -148,10 +148,11 @@ def _content(model) -> bytes:
 
 
 def _make_room(folder: Path, most: int) -> None:
-    """Delete the files that were not used for longest until what is left has at most so many bytes."""
+    """Delete the files that were not used for longest until what is left has at most so many bytes.
+    What a killed process had not finished counts, too."""
     if not folder.is_dir():
         return
-    files = sorted(folder.glob("*.blob"), key=lambda file: file.stat().st_mtime)
+    files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
     total = sum(file.stat().st_size for file in files)
     for file in files:
         if total <= most:

@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,14 +38,15 @@ def serving(
     patience: float = 600.0,
     errors: IO | None = None,
     port: int | None = None,
+    program: Sequence[str] = ("app.py",),
     **environment: str,
 ):
     """Run app.py on this port, else on a free one; yields a Server. errors: a file for its standard
-    error."""
+    error. program: what Python is given in the place of app.py."""
     port = port or free_port()
     url, calm, began = f"http://127.0.0.1:{port}", quiet(), time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "app.py"],
+        [sys.executable, *program],
         cwd=REPOSITORY,
         env={**os.environ, "GRADIO_SERVER_PORT": str(port), **environment},
         stdout=subprocess.DEVNULL,

@@ -35,14 +35,18 @@ class Visitor:
         self.began = time.monotonic()
         page.goto(url + path, wait_until="commit")
         self.first_byte = time.monotonic()
-        opened = "#tree g[data-node]" if trace_files() else "#tree"
-        page.wait_for_selector(opened, state="attached")
+        self.arrived()
         self.drawn = time.monotonic()
-        page.evaluate(STATES)
         if path == SHORT:
             page.wait_for_function(
                 "p => document.querySelector('#prompt textarea')?.value === p", arg=PROMPT
             )
+
+    def arrived(self) -> None:
+        """Wait for the page, and follow its states; again where it has opened anew."""
+        opened = "#tree g[data-node]" if trace_files() else "#tree"
+        self.page.wait_for_selector(opened, state="attached")
+        self.page.evaluate(STATES)
 
     def leave(self) -> None:
         self._context.close()

@@ -183,9 +183,9 @@ def test_without_a_folder_it_is_compiled_all_the_same(tmp_path, monkeypatch):
 
 
 def test_the_folder_stays_within_its_bounds(tmp_path):
-    for age, name in enumerate("cba"):
-        (tmp_path / f"{name}.blob").write_bytes(b"12345")
-        os.utime(tmp_path / f"{name}.blob", (age, age))
+    for age, name in enumerate(["d.blob.4711", "c.blob", "b.blob", "a.blob"]):  # d: left unfinished
+        (tmp_path / name).write_bytes(b"12345")
+        os.utime(tmp_path / name, (age, age))
     _make_room(tmp_path, 10)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.blob", "b.blob"]
 

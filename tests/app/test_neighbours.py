@@ -1,0 +1,59 @@
+"""Nothing of one visitor's text surfaces in another's drafts, not even as a refused node: every drafter
+that there is, on the page's own way from a press of Run to the trace.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from app import live
+from engine.drafters import drafters
+from engine.trace import read_trace
+from presets import family
+from tests.app.serving import REPOSITORY
+
+SECRET = "zymurgy Quokka 4711 xebec"
+HIS = "The password of the old house is"
+HERS = f"{HIS} {SECRET}. " * 3 + HIS
+ABLE = [key for key, cls in drafters().items() if set(cls.needs) <= set(family().parts)]
+ALONE = """
+import json
+from tests.app.test_neighbours import ABLE, HIS, written
+print(json.dumps({key: written("bob", key, HIS) for key in ABLE}))
+"""
+
+
+def written(session: str, key: str, prompt: str) -> list[list]:
+    """Press Run on Watch: tokens, parents and sources of the nodes of each step, and its output."""
+    cls = drafters()[key]
+    sizes = {} if cls.size_option is None else {cls.size_option: cls.usual_size or 4}
+    pair = json.dumps({"drafter": key, "options": {**sizes, **cls.trial}})
+    wish = {"prompt": prompt, "pair": pair, "max_new_tokens": 16}
+    *_, (text, state, message) = live.start(session, "watch", live.watch_job(session), wish)
+    assert state == "done", message
+    steps = read_trace(text).steps
+    shown = ("token", "parent", "source")
+    return [[*(step["nodes"][name] for name in shown), step["output"]["tokens"]] for step in steps]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """What he gets from a process that never saw her, by drafter."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("key", ABLE)
+def test_a_neighbour_s_text_is_nowhere_in_the_drafts(key, alone):
+    her, cls = f"ann and {key}", drafters()[key]
+    written(her, key, HERS)
+    assert written("bob", key, HIS) == alone[key]
+    remembered = live.memories.of(her).nbytes > 0
+    assert remembered == cls.learns, "what is remembered is declared"
+    if remembered and cls.family == "retrieval":
+        assert written(her, key, HIS) != alone[key], "her own next text does profit"

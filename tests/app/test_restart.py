@@ -1,0 +1,54 @@
+"""The server is killed amid runs and started again: the pages say so and go on; what it kept on the disk
+is whole."""
+
+import json
+import os
+import signal
+from urllib.parse import urlencode
+
+from engine.cpu.store import core
+from tests.app.serving import free_port, serving
+from tests.app.visitor import Visitor
+
+LONG = "1 2 3 4 5 6 7 8 9 10"
+"""A prompt whose text does not end by itself."""
+LINK = "/?" + urlencode({"prompt": LONG, "n": 256, "drafter": "none"})
+SET = "prompt => document.querySelector('#prompt textarea')?.value === prompt"
+UNDER_WAY = "Number(document.querySelector('#timeline').getAttribute('aria-valuemax')) > 2"
+
+
+def check_whole(folder) -> list[str]:
+    """Open every file that the server had named; the names."""
+    files = [path for path in folder.rglob("*") if path.suffix in (".json", ".blob")]
+    for path in files:
+        if path.suffix == ".json":
+            assert isinstance(json.loads(path.read_bytes()), dict)
+        else:
+            assert core().import_model(path.read_bytes(), "CPU", {}) is not None
+    return [path.name for path in files]
+
+
+def test_pages_outlive_their_server(browser, tmp_path):
+    port, kept = free_port(), {"DRAFTSCOPE_CACHE": str(tmp_path)}
+    with serving(port=port, **kept) as first:
+        runs, waits = [Visitor(browser, first.url, LINK, {}) for _ in range(2)]
+        for visitor in (waits, runs):
+            visitor.page.wait_for_function(SET, arg=LONG)
+        waits.click("step")
+        waits.wait_state("paused")
+        runs.click("run")
+        runs.page.wait_for_function(UNDER_WAY)
+        assert runs.state == "running"
+        os.kill(first.pid, signal.SIGKILL)
+        for visitor in (runs, waits):
+            assert visitor.wait_state("error", "done") == "error"
+            assert "server cannot be reached" in visitor.alarm
+            visitor.page.evaluate("window.before = true")
+    assert check_whole(tmp_path)
+    with serving(port=port, **kept):
+        for visitor in (runs, waits):
+            visitor.page.wait_for_function("!window.before && document.querySelector('#run')")
+            visitor.arrived()
+            visitor.page.wait_for_function(SET, arg=LONG)
+            assert visitor.run() == "done", visitor.alarm
+            visitor.leave()
