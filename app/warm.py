@@ -34,7 +34,8 @@ def _load(after: float) -> None:
 
 
 def _try(drafter: str) -> None:
-    """A few tokens with this drafter, which also measures what its drafts cost on this machine.
+    """A few tokens with this drafter, greedy and drawn. That measures what its drafts cost on this machine, and
+    on a GPU it compiles the kernels and captures the passes for which the first visitor would wait.
 
     What is missing is noted, and told to whoever asks for it. On ZeroGPU nothing runs in this process:
     there it only fetches the models, so that a call finds them on the disk.
@@ -43,9 +44,12 @@ def _try(drafter: str) -> None:
         if zero.on_zero():
             load_models(model_paths(), drafter_class(drafter).needs, device="cpu")
             return
-        run = open_run(RunRequest("Once", model_paths(), drafter=drafter, max_new_tokens=4))
-        for _ in run.steps():
-            pass
+        for temperature in (0.0, 0.8):
+            request = RunRequest(
+                "Once", model_paths(), drafter=drafter, temperature=temperature, max_new_tokens=4
+            )
+            for _ in open_run(request).steps():
+                pass
     except UserError as error:
         log.warning("%s: %s", drafter, error)
     except Exception:

@@ -8,6 +8,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.chromium import launch
 
@@ -25,14 +26,23 @@ def browser():
         chromium.close()
 
 
-@pytest.hookimpl(tryfirst=True)
+class Rooms(LoadScopeScheduling):
+    """All tests of the page go to one process, with one server and one browser; of the others, files are
+    dealt out."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return "tests/app" if file.startswith("tests/app/") else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return Rooms(config, log)
+
+
 def pytest_collection_modifyitems(items):
-    """All tests of the page run in one process, with one server and one browser; the files of the others
-    are dealt out. A test in the browser may fail once: there its clicks meet a server, a renderer and
-    two cores' other work. What needed a second try is named at the end of the run."""
+    """A test in the browser may fail once: there its clicks meet a server, a renderer and two
+    cores' other work. What needed a second try is named at the end of the run."""
     for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
-        page = fixtures & {"browser", "server"}
-        item.add_marker(pytest.mark.xdist_group("page" if page else item.nodeid.split("::")[0]))
-        if "browser" in fixtures:
+        if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.flaky(reruns=1))
