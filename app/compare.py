@@ -9,6 +9,7 @@ from app import figures, link, live, traces, words
 from app.controls import RANGES
 from app.menu import offer, opening_race, race_made_earlier, race_menu
 from app.parts import (
+    EVERY,
     QUICK,
     SLOW,
     canvas,
@@ -87,7 +88,7 @@ class Compare:
         brought = [
             self.tools.opened(self._open, None, [*canvas_out, *controls], **SLOW),
             self.preset.input(self._choose, self.preset, [*canvas_out, *controls], **QUICK),
-            self.tools.moved(self._move, None, [*canvas_out, *controls], **QUICK),
+            self.tools.moved(self._move, None, [*canvas_out, *controls], **EVERY),
         ]
         ends = [
             *runs,

@@ -19,6 +19,8 @@ SLOW = {"show_progress": "hidden", "api_visibility": "private"}
 """Settings of an event that works for a moment, but holds no run."""
 QUICK = {"show_progress": "hidden", "api_visibility": "private", "queue": False}
 """Settings of an event that must not wait behind runs."""
+EVERY = {**QUICK, "trigger_mode": "multiple"}
+"""The same of one that is not dropped because the one before is not answered yet."""
 
 
 def status(state: str, message: str = "") -> str:

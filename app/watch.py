@@ -10,6 +10,7 @@ from app.menu import offer, opening, preset_menu, with_other_traces
 from app.methods import Methods
 from app.own_models import OwnSection
 from app.parts import (
+    EVERY,
     QUICK,
     SLOW,
     canvas,
@@ -118,7 +119,7 @@ class Watch:
             self.preset.input(self._example_of, self.preset, controls, **QUICK),
             self.cards.chosen(self._example_of, self.cards, controls, **QUICK),
             methods.cards.chosen(self._example_of, methods.cards, controls, **QUICK),
-            self.tools.moved(self._move, None, controls, **QUICK),
+            self.tools.moved(self._move, None, controls, **EVERY),
         ]
         stopped = self.said.ask_stop(_stop, None, canvas_out, **QUICK)
         for end in [*runs, stopped, *brought]:

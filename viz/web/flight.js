@@ -20,8 +20,8 @@
         [{ transform: move(a), visibility: "hidden" }, { transform: move(a), visibility: "visible", offset: 0.15 }, { transform: move(b), offset: 0.85 }, { transform: move(b), visibility: "visible" }],   // words never fade
         { duration: 620, delay: order * 55, easing: "cubic-bezier(.5,0,.2,1)", fill: "both" });
       run.onfinish = run.oncancel = () => ghost.remove();
-      runs.push(run);
+      runs.push([run, ghost]);
     });
-    return () => runs.forEach((run) => run.cancel());
+    return () => runs.forEach(([run, ghost]) => { run.cancel(); ghost.remove(); });   // its event would come a frame later
   };
 })(globalThis.Draftscope);
