@@ -14,7 +14,7 @@ from engine.sampling import Sampling, display_distribution
 from engine.target.language_model import LanguageModel
 from engine.tree import ROOT, Kind
 
-CAPACITY = 256  # first size of the KV buffers; they double when they must
+CAPACITY = 512  # first size of the KV buffers; they double when they must
 
 
 def stop_option(usual: float, what: str) -> Option:

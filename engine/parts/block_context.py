@@ -7,7 +7,7 @@ from torch import Tensor
 
 from engine.parts.dflash_model import DFlashModel
 
-CAPACITY = 256  # first size of the buffers; they double when they must
+CAPACITY = 512  # first size of the buffers; they double when they must
 
 
 class BlockContext(ABC):
