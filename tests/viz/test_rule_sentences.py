@@ -49,7 +49,7 @@ def test_a_template_is_filled_with_what_the_judgement_used(script):
     lines[0]["verifier"]["sentences"] = sentences
     said = iter(script.evaluate(ALL, ndjson(lines)))
     pattern = re.compile(
-        r"(After \d refusals? here, judged by what was left of p: )?(kept|refused) ‘.+’ p .+ q .+ a .+ c [\d.]+( In its place the target wrote ‘.+’\.)?"
+        r"(After \d refusals? here, p means what was left of it: )?(kept|refused) ‘.+’ p .+ q .+ a .+ c [\d.]+( In its place the target wrote ‘.+’\.)?"
         r"( The draft’s own q is [\d.]+; after \d refusals? q is divided by what is left of it: [\d.]+\.)?"
     )
     refusals = 0
