@@ -214,21 +214,26 @@ class Run:
         with self._guard:
             if self.finished:
                 return None
-            try:
-                with ENGINE_LOCK, torch_threads(self._threads):
-                    step = next(self._steps, None)
-            except BaseException as reason:
-                self._end("error" if isinstance(reason, Exception) else "cancelled")
-                raise
-            if step is None:
-                self.finished = True
-                return None
-            entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
-            line = to_step_line(entry(step))
-            self._recorder.count(step)  # only what has a line
-            if step.stop is not None:
-                self._end(None)
-            return line
+            # of the recording, too: threads of torch that wait at full speed would slow the next pass
+            with torch_threads(self._threads):
+                return self._step()
+
+    def _step(self) -> str | None:
+        try:
+            with ENGINE_LOCK:
+                step = next(self._steps, None)
+        except BaseException as reason:
+            self._end("error" if isinstance(reason, Exception) else "cancelled")
+            raise
+        if step is None:
+            self.finished = True
+            return None
+        entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
+        line = to_step_line(entry(step))
+        self._recorder.count(step)  # only what has a line
+        if step.stop is not None:
+            self._end(None)
+        return line
 
     def cancel(self) -> None:
         """End the run and free what it held; harmless after the end.
