@@ -60,8 +60,12 @@ def visitor(url: str, number: int, until: float, book: Book) -> None:
         try:
             wire = Wire(url)
             for _ in range(chance.randint(1, 3)):
-                if time.monotonic() < until:
-                    chance.choice((watch, watch, pause, race, close))(wire, chance, book)
+                if time.monotonic() > until:
+                    break
+                act = chance.choice((watch, watch, pause, race, close))
+                act(wire, chance, book)
+                if act is close:
+                    break
             wire.leave()
         except (RuntimeError, httpx.HTTPError, OSError, ValueError, KeyError) as error:
             book.fail(f"visitor {number}: {type(error).__name__}: {error}")
