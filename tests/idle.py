@@ -12,6 +12,7 @@ import time
 from statistics import median
 from urllib.parse import urlencode
 
+import httpx
 from playwright.sync_api import sync_playwright
 
 from tests.app.serving import Server, serving
@@ -45,6 +46,13 @@ def computed(pid: int) -> float:
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         user, system = stat.read().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def rest(server: Server) -> None:
+    """Wait until every drafter has been tried and the figures' library is there."""
+    while httpx.get(f"{server.url}/health").json()["status"] != "ready":
+        time.sleep(0.5)
+    time.sleep(8)
 
 
 def idle_share(server: Server, seconds: float) -> float:
@@ -86,7 +94,7 @@ def main() -> None:
                 wire = Wire(server.url)
                 wire.ready()
                 wire.leave()
-                time.sleep(3)
+                rest(server)
                 share = idle_share(server, given.seconds)
                 times = clicked(browser, server, given.clicks)
             numbers = {
