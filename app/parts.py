@@ -20,7 +20,7 @@ SLOW = {"show_progress": "hidden", "api_visibility": "private"}
 QUICK = {"show_progress": "hidden", "api_visibility": "private", "queue": False}
 """Settings of an event that must not wait behind runs."""
 EVERY = {**QUICK, "trigger_mode": "multiple"}
-"""The same of one that is not dropped because the one before is not answered yet."""
+"""As QUICK, but each event is sent, even while the one before it waits for its answer."""
 
 
 def status(state: str, message: str = "") -> str:

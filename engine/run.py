@@ -214,7 +214,7 @@ class Run:
         with self._guard:
             if self.finished:
                 return None
-            # of the recording, too: threads of torch that wait at full speed would slow the next pass
+            # The recorder obeys, too: torch's threads spin after their work and would slow the next pass.
             with torch_threads(self._threads):
                 return self._step()
 

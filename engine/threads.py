@@ -39,5 +39,5 @@ def halved() -> Iterator[None]:
 
 
 def is_halved() -> bool:
-    """Asked by what has threads of its own."""
+    """For code whose threads are not torch's."""
     return _halved > 0

@@ -1,4 +1,4 @@
-"""What a compiled pass is given, as NumPy's arrays: their small operations take a fifth of the time of torch's.
+"""The arguments of a compiled pass as NumPy arrays, whose small operations cost less than torch's.
 
 Letters in shapes: R rows, P rows of the pass (the spare ones come last), S scratch rows, C columns of the
 buffers.
@@ -52,7 +52,7 @@ def all_seen(rows: int, used: int, capacity: int) -> np.ndarray:
 
 
 def _nothing_seen(rows: int, shape: int, capacity: int) -> np.ndarray:
-    """But for spare rows, each of which sees itself."""
+    """[P, C + P] in which a spare row sees itself and every other row sees nothing."""
     added = np.full((shape, capacity + shape), HIDDEN)
     for row in range(rows, shape):
         added[row, capacity + row] = 0

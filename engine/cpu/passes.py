@@ -71,7 +71,7 @@ class CompiledPasses:
         """
         rows = len(given)
         shape, capacity = columns.shape.of(rows), columns.capacity
-        if last is None or shape <= FEW:  # so this number changes no oftener than the other
+        if last is None or shape <= FEW:  # this number then changes only with the number of rows
             looked = np.arange(shape)
         else:
             looked = np.arange(rows - max(last, 1), rows)

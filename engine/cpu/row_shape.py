@@ -21,8 +21,8 @@ def change_in_rows(layers: int, parameters: int) -> float:
 class RowShape:
     """Of one session: its own passes alone decide, so that the same run has the same passes again.
 
-    Fewer rows than before are filled up until the spare rows have cost as much as a change. Then the number
-    becomes the most that was wanted meanwhile. change: what one costs, in rows.
+    Passes with fewer rows are filled up until their spare rows have cost as much as a change. Then the number
+    becomes the largest that a pass wanted meanwhile. change: the cost of a change, in rows.
     """
 
     def __init__(self, change: float) -> None:
