@@ -9,6 +9,7 @@ from engine.drafters import Drafter
 from engine.options import resolve
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
+from engine.parts.medusa_heads import MedusaHeads
 from engine.target.language_model import LanguageModel
 
 Opener = Callable[[torch.nn.Module], LanguageModel]
@@ -60,4 +61,16 @@ def _denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
     return DFlashModel(config).eval().requires_grad_(False)
 
 
-MAKERS = {"draft": _draft, "denoiser": _denoiser}
+def _medusa_heads(target: LanguageModel, opener: Opener) -> MedusaHeads:
+    return noisy(MedusaHeads(2, 1, target.hidden_size, target.vocab_size))
+
+
+@torch.no_grad()
+def noisy(heads: torch.nn.Module) -> torch.nn.Module:
+    """Weights large enough that every state has favourites of its own."""
+    for weight in heads.parameters():
+        weight.normal_(0, 0.5)
+    return heads.eval().requires_grad_(False)
+
+
+MAKERS = {"draft": _draft, "denoiser": _denoiser, "medusa_heads": _medusa_heads}

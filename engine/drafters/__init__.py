@@ -11,6 +11,7 @@ from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.mdsd import MDSDGreedy
+from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
@@ -43,6 +44,7 @@ _ALL = (
     EntropyAdaptiveDrafter,
     PearlDrafter,
     DimpleDrafter,
+    MedusaDrafter,
     SwiftDrafter,
 )
 

@@ -149,17 +149,23 @@ class Training:
             "tokens": self.budget.spent_tokens,
             "epochs": self.budget.spent_tokens / self.text.tokens.size,
             "loss": sum(losses) / len(losses) if losses else None,
-            "accepted": accepted_length(self.student, self.part, self.lessons(probes), probes),
+            "accepted": self._accepted(probes),
         }
         self.looks.append(look)
         say(_row(look))
         self._log.write_text(json.dumps({"about": self.about, "looks": self.looks}, indent=1))
 
+    @torch.inference_mode()
+    def _measured(self, probes: list[Text]) -> dict:
+        return self.student.measured(self.part.eval(), self.lessons(probes))
+
+    def _accepted(self, probes: list[Text]) -> float:
+        self._measured(probes)  # a draft may be shaped by what was measured
+        return accepted_length(self.student, self.part, self.lessons(probes), probes)
+
     def _export(self, probes: list[Text]) -> None:
         folder = self.teacher.parts / self.name
-        with torch.inference_mode():
-            figures = self.student.measured(self.part, self.lessons(probes))
-        about = {FIELD: digest_of(self.teacher.folder), **figures}
+        about = {FIELD: digest_of(self.teacher.folder), **self._measured(probes)}
         self.student.save(self.part, folder, about)
         say(f"written to {folder}")
 

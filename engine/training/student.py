@@ -65,14 +65,16 @@ class Student(ABC):
     muon_rate: ClassVar[float] = 0.01
     adam_rate: ClassVar[float] = 2e-3
 
-    logit_sets: int = 1
-    """How many times it holds logits of a whole batch; the memory that is told beforehand follows from it."""
-
     def __init__(self, target: PreTrainedModel, settings: Mapping[str, Value]) -> None:
         """settings: resolved options."""
         self.target = target
         self.config = target.config.get_text_config(decoder=True)
         self.settings = dict(settings)
+
+    @property
+    def logit_sets(self) -> int:
+        """How many times it holds logits of a whole batch: the memory that is told beforehand follows from it."""
+        return 1
 
     @property
     @abstractmethod
@@ -93,7 +95,8 @@ class Student(ABC):
         hold. lesson: greedy text of the target, so that this is what a greedy run keeps."""
 
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """Figures of the finished part, on greedy text that it has not learned from, that belong into its files."""
+        """Figures on greedy text of the target that the part has not learned from, which belong into its files. Asked
+        for before each look at ``accepted``, too: what shapes a draft may be put into the part here."""
         return {}
 
     @abstractmethod

@@ -13,12 +13,11 @@ from engine.errors import UserError
 from engine.parts.digest import FIELD, digest_of
 from engine.training import outlay, part_recipe, recipes, students, teacher
 from engine.training.__main__ import main
-from engine.training.checkpoint import export_model, export_tokenizer
+from engine.training.checkpoint import export_tokenizer
 from engine.training.distill import divergence_loss
 from engine.training.generators import MAKERS
 from engine.training.models import target_config
 from engine.training.student import Student
-from engine.training.tokenizer import with_chat
 
 SMALL = {
     "hidden_size": 32,
@@ -27,7 +26,6 @@ SMALL = {
     "num_key_value_heads": 1,
     "head_dim": 16,
 }
-STORY = "Tom had a red ball {}. He lost it in the park, and then he found it under a tree.\n"
 
 
 class Toy(Student):
@@ -69,44 +67,10 @@ POWER = {"fails at": None}
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
+def registered(monkeypatch, hasty):
     monkeypatch.setattr(recipes, "student_class", lambda key: Toy)
     monkeypatch.setattr(part_recipe, "student_class", lambda key: Toy)
     monkeypatch.setitem(recipes.RECIPES, "toy", lambda args: part_recipe.train_part(args, "toy"))
-    monkeypatch.setattr(part_recipe, "LOOKS", 4)
-    monkeypatch.setattr(teacher, "WINDOWS", 24)
-    monkeypatch.setattr(teacher, "PROBED", 12)
-    monkeypatch.setattr(teacher, "PER_WORKLOAD", 1)
-    monkeypatch.setattr(
-        "engine.training.selftext.NEW_TOKENS",
-        dict.fromkeys(["story", "operations", "edit", "template", "arithmetic", "code", "chat"], 4),
-    )
-    monkeypatch.setattr("engine.training.selftext.OTHER_TOKENS", 6)
-
-
-@pytest.fixture(scope="module")
-def family(tokenizer, tmp_path_factory):
-    """Corpora of a few sentences, a target that knows nothing, and what it has written."""
-    folder = tmp_path_factory.mktemp("family")
-    torch.manual_seed(0)
-    chatting = with_chat(tokenizer)
-    config = target_config(len(chatting), chatting.eos_token_id, 2, **SMALL)
-    export_model(LlamaForCausalLM(config), folder / "models" / "target", chatting)
-    (folder / "data").mkdir()
-    for split in ("train", "valid"):
-        stories = "<|endoftext|>".join(STORY.format(f"{split} {i}") for i in range(12))
-        (folder / "data" / f"tinystories_{split}.txt").write_text(stories)
-    return folder
-
-
-@pytest.fixture
-def places(family, tmp_path):
-    """The command line's folders: corpora and target of the family, everything else in a fresh place."""
-    models = tmp_path / "models"
-    models.mkdir()
-    (models / "target").symlink_to(family / "models" / "target")
-    found = {"data": family / "data", "checkpoints": tmp_path / "run", "models": models}
-    return tmp_path, [x for name, path in found.items() for x in (f"--{name}", str(path))]
 
 
 SHORT = ["--rows", "2", "--length", "32", "--tokens", "2048"]

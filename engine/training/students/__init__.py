@@ -6,7 +6,7 @@ import importlib
 
 from ..student import Student
 
-MODULES: dict[str, str] = {}
+MODULES: dict[str, str] = {"medusa": "medusa"}
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
 
