@@ -16,6 +16,7 @@ MODULES = {
     "draft": "engine.parts.draft",
     "denoiser": "engine.parts.denoiser",
     "medusa_heads": "engine.parts.medusa_heads",
+    "hydra_heads": "engine.parts.hydra_heads",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

@@ -8,8 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
-from engine.parts.medusa_heads import MedusaHeads
-from tests.parts import noisy
+from tests.parts import beginners
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
@@ -55,12 +54,13 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             num_target_layers=2,
         )
     )
-    heads = MedusaHeads(2, 1, config.hidden_size, vocabulary)
+    opened = language_model(target, None, "tiny target", lean=False)
     return Models(
-        language_model(target, None, "tiny target", lean=False),
+        opened,
         {
             "draft": language_model(draft, None, "tiny draft", lean=False),
             "diffusion": diffusion.eval().requires_grad_(False),
-            "medusa": noisy(heads),
+            "medusa": beginners("medusa", opened),
+            "hydra": beginners("hydra", opened, layers=2, prefix=True),
         },
     )

@@ -6,7 +6,10 @@ import importlib
 
 from ..student import Student
 
-MODULES: dict[str, str] = {"medusa": "medusa"}
+MODULES: dict[str, str] = {
+    "medusa": "medusa",
+    "hydra": "hydra",
+}
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
 

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from engine.drafters.fixed_shape import Shape, cheapest_shape
@@ -33,28 +34,31 @@ class HeadsStudent(Student):
     def logit_sets(self) -> int:
         return self.settings["heads"]
 
+    def states(self, part, lesson: Lesson) -> Tensor:
+        """[S, T, H]: what the heads read."""
+        return lesson.features
+
     @abstractmethod
-    def logits(self, part, head: int, lesson: Lesson) -> Tensor:
-        """[S, T - 2 - head, V]: what a head says at each state whose token is in the window."""
+    def logits(self, part, head: int, states: Tensor, lesson: Lesson) -> Tensor:
+        """[S, T - 2 - head, V]: what a head says at each state [S, T - 2 - head, H] whose token is in the window."""
 
     @abstractmethod
     def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
         """Of what ``logits`` gave, a mean over the counted places."""
 
     def loss(self, part, lesson: Lesson) -> Tensor:
-        losses = (
-            DECAY**head * self.head_loss(self.logits(part, head, lesson), head, lesson)
-            for head in range(len(part))
-        )
-        return sum(losses)
+        states = self.states(part, lesson)
+        said = (self.logits(part, k, states[:, : -2 - k], lesson) for k in range(len(part)))
+        return sum(DECAY**k * self.head_loss(logits, k, lesson) for k, logits in enumerate(said))
 
     def ranks(self, part, lesson: Lesson) -> Tensor:
         """int64 [S, T, K]: the rank that each head gave the token that stands there, from 0; RANKS where it is lower or
         the window ends before."""
         rows, length = lesson.tokens.shape
         found = torch.full((rows, length, len(part)), RANKS)
+        states = self.states(part, lesson)
         for head in range(min(len(part), length - 2)):
-            logits = self.logits(part, head, lesson)
+            logits = self.logits(part, head, states[:, : -2 - head], lesson)
             wanted = logits.gather(-1, lesson.tokens[:, 2 + head :, None])
             found[:, : length - 2 - head, head] = (logits > wanted).sum(-1).clamp(max=RANKS).cpu()
         return found
@@ -81,6 +85,14 @@ class HeadsStudent(Student):
         found = table(shares)
         part.accuracies = tuple(map(tuple, found))
         return {FIELD: found}
+
+
+def token_loss(logits: Tensor, head: int, lesson: Lesson) -> Tensor:
+    """Cross-entropy of the tokens that are written, a mean over the counted ones. logits: [S, T - 2 - head, V]."""
+    wanted = lesson.tokens[:, 2 + head :].flatten()
+    weights = lesson.counted[:, 2 + head :].flatten().float()
+    losses = F.cross_entropy(logits.flatten(0, 1).float(), wanted, reduction="none")
+    return (losses * weights).sum() / weights.sum().clamp(min=1)
 
 
 def shape_of(accuracies: Accuracies, budget: int = HeadsDrafter.usual_size) -> Shape:

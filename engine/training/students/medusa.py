@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.options import Option
 from engine.parts.medusa_heads import MedusaHeads
 
 from ..student import Lesson
-from .heads import HeadsStudent
+from .heads import HeadsStudent, token_loss
 
 
 class MedusaStudent(HeadsStudent):
@@ -40,17 +39,12 @@ class MedusaStudent(HeadsStudent):
             projection.weight.copy_(head)
         return made
 
-    def logits(self, part: MedusaHeads, head: int, lesson: Lesson) -> Tensor:
-        hidden = part.hidden(head, lesson.features[:, : -2 - head])
-        if part.shares_head:
-            return self.target.get_output_embeddings()(hidden)
-        return part.lm_head[head](hidden)
+    def logits(self, part: MedusaHeads, head: int, states: Tensor, lesson: Lesson) -> Tensor:
+        own = self.target.get_output_embeddings() if part.shares_head else part.lm_head[head]
+        return own(part.hidden(head, states))
 
     def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-        wanted = lesson.tokens[:, 2 + head :].flatten()
-        weights = lesson.counted[:, 2 + head :].flatten().float()
-        losses = F.cross_entropy(logits.flatten(0, 1).float(), wanted, reduction="none")
-        return (losses * weights).sum() / weights.sum().clamp(min=1)
+        return token_loss(logits, head, lesson)
 
     def save(self, part: MedusaHeads, folder: Path, about: Mapping) -> None:
         part.save(folder, about)
