@@ -94,9 +94,8 @@ def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell
         head_dim=8,
     )
     cell = EagleCell(config).eval().requires_grad_(False)
-    cell.fc.weight[:, target.hidden_size :] += torch.eye(
-        target.hidden_size
-    )  # "as before" is a guess
+    # a state that begins as the feature guesses that the text goes on as it did
+    cell.fc.weight[:, target.hidden_size :] += torch.eye(target.hidden_size)
     return cell
 
 

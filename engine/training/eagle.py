@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.parts.eagle_cell import EagleCell, Pieces
 from engine.parts.eagle_config import EagleConfig, Layout
@@ -192,7 +192,7 @@ def feature_loss(
     return FEATURES * near + TOKENS * said
 
 
-def tested_loss(
+def unrolled_loss(
     cell: EagleCell,
     features: Tensor,
     tokens: Tensor,
@@ -254,8 +254,3 @@ def noise_like(features: Tensor, index: int, width: float = NOISE) -> Tensor:
     generator = torch.Generator().manual_seed(index)
     drawn = torch.rand(features.shape, generator=generator).to(features)
     return (2 * drawn - 1) * width
-
-
-def trainable(cell: EagleCell) -> nn.Module:
-    """The cell with its gradients on."""
-    return cell.train().requires_grad_(True)
