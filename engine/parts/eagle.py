@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 from engine.errors import UserError
+from engine.opening import pick_cell_contexts
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_layout import read_cell
 from engine.parts.kinds import PartKind
@@ -12,7 +13,9 @@ from engine.target.language_model import LanguageModel
 @lru_cache(maxsize=4)
 def open_cell(path: str, dtype, device: str) -> EagleCell:
     """A cell, opened once a process."""
-    return read_cell(path, dtype, device)
+    cell = read_cell(path, dtype, device)
+    pick_cell_contexts(cell)
+    return cell
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> EagleCell:
