@@ -10,6 +10,7 @@ Letters in shapes: S windows, T tokens of each, H hidden size of the cell, n * H
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +26,8 @@ NOISE = 0.1
 """Features are moved by up to this much while the cell learns, as its own will be off in a draft (EAGLE)."""
 FEATURES, TOKENS = 1.0, 0.1
 """Weights of the two terms of EAGLE-1's loss; the second is ten times as large by itself."""
+TRACE = 0.3
+"""Of the token's embedding in what a new cell reads, beside the feature."""
 DECAY = 0.8
 """Weight of each step of the training-time test beside the step before it (EAGLE-3)."""
 
@@ -68,47 +71,71 @@ def spread_layers(layers: int) -> tuple[int, int, int]:
 @torch.no_grad()
 def new_cell(config: EagleConfig, target, vocabulary: Tensor | None = None) -> EagleCell:
     """A cell that knows something of the language: the target's last layer, its norm and its head, and a state that
-    begins as the feature alone. Where the layers' shapes differ, they are left as they were drawn.
+    begins as the feature alone, with a trace of the token's embedding.
 
     target: the transformers module. vocabulary: int64 [draft vocabulary], rising: the target's tokens that it drafts.
+    What the target does not have, or has in another shape, is left as it was drawn.
     """
-    pieces = Pieces(
-        norm=config.fused,
-        own_head=config.fused,
-        own_vocabulary=config.fused and vocabulary is not None,
-    )
-    cell = EagleCell(config, pieces)
+    own = config.fused and vocabulary is not None
+    cell = EagleCell(config, Pieces(norm=config.fused, own_head=config.fused, own_vocabulary=own))
+    scales = _Scales.of(target)
     hidden = config.hidden_size
-    cell.fc.weight.normal_(std=0.01)
+    trace = TRACE * scales.feature / scales.embedding if not config.fused else TRACE
+    cell.fc.weight.normal_(std=trace / hidden**0.5)
     if config.target_hidden_size == hidden:
-        cell.fc.weight[:, -hidden:] += torch.eye(hidden)
-    _take_layer(cell, target)
+        cell.fc.weight[:, -hidden:] = torch.eye(hidden)
+    _take_layer(cell, target, scales)
     if config.fused:
         norm = getattr(target.base_model, "norm", None)
         if norm is not None and norm.weight.shape == cell.norm.weight.shape:
             cell.norm.weight.copy_(norm.weight)
         head = target.get_output_embeddings().weight
         cell.lm_head.weight.copy_(head if vocabulary is None else head[vocabulary])
-    if cell.pieces.own_vocabulary:
+    if own:
         cell.d2t.copy_(vocabulary - torch.arange(len(vocabulary)))
         cell.t2d[vocabulary] = True
     return cell
 
 
-def _take_layer(cell: EagleCell, target) -> None:
-    """Weights of the target's last layer, where they are there and fit; of attention on embedding and state they are
-    the state's half."""
+@dataclass(frozen=True)
+class _Scales:
+    """Usual sizes of numbers in a target: of its embeddings, of the states between its layers, and of the state behind
+    the final norm."""
+
+    embedding: float
+    between: float
+    feature: float
+
+    @classmethod
+    def of(cls, target) -> _Scales:
+        known = target.get_input_embeddings().num_embeddings
+        tokens = torch.randint(known, (4, 32), generator=torch.Generator().manual_seed(0))
+        given = tokens.to(target.device)
+        states = target(input_ids=given, use_cache=False, output_hidden_states=True).hidden_states
+        sizes = (states[0], states[-2], states[-1])
+        return cls(*(max(float(one.float().square().mean().sqrt()), 1e-6) for one in sizes))
+
+
+def _take_layer(cell: EagleCell, target, scales: _Scales) -> None:
+    """The target's last layer. In front of the first layer of EAGLE-1 there is no norm, so its weights go into the
+    projections behind it; what that layer adds gets the size of a feature."""
     layers = getattr(target.base_model, "layers", None)
     theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
+    front = theirs.get("input_layernorm.weight")
     for name, mine in cell.layers[0].named_parameters():
         found = theirs.get(name.replace("hidden_norm", "input_layernorm"))
-        if found is None:
+        if found is None or name == "input_layernorm.weight":
             continue
-        if found.shape == mine.shape and name != "input_layernorm.weight":
-            mine.copy_(found)
-        elif mine.dim() == 2 and found.shape == (mine.shape[0], mine.shape[1] // 2):
-            mine.normal_(std=0.01)
-            mine[:, found.shape[1] :] += found
+        into = name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight"))
+        out = name.endswith(("o_proj.weight", "down_proj.weight"))
+        if found.shape == mine.shape:
+            bare = not cell.config.fused
+            if bare and into and front is not None:
+                found = found * front / scales.feature
+            mine.copy_(found * (scales.feature / scales.between) if bare and out else found)
+        elif into and found.shape == (mine.shape[0], mine.shape[1] // 2):
+            mine.normal_(std=TRACE / found.shape[1] ** 0.5)
+            mine[:, found.shape[1] :] = found
 
 
 def most_frequent(tokens: Tensor, size: int, vocabulary: int) -> Tensor:

@@ -108,7 +108,7 @@ def test_a_trained_cell_drafts_longer(name, target, text, greedy, tmp_path):
     untrained = made.accepted(cell, judged).float().mean()
     made.save(cell, tmp_path / "before", {})
     optimizer = torch.optim.Adam(cell.parameters(), 3e-3)
-    for index in range(80):
+    for index in range(60):
         rows = text[(torch.arange(12) + 12 * index) % len(text)]
         optimizer.zero_grad()
         made.loss(cell, lesson(target, made, rows, index)).backward()
@@ -127,13 +127,16 @@ def opened(target):
 
 
 def written(target, folder) -> list[list[int]]:
-    """The output of each step with a chain of the part in a folder."""
+    """The output of each step of a few texts, with a chain of the part in a folder."""
     model = opened(target)
     models = Models(model, {"eagle": KIND.load(str(folder), model, torch.float32, "cpu")})
-    options = {"top_k": 1, "nodes": 4, "stop_below": 0.0}
-    drafter = EagleDrafter.build(resolve("eagle", EagleDrafter.options, options), models)
-    request = TextRequest(drafter, verifier("greedy"), Sampling(), [7, 3, 9], 60)
-    return [step.output for step in run_loop(model, request)]
+    options = resolve("eagle", EagleDrafter.options, {"top_k": 1, "nodes": 4, "stop_below": 0.0})
+    outputs = []
+    for prompt in ([7, 3, 9], [5, 20]):
+        drafter = EagleDrafter.build(options, models)
+        request = TextRequest(drafter, verifier("greedy"), Sampling(), prompt, 30)
+        outputs += [step.output for step in run_loop(model, request)]
+    return outputs
 
 
 @torch.no_grad()
