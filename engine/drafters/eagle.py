@@ -132,8 +132,8 @@ class EagleDrafter(Drafter):
         true = self._reader.fuse(below)
         places = [ROOT, *(drafted.place_of(node) for node in kept.path)]
         self._outcomes.count(kept)
-        kept.tree.exhibits += shown_path(kept, places, drafted.states, true)
-        kept.tree.exhibits += self._outcomes.shown()
+        path = shown_path(kept, places, drafted.states, true)
+        kept.tree.exhibits[:0] = [*path, *self._outcomes.shown()]  # in front of the tables
 
     def passes(self):
         return {"eagle": self._reader.passes}

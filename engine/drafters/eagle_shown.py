@@ -13,7 +13,7 @@ from engine.drafters.eagle_tree import Candidates
 from engine.exhibits import Curve, Exhibit, Series, Table, Token
 from engine.tree import ROOT
 
-MOST_ROWS = 24  # of a table; a longer one is not read
+MOST_ROWS = 16  # of a table; a longer one is not read
 BINS = 5  # of confidence
 
 
@@ -23,15 +23,13 @@ def shown_tree(found: Candidates, kept: Sequence[int]) -> list[Exhibit]:
 
 
 def _levels(found: Candidates, kept: Sequence[int]) -> Table:
-    read, rows = set(found.read), []
+    rows = []
     for depth in range(1, found.depths[-1] + 1):
         level = [place for place, one in enumerate(found.depths) if one == depth]
         stay = [place for place in kept if found.depths[place] == depth]
         best = max(level, key=lambda place: (found.joint[place], -place))
         least = min((found.joint[place] for place in stay), default=None)
-        asked = sum(
-            found.parents[place] == ROOT or place in read for place in _parents(found, level)
-        )
+        asked = len({found.parents[place] for place in level})
         rows.append(
             [
                 depth,
@@ -50,10 +48,6 @@ def _levels(found: Candidates, kept: Sequence[int]) -> Table:
         rows=rows,
         note="The confidence of a path is the product of the draft's probabilities along it.",
     )
-
-
-def _parents(found: Candidates, level: Sequence[int]) -> list[int]:
-    return list(dict.fromkeys(found.parents[place] for place in level))
 
 
 def _ranking(found: Candidates, kept: Sequence[int]) -> Table:

@@ -128,6 +128,7 @@ class EagleConfig:
             "model_type": "llama",
             **{name: getattr(self, name) for name in _PLAIN},
             "rope_parameters": dict(self.rope),
+            "rope_theta": self.rope.get("rope_theta", 10000.0),
             "attention_bias": False,
             "tie_word_embeddings": False,
         }

@@ -174,8 +174,9 @@ def test_what_is_drafted_of_what_the_target_reads(models):
 
 def test_the_exhibits_tell_the_tree_and_the_path(models):
     for step in steps_of(models, nodes=6)[:-1]:
-        levels, ranking, path, _ = step.tree.exhibits
+        path, _, levels, ranking = step.tree.exhibits
         assert sum(row[5] for row in levels.rows) == len(step.tree)
+        assert levels.rows[0][1] == 1, "the text's last token alone"
         assert sum(row[4] == "yes" for row in ranking.rows) == len(step.tree)
         joints = [row[3] for row in ranking.rows]
         assert joints == sorted(joints, reverse=True)
@@ -187,7 +188,7 @@ def test_the_exhibits_tell_the_tree_and_the_path(models):
 
 def test_confidence_is_counted_against_what_happened(models):
     steps = steps_of(models, nodes=6)
-    curve = steps[-2].tree.exhibits[-1]
+    curve = steps[-2].tree.exhibits[1]
     judged = [
         (step.tree, node)
         for step in steps[:-1]
