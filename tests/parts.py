@@ -10,6 +10,7 @@ from engine.options import resolve
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
+from engine.parts.falcon_cell import FalconCell, FalconConfig
 from engine.parts.loading import Models
 from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
@@ -82,8 +83,8 @@ def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
     return part.eval().requires_grad_(False)
 
 
-def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell:
-    config = EagleConfig(
+def eagle_config(target: LanguageModel) -> EagleConfig:
+    return EagleConfig(
         layout="eagle",
         vocab_size=target.vocab_size,
         hidden_size=target.hidden_size,
@@ -92,11 +93,22 @@ def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell
         num_attention_heads=2,
         num_key_value_heads=1,
         head_dim=8,
+        rope={"rope_type": "default", "rope_theta": 10000.0},
     )
-    cell = EagleCell(config).eval().requires_grad_(False)
+
+
+def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell:
+    cell = EagleCell(eagle_config(target)).eval().requires_grad_(False)
     # a state that begins as the feature guesses that the text goes on as it did
     cell.fc.weight[:, target.hidden_size :] += torch.eye(target.hidden_size)
     return cell
+
+
+def falcon_cell(target: LanguageModel, opener: Opener | None = None) -> FalconCell:
+    cell = FalconCell(FalconConfig(2, eagle_config(target)))
+    for weight in cell.lstm.parameters():
+        weight.data *= 4  # as drawn, an LSTM says nearly the same of every text
+    return cell.eval().requires_grad_(False)
 
 
 MAKERS = {
@@ -105,4 +117,5 @@ MAKERS = {
     "medusa_heads": _medusa_heads,
     "hydra_heads": _hydra_heads,
     "eagle": eagle_cell,
+    "falcon": falcon_cell,
 }

@@ -10,6 +10,7 @@ from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.eagle import EagleDrafter
+from engine.drafters.falcon import FalconDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.mdsd import MDSDGreedy
@@ -50,6 +51,7 @@ _ALL = (
     HydraDrafter,
     SwiftDrafter,
     EagleDrafter,
+    FalconDrafter,
 )
 
 

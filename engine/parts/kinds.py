@@ -18,6 +18,7 @@ MODULES = {
     "medusa_heads": "engine.parts.medusa_heads",
     "hydra_heads": "engine.parts.hydra_heads",
     "eagle": "engine.parts.eagle",
+    "falcon": "engine.parts.falcon",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

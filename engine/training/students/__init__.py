@@ -10,6 +10,7 @@ MODULES: dict[str, str] = {
     "medusa": "medusa",
     "hydra": "hydra",
     "eagle": "eagle",
+    "falcon": "falcon",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
