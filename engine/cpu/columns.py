@@ -16,12 +16,12 @@ class Columns(KVCache):
     """buffer [2 N, Hkv, C, D]: k and v of each of the N layers.
 
     ``given``: the same memory as a compiled graph takes it, k and v of each layer, [1, Hkv, C, D].
-    ``shape``: how many rows the passes have that read it. change: see ``RowShape``.
+    ``shape``: how many rows the passes have that read it.
     """
 
-    def __init__(self, layers: int, heads: int, size: int, capacity: int, change: float) -> None:
+    def __init__(self, layers: int, heads: int, size: int, capacity: int, shape: RowShape) -> None:
         super().__init__([KVLayer(capacity) for _ in range(layers)])
-        self.shape = RowShape(change)
+        self.shape = shape
         self._hold(torch.zeros(2 * layers, heads, _rounded(capacity), size))
 
     def _hold(self, buffer: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,10 @@ class CompiledModel(LanguageModel):
         super().__init__(model, tokenizer, name)
         self.passes = CompiledPasses(model)
         self._head: Calls | None = None
+
+    def expect(self, features: Sequence[int], nodes: int) -> None:
+        with suppress(Exception):  # told when a session is made
+            self.passes.prepare(tuple(features), 1 + nodes)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         features = tuple(features)

@@ -59,6 +59,9 @@ class LanguageModel:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
+    def expect(self, features: Sequence[int], nodes: int) -> None:
+        """Make ready, before a text is timed, what its passes over up to so many nodes take."""
+
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""
         config = self.model.config.get_text_config()
