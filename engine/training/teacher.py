@@ -103,6 +103,11 @@ class Teacher:
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
         return text_windows(path, length, seed, WINDOWS, corpora)
 
+    @cached_property
+    def epoch(self) -> int:
+        """Tokens that are read while the target's own text is read once: in turn with the corpora, if there are any."""
+        return len(selftext.load(self.text_file).tokens) * (2 if self.prompts is None else 1)
+
     def probes(self, seed: int = 0) -> list[alignment.Text]:
         """Greedy texts of the target after prompts that its drafters have not learned from; written once."""
         file = self.work / "probes.json"
