@@ -10,6 +10,7 @@ from engine.options import resolve
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
 from engine.target.language_model import LanguageModel
+from engine.training.students import student_class
 
 Opener = Callable[[torch.nn.Module], LanguageModel]
 """Makes a language model of the engine out of a module: plain, lean, or on static buffers."""
@@ -60,4 +61,28 @@ def _denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
     return DFlashModel(config).eval().requires_grad_(False)
 
 
-MAKERS = {"draft": _draft, "denoiser": _denoiser}
+def _medusa_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
+    return beginners("medusa", target)
+
+
+def _hydra_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
+    return beginners("hydra", target)
+
+
+@torch.no_grad()
+def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
+    """Two heads that have learned nothing yet, with noise on them, so that each says something else."""
+    cls = student_class(key)
+    settings = resolve(key, cls.options, {"heads": 2, **options})
+    part = cls(target.model, settings).start()
+    for weight in part.parameters():
+        weight += 0.2 * torch.randn_like(weight)
+    return part.eval().requires_grad_(False)
+
+
+MAKERS = {
+    "draft": _draft,
+    "denoiser": _denoiser,
+    "medusa_heads": _medusa_heads,
+    "hydra_heads": _hydra_heads,
+}

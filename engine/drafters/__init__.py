@@ -9,8 +9,10 @@ from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
+from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.mdsd import MDSDGreedy
+from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
@@ -43,6 +45,8 @@ _ALL = (
     EntropyAdaptiveDrafter,
     PearlDrafter,
     DimpleDrafter,
+    MedusaDrafter,
+    HydraDrafter,
     SwiftDrafter,
 )
 

@@ -9,15 +9,14 @@ a tree of fixed shape.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
-from functools import cache
 
 import torch
 from torch import Tensor
 
 from engine.drafters.base import Drafter
+from engine.drafters.fixed_shape import Shape, cheapest_shape
 from engine.exhibits import Gauge, Table, Token
 from engine.memory import Store
 from engine.options import Option
@@ -171,25 +170,12 @@ class SuccessorMatrix(Store):
         return place
 
 
-@cache
-def static_shape(budget: int, width: int, depth: int) -> tuple[tuple[int, int], ...]:
+def static_shape(budget: int, width: int, depth: int) -> Shape:
     """Places of a tree in breadth-first order, each (index of its parent's place or -1, rank).
 
     The paper's tree has 80 nodes on six levels and gives earlier candidates more children. Here a
     place costs LEVEL + log2(rank + 1) more than its parent, and the cheapest ``budget`` places are
     taken: 8, 21, 25, 19, 6 and 1 of 80 on the six levels, where the paper has 8, 21, 25, 15, 8 and 3.
     """
-    chosen: list[tuple[int, ...]] = []
-    open_places: list[tuple[float, tuple[int, ...]]] = [(LEVEL, (0,))]
-    while open_places and len(chosen) < budget:
-        cost, path = heapq.heappop(open_places)
-        chosen.append(path)
-        *above, rank = path
-        if rank + 1 < width:
-            more = math.log2((rank + 2) / (rank + 1))
-            heapq.heappush(open_places, (cost + more, (*above, rank + 1)))
-        if len(path) < depth:
-            heapq.heappush(open_places, (cost + LEVEL, (*path, 0)))
-    chosen.sort(key=lambda path: (len(path), path))
-    place_of = {(): ROOT} | {path: place for place, path in enumerate(chosen)}
-    return tuple((place_of[path[:-1]], path[-1]) for path in chosen)
+    level = tuple(LEVEL + math.log2(rank + 1) for rank in range(width))
+    return cheapest_shape((level,) * depth, budget)

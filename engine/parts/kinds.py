@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MODULES = {
     "draft": "engine.parts.draft",
     "denoiser": "engine.parts.denoiser",
+    "medusa_heads": "engine.parts.medusa_heads",
+    "hydra_heads": "engine.parts.hydra_heads",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

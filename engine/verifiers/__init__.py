@@ -10,6 +10,7 @@ from engine.verifiers.greedy import Greedy
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
 from engine.verifiers.spectr import SpecTr
+from engine.verifiers.typical import Typical
 
 __all__ = ["Case", "Judgement", "Verdict", "Verifier", "verifier", "verifiers"]
 
@@ -19,6 +20,7 @@ RULES: list[type[Verifier]] = [
     SamplerMatch,
     SpecTr,
     BigLittle,
+    Typical,
 ]
 
 

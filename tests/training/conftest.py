@@ -2,10 +2,24 @@ import itertools
 
 import pytest
 import torch
+from transformers import LlamaForCausalLM
 
+from engine.training import part_recipe, teacher
+from engine.training.checkpoint import export_model
 from engine.training.generators import MAKERS, examples
 from engine.training.generators.words import Vocabulary
-from engine.training.tokenizer import train_tokenizer
+from engine.training.models import target_config
+from engine.training.tokenizer import train_tokenizer, with_chat
+
+SMALL = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+}
+STORY = "Tom had a red ball {}. He lost it in the park, and then he found it under a tree.\n"
+WORKLOADS = ["story", "operations", "edit", "template", "arithmetic", "code", "chat"]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,3 +37,42 @@ def tokenizer():
         (e.text for w in MAKERS for e in itertools.islice(examples(w, 0, Vocabulary()), 60)),
         vocabulary_size=512,
     )
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """The recipes of parts with little text and few looks."""
+    monkeypatch.setattr(part_recipe, "LOOKS", 4)
+    monkeypatch.setattr(teacher, "WINDOWS", 24)
+    monkeypatch.setattr(teacher, "PROBED", 12)
+    monkeypatch.setattr(teacher, "PER_WORKLOAD", 1)
+    monkeypatch.setattr(
+        "engine.training.selftext.NEW_TOKENS",
+        dict.fromkeys(WORKLOADS, 4),
+    )
+    monkeypatch.setattr("engine.training.selftext.OTHER_TOKENS", 6)
+
+
+@pytest.fixture(scope="session")
+def family(tokenizer, tmp_path_factory):
+    """Corpora of a few sentences, and a target that knows nothing."""
+    folder = tmp_path_factory.mktemp("family")
+    torch.manual_seed(0)
+    chatting = with_chat(tokenizer)
+    config = target_config(len(chatting), chatting.eos_token_id, 2, **SMALL)
+    export_model(LlamaForCausalLM(config), folder / "models" / "target", chatting)
+    (folder / "data").mkdir()
+    for split in ("train", "valid"):
+        stories = "<|endoftext|>".join(STORY.format(f"{split} {i}") for i in range(12))
+        (folder / "data" / f"tinystories_{split}.txt").write_text(stories)
+    return folder
+
+
+@pytest.fixture
+def places(family, tmp_path):
+    """The command line's folders: corpora and target of the family, everything else in a fresh place."""
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "target").symlink_to(family / "models" / "target")
+    found = {"data": family / "data", "checkpoints": tmp_path / "run", "models": models}
+    return tmp_path, [x for name, path in found.items() for x in (f"--{name}", str(path))]

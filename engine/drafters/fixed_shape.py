@@ -1,0 +1,39 @@
+"""Trees whose shape is settled before any token is known: which rank of candidates is tried below which."""
+
+from __future__ import annotations
+
+import heapq
+from functools import cache
+
+from engine.tree import ROOT
+
+Costs = tuple[tuple[float, ...], ...]
+Shape = tuple[tuple[int, int], ...]
+
+
+@cache
+def cheapest_shape(costs: Costs, budget: int) -> Shape:
+    """The ``budget`` cheapest places in breadth-first order, each (index of its parent's place or -1, rank).
+
+    costs: by level and rank, what a place costs more than its parent; none is negative. A place is
+    taken only behind its parent and behind its sibling of the rank before; of equals the one whose
+    ranks come first.
+    """
+    chosen: list[tuple[int, ...]] = []
+    waiting: list[tuple[float, tuple[int, ...]]] = []
+
+    def offer(path: tuple[int, ...]) -> None:
+        depth, rank = len(path), path[-1]
+        if depth <= len(costs) and rank < len(costs[depth - 1]):
+            cost = sum(costs[level][rank] for level, rank in enumerate(path))
+            heapq.heappush(waiting, (round(cost, 9), path))  # equal but for rounding is equal
+
+    offer((0,))
+    while waiting and len(chosen) < budget:
+        _, path = heapq.heappop(waiting)
+        chosen.append(path)
+        offer((*path[:-1], path[-1] + 1))
+        offer((*path, 0))
+    chosen.sort(key=lambda path: (len(path), path))
+    place_of = {(): ROOT} | {path: place for place, path in enumerate(chosen)}
+    return tuple((place_of[path[:-1]], path[-1]) for path in chosen)

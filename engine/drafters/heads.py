@@ -1,0 +1,166 @@
+"""What drafters with several heads on the target's last hidden state have in common.
+
+The state behind the final norm at t gave the token at t + 1, the root; head k (from 0) drafts the token at t + 2 + k. The
+shape of the tree is fixed: which rank of a head's choices is tried below which, by how often each rank was right when the
+heads were measured. Nothing is drawn, so the tree is judged one-hot and exact under every exact rule.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from engine.drafters.base import Drafter, Kept, Start
+from engine.drafters.fixed_shape import Shape, cheapest_shape
+from engine.exhibits import Table, Token
+from engine.finite import refuse_nan
+from engine.options import Option
+from engine.parts.head_ranks import cost
+from engine.sampling import display_distribution
+from engine.target.language_model import LanguageModel
+from engine.tree import ROOT, DraftTree
+
+SHOWN = 4  # choices of a head in the table
+
+Choices = tuple[Tensor, list[int]]
+"""q [V] of a head, on the host, and its best tokens."""
+
+
+class HeadsDrafter(Drafter):
+    """heads: ``len`` of them, with the ``accuracies`` of each."""
+
+    family = "heads"
+    options = (
+        Option(
+            "budget",
+            "int",
+            0,
+            "Nodes of the tree (0: the size that pays).",
+            0,
+            256,
+            label="Nodes",
+        ),
+    )
+    size_option, usual_size = "budget", 16
+    trial = {"budget": 4}
+    note: ClassVar[str]
+    """Of the table: what these heads know, and what they cannot."""
+
+    def __init__(self, settings, heads, target: LanguageModel) -> None:
+        super().__init__(settings)
+        self.heads, self.target = heads, target
+        self.feature_layers = (target.layers,)
+
+    @classmethod
+    def build(cls, settings, models):
+        (role,) = cls.needs
+        return cls(settings, models.part(role), models.target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start: Start) -> None:
+        super().begin(start)
+        self._state: Tensor | None = None  # [H], of the last token that the target has read
+        self._read = 0
+        self._keep(start.features)
+
+    def observe(self, kept: Kept) -> None:
+        spoken = self._spoken(kept)
+        if spoken:
+            kept.tree.exhibits.append(self._table(spoken, kept.tokens))
+        self._keep(kept.features)
+
+    def _keep(self, features: Tensor) -> None:
+        """features: [R, H] of the tokens that were read since the last time."""
+        self._read += len(features)
+        if len(features):
+            self._state = features[-1]
+
+    @torch.no_grad()
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        if self._state is None:
+            return tree  # of a prompt of one token nothing was read yet
+        unread = list(context[self._read :])  # the root, and behind it what a schema forced
+        self._first = len(unread) - 1
+        nodes, shape = {ROOT: ROOT}, self._shape(max_depth)
+        for depth, children in enumerate(by_level(shape)):
+            head = self._first + depth
+            paths = [[*unread, *self._tokens(tree, nodes[parent])] for parent in children]
+            said = self._after(head, paths, max(map(len, children.values())))
+            for places, (law, best) in zip(children.values(), said, strict=True):
+                for place in places:
+                    parent, rank = shape[place]
+                    source = f"head {head + 1}"
+                    nodes[place] = tree.draw(nodes[parent], best[rank], law=law, source=source)
+        return tree
+
+    @staticmethod
+    def _tokens(tree: DraftTree, node: int) -> list[int]:
+        return [tree.tokens[one] for one in tree.path(node)]
+
+    def _shape(self, max_depth: int) -> Shape:
+        """Of the heads whose places are still open; a head that a forced token has answered has none."""
+        width = self.target.vocab_size
+        open_heads = self.heads.accuracies[self._first : self._first + max_depth]
+        costs = tuple(tuple(cost(share) for share in row[:width]) for row in open_heads)
+        return cheapest_shape(costs, self.settings["budget"])
+
+    @abstractmethod
+    def _after(self, head: int, paths: Sequence[Sequence[int]], count: int) -> Sequence[Choices]:
+        """What a head says behind each of these paths, its ``count`` best tokens at least. paths: tokens
+        behind the state, the root first; all have one length."""
+
+    def _choices(self, hidden: Tensor, project: nn.Module, count: int) -> list[Choices]:
+        """hidden: [R, H] of heads, project: H -> V. Raises UserError for NaN."""
+        logits = project(hidden)
+        if not self.target.asynchronous:
+            refuse_nan(logits, self.title)
+        laws = display_distribution(logits, self.sampling).cpu()
+        best = laws.topk(min(count, laws.shape[-1])).indices.tolist()
+        return list(zip(laws, best, strict=True))
+
+    def _spoken(self, kept: Kept) -> list[Tensor]:
+        """What was said for each depth, along the kept path."""
+        laws = (kept.tree.shown_law(place) for place in (ROOT, *kept.path))
+        return [law for law in laws if law is not None]
+
+    def _table(self, spoken: Sequence[Tensor], written: Sequence[int]) -> Table:
+        """Each head's first choices, the token that was written in its place, and its rank."""
+        rows = []
+        for depth, law in enumerate(spoken):
+            token = written[depth] if depth < len(written) else None
+            best = law.topk(min(SHOWN, len(law))).indices.tolist()
+            rows.append(
+                [
+                    f"head {self._first + depth + 1}",
+                    *map(Token, best),
+                    *[None] * (SHOWN - len(best)),
+                    None if token is None else Token(token),
+                    None if token is None else int((law > law[token]).sum()) + 1,
+                ]
+            )
+        return Table(
+            title="What each head said",
+            note=self.note,
+            columns=["head", *(f"{rank + 1}." for rank in range(SHOWN)), "written", "its rank"],
+            rows=rows,
+        )
+
+
+def by_level(shape: Shape) -> list[dict[int, list[int]]]:
+    """A dictionary a level, parent -> its places; the parents in the order of their places."""
+    depths: list[int] = []
+    levels: list[dict[int, list[int]]] = []
+    for place, (parent, _) in enumerate(shape):
+        depths.append(0 if parent == ROOT else depths[parent] + 1)
+        if depths[-1] == len(levels):
+            levels.append({})
+        levels[depths[-1]].setdefault(parent, []).append(place)
+    return levels

@@ -1,0 +1,116 @@
+"""What students with several heads on the target's last hidden state share: places, ranks, accuracies, accepted length.
+
+Place i of a window is a state: it gave the token at i + 1, and head k (from 0) predicts the token at i + 2 + k, given what
+stands between if the heads look at that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.drafters.fixed_shape import Shape, cheapest_shape
+from engine.drafters.heads import HeadsDrafter
+from engine.parts.head_ranks import FIELD, RANKS, Accuracies, cost, table
+from engine.tree import ROOT
+
+from ..student import Lesson, Student
+
+DECAY = 0.8  # of the weight of a loss from head to head, as in the paper
+
+
+class HeadsStudent(Student):
+    """Trained parts have ``accuracies``, as the drafter reads them."""
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return (self.config.num_hidden_layers,)
+
+    @property
+    def logit_sets(self) -> int:
+        return self.settings["heads"]
+
+    def states(self, part, lesson: Lesson) -> Tensor:
+        """[S, T, H]: what the heads read."""
+        return lesson.features
+
+    @abstractmethod
+    def logits(self, part, head: int, states: Tensor, lesson: Lesson) -> Tensor:
+        """[S, T - 2 - head, V]: what a head says at each state [S, T - 2 - head, H] whose token is in the window."""
+
+    @abstractmethod
+    def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
+        """Of what ``logits`` gave, a mean over the counted places."""
+
+    def loss(self, part, lesson: Lesson) -> Tensor:
+        states = self.states(part, lesson)
+        said = (self.logits(part, k, states[:, : -2 - k], lesson) for k in range(len(part)))
+        return sum(DECAY**k * self.head_loss(logits, k, lesson) for k, logits in enumerate(said))
+
+    def ranks(self, part, lesson: Lesson) -> Tensor:
+        """int64 [S, T, K]: the rank that each head gave the token that stands there, from 0; RANKS where it is lower or
+        the window ends before."""
+        rows, length = lesson.tokens.shape
+        found = torch.full((rows, length, len(part)), RANKS)
+        states = self.states(part, lesson)
+        for head in range(min(len(part), length - 2)):
+            logits = self.logits(part, head, states[:, : -2 - head], lesson)
+            wanted = logits.gather(-1, lesson.tokens[:, 2 + head :, None])
+            found[:, : length - 2 - head, head] = (logits > wanted).sum(-1).clamp(max=RANKS).cpu()
+        return found
+
+    def accepted(self, part, lesson: Lesson) -> Tensor:
+        """With the drafter's usual tree."""
+        found = torch.zeros_like(lesson.tokens)
+        kept = kept_lengths(self.ranks(part, lesson), shape_of(part.accuracies))
+        found[:, 1:] = kept[:, :-1]  # the state before the root
+        return found
+
+    def measured(self, part, lessons: Iterable[Lesson]) -> dict:
+        """The share of places in which each rank of each head is right; the part takes them over, too."""
+        hits = torch.zeros(len(part), RANKS + 1)
+        places = torch.zeros(len(part))
+        for lesson in lessons:
+            ranks = self.ranks(part, lesson)
+            for head in range(len(part)):
+                counted = lesson.counted[:, 2 + head :].cpu()
+                seen = ranks[:, : counted.shape[1], head][counted]
+                hits[head] += torch.bincount(seen, minlength=RANKS + 1)
+                places[head] += len(seen)
+        shares = (hits[:, :RANKS] / places[:, None].clamp(min=1)).tolist()
+        found = table(shares)
+        part.accuracies = tuple(map(tuple, found))
+        return {FIELD: found}
+
+
+def token_loss(logits: Tensor, head: int, lesson: Lesson) -> Tensor:
+    """Cross-entropy of the tokens that are written, a mean over the counted ones. logits: [S, T - 2 - head, V]."""
+    wanted = lesson.tokens[:, 2 + head :].flatten()
+    weights = lesson.counted[:, 2 + head :].flatten().float()
+    losses = F.cross_entropy(logits.flatten(0, 1).float(), wanted, reduction="none")
+    return (losses * weights).sum() / weights.sum().clamp(min=1)
+
+
+def shape_of(accuracies: Accuracies, budget: int = HeadsDrafter.usual_size) -> Shape:
+    """The tree that the drafter makes of these."""
+    return cheapest_shape(tuple(tuple(map(cost, row)) for row in accuracies), budget)
+
+
+def kept_lengths(ranks: Tensor, shape: Shape) -> Tensor:
+    """ranks: [S, T, K] of the right tokens -> int64 [S, T]: how deep the tree holds them."""
+    paths: list[tuple[int, ...]] = []
+    for parent, rank in shape:
+        paths.append((*paths[parent], rank) if parent != ROOT else (rank,))
+    held = set(paths)
+
+    def depth(right: list[int]) -> int:
+        kept = 0
+        while kept < len(right) and tuple(right[: kept + 1]) in held:
+            kept += 1
+        return kept
+
+    return torch.tensor([[depth(right) for right in row] for row in ranks.tolist()])

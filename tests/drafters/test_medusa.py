@@ -1,0 +1,237 @@
+"""Medusa: checkpoints in the published layout, and trees of what the heads say."""
+
+import copy
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from engine.chance import DraftChance
+from engine.drafters.base import Start
+from engine.drafters.heads import by_level
+from engine.drafters.medusa import MedusaDrafter
+from engine.errors import UserError
+from engine.parts.digest import FIELD as TARGET
+from engine.parts.digest import check_belongs
+from engine.parts.head_ranks import FIELD, usual
+from engine.parts.kinds import kind_of
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.tree import ROOT
+from presets import family
+from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
+
+VOCABULARY, WIDTH = 16, 16
+
+
+class ResBlock(nn.Module):
+    """As the published checkpoints were made."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return x + nn.functional.silu(self.linear(x))
+
+
+def published(heads=3, layers=2, vocabulary=VOCABULARY):
+    """The heads of a Medusa model, under the names that its state_dict gives them."""
+    torch.manual_seed(1)
+    made = [
+        nn.Sequential(
+            *(ResBlock() for _ in range(layers)), nn.Linear(WIDTH, vocabulary, bias=False)
+        )
+        for _ in range(heads)
+    ]
+    return nn.ModuleList(made).requires_grad_(False)
+
+
+def written(folder, tensors, config=None, name="medusa_lm_head.safetensors"):
+    folder.mkdir(exist_ok=True)
+    save_file({key: each.contiguous().clone() for key, each in tensors.items()}, folder / name)
+    config = {"medusa_num_heads": 5, "medusa_num_layers": 1} | (config or {})  # configs lie
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
+def opened(folder):
+    return kind_of("medusa_heads").load(folder, tiny_models(VOCABULARY).target, None, "cpu")
+
+
+@pytest.mark.parametrize("prefix", ["", "medusa_head."])
+def test_a_published_checkpoint_says_what_it_said(tmp_path, prefix):
+    reference = published()
+    names = reference.state_dict()
+    assert {"0.0.linear.weight", "0.1.linear.bias", "2.2.weight"} <= set(names)
+    heads = opened(written(tmp_path, {prefix + name: each for name, each in names.items()}))
+    state = torch.randn(WIDTH)
+    expected = torch.stack([head(state) for head in reference])
+    torch.testing.assert_close(heads.project(heads(state)), expected)
+    assert heads.accuracies == usual(3) and not heads.shares_head
+
+
+def test_without_projections_the_targets_head_speaks(tmp_path):
+    names = published().state_dict()
+    shared = {name: each for name, each in names.items() if "linear" in name}
+    heads = opened(written(tmp_path, shared, name="model.safetensors"))
+    assert heads.shares_head and len(heads) == 3
+
+
+def test_what_was_written_is_read_again(tmp_path):
+    heads = opened(written(tmp_path / "a", published().state_dict()))
+    heads.save(tmp_path / "b", {FIELD: [[0.5, 0.25]] * 3})
+    again = opened(str(tmp_path / "b"))
+    assert again.accuracies == ((0.5, 0.25),) * 3
+    for one, other in zip(heads.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one.bfloat16().float(), other)
+
+
+def changed(**changes):
+    """The published weights with some under other names or of other shapes; None leaves one out."""
+    found = published().state_dict() | {
+        key.replace("_", "."): each for key, each in changes.items()
+    }
+    return {key: each for key, each in found.items() if each is not None}
+
+
+ZERO = torch.zeros(WIDTH, WIDTH)
+WRONG = {
+    "no head in the middle": (changed(**{"1_0_linear_bias": None}), "1.0.linear.bias is missing"),
+    "a projection too few": (changed(**{"2_2_weight": None}), "2.2.weight is missing"),
+    "another vocabulary": (published(vocabulary=9).state_dict(), r"\[9, 16\], where \[16, 16\]"),
+    "more than heads": (changed(fc_weight=ZERO), "fc.weight is none of its weights"),
+    "something else": ({"fc.weight": ZERO}, "its weights have other names"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_checkpoint_is_one_sentence(tmp_path, wrong):
+    tensors, told = WRONG[wrong]
+    with pytest.raises(UserError, match=told) as caught:
+        opened(written(tmp_path, tensors))
+    assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
+
+
+def test_wrong_folders_and_figures_are_one_sentence(tmp_path):
+    with pytest.raises(UserError, match="no set of Medusa heads to open"):
+        opened(str(tmp_path / "nowhere"))
+    names = published().state_dict()
+    for bad in ([[0.5]] * 2, [[2.0]] * 3, "high", [[]] * 3, [["x"]] * 3):
+        with pytest.raises(UserError, match="no table of shares"):
+            opened(written(tmp_path, names, {FIELD: bad}))
+    (tmp_path / "medusa_lm_head.safetensors").write_bytes(b"\x00" * 50)
+    with pytest.raises(UserError, match="damaged or cut off"):
+        opened(str(tmp_path))
+    (tmp_path / "medusa_lm_head.safetensors").rename(tmp_path / "medusa_lm_head.pt")
+    with pytest.raises(UserError, match="pickled"):
+        opened(str(tmp_path))
+
+
+def test_heads_of_another_target_are_refused(tmp_path):
+    folder = written(tmp_path, published().state_dict(), {TARGET: "0123456789abcdef"})
+    with pytest.raises(UserError, match="set of Medusa heads in .* another target"):
+        check_belongs(folder, family().target, kind_of("medusa_heads").noun)
+
+
+# ---- The tree -----------------------------------------------------------------------------------
+
+
+def models_with(heads, accuracies):
+    models = tiny_models(VOCABULARY)
+    heads.accuracies = accuracies
+    return Models(models.target, {"medusa": heads})
+
+
+SHARES = ((0.5, 0.4, 0.05), (0.6, 0.3), (0.9,))
+
+
+@pytest.fixture
+def models(tmp_path):
+    return models_with(opened(written(tmp_path, published().state_dict())), SHARES)
+
+
+@pytest.fixture
+def last_state(models):
+    """last_state(text): [H] behind the final norm, by the module's own attention."""
+    module = copy.deepcopy(models.target.model)
+    module.set_attn_implementation("sdpa")
+
+    def state(text):
+        found = module(torch.tensor([text]), output_hidden_states=True)
+        return found.hidden_states[-1][0, -1]
+
+    return state
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
+def test_trees_hold_what_the_heads_say_of_the_last_state(models, last_state, sampling):
+    """The state of the token before the root."""
+    reference, prompt = published(), [3, 5, 7]
+    text = list(prompt)
+    for step in steps_of(models, "medusa", prompt, 24, sampling, budget=7):
+        state = last_state(text[:-1])
+        said = [head(state).argsort(descending=True).tolist() for head in reference]
+        for node, token in enumerate(step.tree.tokens):
+            depth = step.tree.depths[node]
+            siblings = step.tree.children(step.tree.parents[node])
+            assert token == said[depth - 1][siblings.index(node)]
+            assert step.tree.sources[node] == f"head {depth}"
+        text += step.output
+
+
+def test_the_shape_is_that_of_the_accuracies(models):
+    """Products: .5 .4 .05, below the first .3 .15, below the second .24 .12, third heads .27 .216 ..."""
+    step = next(iter(steps_of(models, "medusa", [3, 5, 7], 24, budget=7)))
+    ranks = []
+    for node in range(len(step.tree)):
+        path = step.tree.path(node)
+        above = [ROOT, *path]
+        ranks.append(
+            tuple(step.tree.children(parent).index(one) for parent, one in zip(above, path))
+        )
+    expected = {(0,), (1,), (0, 0), (0, 0, 0), (1, 0), (1, 0, 0), (0, 1)}
+    assert set(ranks) == expected
+
+
+def test_after_forced_tokens_the_later_heads_speak(models):
+    drafter = built(MedusaDrafter, models, budget=5)
+    features = models.target.session(32, drafter.feature_layers).prefill([3, 5])
+    drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), features))
+    tree = drafter.propose([3, 5, 7, 9], 8)
+    assert set(tree.sources) == {"head 2", "head 3"} and tree.deepest == 2
+    assert len(drafter.propose([3, 5, 7, 9, 9, 9], 8)) == 0, "no head looks that far"
+
+
+def test_a_prompt_of_one_token_is_drafted_for_from_the_second_step_on(models):
+    steps = steps_of(models, "medusa", [3], 12)
+    assert len(steps[0].tree) == 0 and len(steps[1].tree) > 0
+    assert text_of(steps) == text_of(steps_of(models, "none", [3], 12))
+
+
+def test_the_table_says_which_head_was_right(models):
+    for step in steps_of(models, "medusa", [3, 5, 7], 24, budget=7):
+        if not len(step.tree):
+            continue
+        (table,) = step.tree.exhibits
+        assert [row[0] for row in table.rows] == ["head 1", "head 2", "head 3"]
+        for depth, row in enumerate(table.rows):
+            written_token, rank = row[-2], row[-1]
+            if depth >= len(step.output):
+                assert written_token is None and rank is None
+                continue
+            assert written_token.id == step.output[depth]
+            first = [cell.id for cell in row[1:-2]]
+            assert (first.index(written_token.id) + 1 == rank) if rank <= 4 else rank > 4
+
+
+def test_levels_list_the_places_below_each_parent():
+    assert by_level(((-1, 0), (-1, 1), (0, 0), (0, 1), (1, 0), (2, 0))) == [
+        {-1: [0, 1]},
+        {0: [2, 3], 1: [4]},
+        {2: [5]},
+    ]
+    assert by_level(()) == []

@@ -1,0 +1,168 @@
+"""Heads in training: a few batches beat the start, and what the recipe reads off a text is what a run keeps."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from engine.drafters import drafter
+from engine.drafters.fixed_shape import cheapest_shape
+from engine.opening import language_model
+from engine.options import resolve
+from engine.parts.digest import FIELD as TARGET
+from engine.parts.digest import digest_of
+from engine.parts.head_ranks import FIELD, RANKS
+from engine.parts.kinds import kind_of
+from engine.parts.loading import Models
+from engine.training.__main__ import main
+from engine.training.budget import Budget
+from engine.training.loop import fit
+from engine.training.part_recipe import accepted_length
+from engine.training.student import Lesson, taught
+from engine.training.students import student_class
+from engine.training.students.heads import kept_lengths
+from tests.drafters.writing import steps_of, text_of
+from tests.verifiers.tiny import tiny_models
+
+KEYS = ["medusa", "hydra"]
+KINDS = {"medusa": "medusa_heads", "hydra": "hydra_heads"}
+
+
+def student_of(key, models, **options):
+    cls = student_class(key)
+    return cls(models.target.model, resolve(key, cls.options, options))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_recipe_writes_heads_that_the_engine_opens(key, places, hasty):
+    path, given = places
+    assert main(["text", "--tokens", "60", *given]) == 0
+    short = ["--rows", "4", "--length", "32", "--tokens", "6144", "--option", "heads=2"]
+    assert main([key, *short, *given]) == 0
+    looks = json.loads((path / "run" / f"part-{key}.json").read_text())["looks"]
+    assert looks[-1]["loss"] < looks[1]["loss"]
+    folder = path / "models" / "parts" / key
+    config = json.loads((folder / "config.json").read_text())
+    assert config[TARGET] == digest_of(path / "models" / "target")
+    assert [len(row) for row in config[FIELD]] == [RANKS] * 2
+    module = LlamaForCausalLM.from_pretrained(path / "models" / "target")
+    target = language_model(module, None, "target", lean=False)
+    part = kind_of(KINDS[key]).load(str(folder), target, None, "cpu")
+    assert part.accuracies == tuple(map(tuple, config[FIELD]))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_trained_heads_beat_those_that_have_learned_nothing(key, tmp_path):
+    """On texts that count from one of 64 tokens to the next, on other stretches than they learned from."""
+    module = plain_module(tiny_models(64))
+    options = {"heads": 2} | ({"teacher": False} if key == "hydra" else {})  # it does not count
+    student = student_class(key)(module, resolve(key, student_class(key).options, options))
+    torch.manual_seed(0)
+
+    def lesson(begins, length=24):
+        tokens = (torch.tensor(begins)[:, None] + torch.arange(length)) % 64
+        return taught(module, student.feature_layers, tokens, tokens >= 0)
+
+    held_out = [(1, lesson([begin], 31).tokens[0].tolist()) for begin in (5, 40)]
+    probes = [lesson([begin], 31) for begin in (5, 40)]
+
+    def accepted(part):
+        student.measured(part, probes)
+        return accepted_length(student, part, probes, held_out)
+
+    part = student.start()
+    before = accepted(part)
+    fit(
+        part,
+        lambda index: (student.loss(part, lesson(range(index % 3, 64, 3))), 500),
+        Budget(tokens=500 * 100),
+        tmp_path / "x.pt",
+        say=lambda _: None,
+    )
+    assert accepted(part) > before + 0.5
+
+
+def plain_module(models):
+    """The target's module with attention of its own."""
+    module = copy.deepcopy(models.target.model)
+    module.set_attn_implementation("sdpa")
+    return module
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_accepted_length_is_that_of_a_run(key, shared):
+    models, prompt, count = tiny_models(16), [3, 5, 7], 40
+    student = student_of(key, models, shared=shared, heads=3)
+    torch.manual_seed(3)
+    part = student.start()
+    with torch.no_grad():
+        for weight in part.parameters():
+            weight += 0.1 * torch.randn_like(weight)
+    text = prompt + text_of(steps_of(models, "none", prompt, count))
+    lessons = [lesson_of(models, student, text, len(prompt))]
+    student.measured(part, lessons)
+    read_off = accepted_length(student, part, lessons, [(len(prompt), text)])
+    found = Models(models.target, {key: part.eval().requires_grad_(False)})
+    budget = drafter(key).usual_size
+    steps = steps_of(found, key, prompt, count, budget=budget)
+    assert text_of(steps) == text[len(prompt) :]
+    assert read_off == pytest.approx(count / len(steps)) and read_off > 1
+
+
+def lesson_of(models, student, text, given) -> Lesson:
+    """What `taught` makes of it, by the engine's own session: the tiny module has its attention."""
+    session = models.target.session(len(text), student.feature_layers)
+    logits, features = session.feed(text, range(-1, len(text) - 1))
+    counted = torch.arange(len(text)) >= given
+    return Lesson(torch.tensor([text]), counted[None], features[None], logits[None])
+
+
+def test_a_lesson_is_what_the_target_makes_of_the_text():
+    models, text = tiny_models(16), [3, 5, 7, 1]
+    module = plain_module(models)
+    tokens = torch.tensor([text])
+    found = taught(module, (1, 2), tokens, tokens > 0, index=4)
+    session = models.target.session(4, (1, 2))
+    logits, features = session.feed(text, range(-1, 3))
+    torch.testing.assert_close(found.features[0], features)
+    torch.testing.assert_close(found.logits[0], logits)
+    assert found.index == 4
+
+
+def test_accuracies_are_shares_of_the_places_that_count():
+    """Heads that always say the same: the first finds the token 1, the second 1 at rank 1."""
+
+    class Constant(torch.nn.Module):
+        accuracies = ()
+
+        def __len__(self):
+            return 2
+
+    class Known(student_class("medusa")):
+        def logits(self, part, head, states, lesson):
+            favourites = [0.0, 2.0 - 2 * head, 1.0, 0.5]  # ranks of 1: 0, and 3 behind 2 and 3
+            return torch.tensor(favourites).expand(1, lesson.tokens.shape[1] - 2 - head, 4)
+
+    models = tiny_models(4)
+    student = Known(models.target.model, {"heads": 2, "layers": 1, "shared": False})
+    tokens = torch.tensor([[0, 0, 1, 1, 2, 1]])
+    counted = torch.tensor([[True] * 3 + [False] + [True] * 2])
+    lesson = Lesson(tokens, counted, torch.zeros(1, 6, 1), torch.zeros(1))
+    (rows,) = student.measured(Constant(), [lesson]).values()
+    # the first head is asked for 1 1 2 1, of which the second 1 does not count
+    assert rows[0][0] == pytest.approx(2 / 3, abs=1e-4)
+    assert rows[0][1] == pytest.approx(1 / 3, abs=1e-4)
+    # the second for 1 2 1 without the first
+    assert rows[1][0] == pytest.approx(1 / 2, abs=1e-4)
+
+
+def test_kept_lengths_follow_the_tree():
+    shape = cheapest_shape(((1.0, 2.0), (1.0, 9.0)), 3)  # first, second, first below first
+    assert shape == ((-1, 0), (-1, 1), (0, 0))
+    ranks = torch.tensor([[[0, 0], [0, 1], [1, 0], [2, 0], [0, RANKS]]])
+    assert kept_lengths(ranks, shape).tolist() == [[2, 1, 1, 0, 1]]
