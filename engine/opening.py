@@ -14,9 +14,11 @@ from transformers.utils import logging as transformers_logging
 
 from engine.checkpoint_rules import unapplied
 from engine.cpu.block_context import compiled_contexts
+from engine.cpu.eagle_context import compiled_contexts as compiled_cell_contexts
 from engine.cpu.model import compiled_model
 from engine.errors import UserError
 from engine.parts.dflash_model import DFlashModel
+from engine.parts.eagle_cell import EagleCell
 from engine.target.admission import CHAINS, admitted
 from engine.target.by_length import ByLengthModel, reads_by_length
 from engine.target.edges import window_of
@@ -124,3 +126,9 @@ def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
 
         drafter.make_context = gpu.static_contexts(drafter)
     return drafter
+
+
+def pick_cell_contexts(cell: EagleCell) -> None:
+    """Decide how an EAGLE cell makes its passes: compiled on the CPU, through the module elsewhere."""
+    if cell.fc.weight.device.type == "cpu":
+        cell.make_context = compiled_cell_contexts(cell)

@@ -8,6 +8,8 @@ import torch
 from engine.drafters import Drafter
 from engine.options import resolve
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
+from engine.parts.eagle_cell import EagleCell
+from engine.parts.eagle_config import EagleConfig
 from engine.parts.loading import Models
 from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
@@ -80,9 +82,27 @@ def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
     return part.eval().requires_grad_(False)
 
 
+def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell:
+    config = EagleConfig(
+        layout="eagle",
+        vocab_size=target.vocab_size,
+        hidden_size=target.hidden_size,
+        target_hidden_size=target.hidden_size,
+        intermediate_size=24,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+    )
+    cell = EagleCell(config).eval().requires_grad_(False)
+    # a state that begins as the feature guesses that the text goes on as it did
+    cell.fc.weight[:, target.hidden_size :] += torch.eye(target.hidden_size)
+    return cell
+
+
 MAKERS = {
     "draft": _draft,
     "denoiser": _denoiser,
     "medusa_heads": _medusa_heads,
     "hydra_heads": _hydra_heads,
+    "eagle": eagle_cell,
 }

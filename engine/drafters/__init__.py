@@ -9,6 +9,7 @@ from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
+from engine.drafters.eagle import EagleDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.mdsd import MDSDGreedy
@@ -48,6 +49,7 @@ _ALL = (
     MedusaDrafter,
     HydraDrafter,
     SwiftDrafter,
+    EagleDrafter,
 )
 
 

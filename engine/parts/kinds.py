@@ -17,6 +17,7 @@ MODULES = {
     "denoiser": "engine.parts.denoiser",
     "medusa_heads": "engine.parts.medusa_heads",
     "hydra_heads": "engine.parts.hydra_heads",
+    "eagle": "engine.parts.eagle",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

@@ -67,9 +67,10 @@ class Training:
     ):
         self.teacher, self.student, self.name = teacher, student, name
         self.budget, self.rows = budget, rows
+        self.text = teacher.windows(length, seed + 4)
+        student.prepare(torch.from_numpy(self.text.tokens.astype("int64")))
         torch.manual_seed(seed)
         self.part = student.start().to(teacher.module.device)
-        self.text = teacher.windows(length, seed + 4)
         self.checkpoint = teacher.work / f"part-{name}.pt"
         self.about = {
             "part": student.key,

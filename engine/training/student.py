@@ -81,6 +81,9 @@ class Student(ABC):
     def feature_layers(self) -> tuple[int, ...]:
         """Indices into the target's hidden_states; the last of those is behind the final norm."""
 
+    def prepare(self, tokens: Tensor) -> None:
+        """Look at the text that will be learned from, int64 [N, T], before ``start``."""
+
     @abstractmethod
     def start(self) -> nn.Module:
         """The part before its first lesson: its shape from the target's config, its weights."""

@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
-from tests.parts import beginners
+from tests.parts import beginners, eagle_cell
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
@@ -62,5 +62,6 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "diffusion": diffusion.eval().requires_grad_(False),
             "medusa": beginners("medusa", opened),
             "hydra": beginners("hydra", opened, layers=2, prefix=True),
+            "eagle": eagle_cell(opened),
         },
     )

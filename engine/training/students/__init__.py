@@ -9,6 +9,7 @@ from ..student import Student
 MODULES: dict[str, str] = {
     "medusa": "medusa",
     "hydra": "hydra",
+    "eagle": "eagle",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 

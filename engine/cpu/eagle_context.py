@@ -1,0 +1,141 @@
+"""The context of an EAGLE cell on a CPU, its one pass compiled by OpenVINO.
+
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, H hidden
+size, D head size, N layers.
+"""
+
+import logging
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.cpu.arrays import HIDDEN, padded
+from engine.cpu.calls import Calls
+from engine.cpu.columns import Columns
+from engine.cpu.row_shape import change_in_rows
+from engine.cpu.store import compiled, in_one_line
+from engine.parts.eagle_cell import EagleCell
+from engine.parts.eagle_context import CAPACITY, MOST_ROWS, EagleContext, ModuleContext
+
+log = logging.getLogger(__name__)
+
+
+class _Pass(nn.Module):
+    """Pairs of states and embeddings [R, H] at positions [R] -> states [R, H], and the rows' own k and v
+    [2 N, Hkv, R, D].
+
+    bias: [R, C + R], added to the scores. columns: k and v of each layer, [1, Hkv, C, D].
+    """
+
+    def __init__(self, cell: EagleCell) -> None:
+        super().__init__()
+        self._cell = cell
+
+    def forward(
+        self, states: Tensor, embedded: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        fresh: list[Tensor] = []
+
+        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            """Rows of the query heads that share a key head are read as one, and scaled here, as in
+            ``engine.cpu.graph``."""
+            fresh.extend((keys, values))
+            before = columns[2 * layer : 2 * layer + 2]
+            keys, values = (
+                torch.cat([old, new[None]], 2)
+                for old, new in zip(before, (keys, values), strict=True)
+            )
+            heads, shared, size = queries.shape[0], keys.shape[1], queries.shape[-1]
+            rows = (queries * size**-0.5).reshape(1, shared, -1, size)
+            added = bias.repeat(heads // shared, 1)[None, None]
+            found = F.scaled_dot_product_attention(rows, keys, values, attn_mask=added, scale=1.0)
+            return found.reshape(heads, -1, size)
+
+        found = self._cell(states, embedded, self._cell.turn(positions), attend)
+        return found, torch.stack(fresh)
+
+
+class CompiledCell:
+    """The pass of one cell."""
+
+    def __init__(self, cell: EagleCell) -> None:
+        config = cell.config
+        self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
+        numbers = sum(weight.numel() for weight in cell.layers.parameters())
+        self._change = change_in_rows(config.num_hidden_layers, numbers)
+        rows, (layers, heads, size) = 3, self._shape
+        given = (
+            torch.zeros(rows, config.hidden_size),
+            torch.zeros(rows, config.hidden_size),
+            torch.arange(rows),
+            torch.zeros(rows, 2 * rows),
+        )
+        columns = [torch.zeros(1, heads, rows, size)] * (2 * layers)
+        described = f"eagle {config} {cell.pieces}"
+        self.calls = Calls(compiled(_Pass(cell), [*given, *columns], described))
+
+    def columns(self) -> Columns:
+        return Columns(*self._shape, CAPACITY, self._change)
+
+
+class CompiledContext(EagleContext):
+    """See ``EagleContext``. Drafted rows stand in the columns behind the committed ones."""
+
+    def __init__(self, cell: CompiledCell) -> None:
+        self._cell = cell
+        self._columns = cell.columns()
+
+    def read(self, states: Tensor, embedded: Tensor) -> Tensor:
+        last = states[-1:]
+        for start in range(0, len(states), MOST_ROWS):
+            part = slice(start, start + MOST_ROWS)
+            rows = len(states[part])
+            self._columns.length = self.length
+            places = np.arange(self.length, self.length + rows)
+            own = np.tri(rows, dtype=bool)
+            last = self._pass(states[part], embedded[part], places, own)[-1:]
+            self.length += rows
+        return last[0]
+
+    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Tensor:
+        rows, drafted = len(states), self._columns.length - self.length
+        shown = np.ones((rows, drafted + rows), bool) if seen is None else seen.numpy()
+        return self._pass(states, embedded, np.full(rows, self.length + depth), shown)
+
+    def _pass(
+        self, states: Tensor, embedded: Tensor, places: np.ndarray, seen: np.ndarray
+    ) -> Tensor:
+        """seen: bool [R, S + R], which of the last S columns and of these rows each row sees; it sees all
+        columns before them."""
+        rows, columns = len(states), self._columns
+        columns.reserve(columns.length + rows)
+        shape, capacity, used = columns.shape.of(rows), columns.capacity, columns.length
+        before = seen.shape[1] - rows
+        added = np.full((shape, capacity + shape), HIDDEN)
+        added[:rows, : used - before] = 0
+        np.copyto(added[:rows, used - before : used], 0, where=seen[:, :before])
+        np.copyto(added[:rows, capacity : capacity + rows], 0, where=seen[:, before:])
+        for row in range(rows, shape):  # a spare row sees itself
+            added[row, capacity + row] = 0
+
+        def take(found: np.ndarray, fresh: np.ndarray) -> Tensor:
+            columns.append(fresh, rows)
+            return torch.from_numpy(found[:rows].copy())
+
+        given = [padded(one, shape) for one in (states.numpy(), embedded.numpy(), places)]
+        return self._cell.calls([*given, added], [0, 1], take, columns.given)
+
+
+def compiled_contexts(cell: EagleCell):
+    """Makes contexts over one compiled pass; through the module, with a line in the log, where it cannot be
+    made."""
+    try:
+        if cell.fc.weight.dtype != torch.float32:
+            raise TypeError("its weights are not fp32")
+        made = CompiledCell(cell)
+    except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
+        log.warning("The feature drafter runs through its own module: %s", in_one_line(error))
+        return ModuleContext
+    return lambda cell: CompiledContext(made)

@@ -1,0 +1,169 @@
+"""Drafting on the target's own features: a small cell goes on from them, and a tree of its best guesses is kept.
+
+EAGLE (Li et al., 2024) drafts features, not tokens: the feature at a place and the token behind it give the
+next feature, of which a head makes the next token's law; the token says which way a drawn text went, which
+the feature alone cannot. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
+(``engine.drafters.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state; which of
+them a draft is depends on the part alone (``engine.parts.eagle_cell``).
+
+After a step the target's features take the place of the drafted ones, so no error outlives it.
+
+Exactness: which nodes are kept depends on probabilities of tokens that were picked, never drawn, so the tree
+is judged one-hot, drawn texts included; q ranks it and is shown, and no rule uses it. (Were tokens drawn,
+re-ranking would drop drawn ones, and their law would not be q.)
+
+Beyond the paper: a candidate that is not among the best N when its level is drafted is not read, for
+nothing below it could be kept; the tree stays the same. In greedy decoding no further level is read once
+its nodes are unlikely to be reached (``stop_below``; 0 is the paper's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from engine.drafters.base import Drafter
+from engine.drafters.draft_model import stop_option
+from engine.drafters.eagle_reader import EagleReader
+from engine.drafters.eagle_shown import Outcomes, shown_path, shown_tree
+from engine.drafters.eagle_tree import Candidates
+from engine.finite import refuse_nan
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+SOURCE = "feature draft"
+
+
+class EagleDrafter(Drafter):
+    key = "eagle"
+    title = "Feature draft, EAGLE"
+    family = "heads"
+    summary = "A small cell goes on from the target's own features; its surest paths form a tree."
+    needs = {"eagle": "eagle"}
+    options = (
+        Option("nodes", "int", 0, "Nodes kept of the tree (0: the number that pays).", 0, 256),
+        Option("depth", "int", 6, "Longest branch.", 1, 16),
+        Option(
+            "top_k",
+            "int",
+            4,
+            "Candidates under each node, and nodes of a level that the cell reads.",
+            1,
+            32,
+            label="Width",
+        ),
+        stop_option(
+            0.3,
+            "No further pass of the cell when the nodes it would read are reached with less chance "
+            "than this, all together",
+        ),
+    )
+    size_option, usual_size = "nodes", 11
+    trial = {"nodes": 5, "depth": 3, "top_k": 3}
+
+    def __init__(self, settings, cell, target) -> None:
+        super().__init__(settings)
+        self.cell, self.target = cell, target
+        self.feature_layers = cell.config.layers_of(target.layers)
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.part(next(iter(cls.needs))), models.target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._reader = EagleReader(
+            self.cell, self.target, self.sampling, start.constraint, len(start.prompt)
+        )
+        self._reader.learn(start.features)
+        self._outcomes = Outcomes()
+        self._drafted: _Drafted | None = None
+        self._stop_below = self.settings["stop_below"] if self.sampling.greedy else 0.0
+
+    def propose(self, context, max_depth):
+        self._drafted = None
+        state = self._reader.catch_up(context)
+        if state is None:  # a prompt of one token: the target has read nothing yet
+            return DraftTree()
+        count = self.settings["nodes"]
+        found = self._candidates(state, count, min(self.settings["depth"], max_depth, count))
+        kept = sorted(found.candidates.best(count))
+        tree, node_of = found.tree(kept)
+        tree.exhibits += shown_tree(found.candidates, kept)
+        found.node_of, self._drafted = node_of, found
+        return tree
+
+    def _candidates(self, state: Tensor, count: int, levels: int) -> _Drafted:
+        """Everything that may be kept of a tree of ``count`` nodes and so many levels, below a state [H]."""
+        width = min(self.settings["top_k"], count)
+        found = _Drafted(state)
+        candidates, level, states = found.candidates, [ROOT], state[None]
+        for depth in range(levels):
+            laws = self._reader.law(states, [candidates.path(place) for place in level])
+            chances, tokens = laws.topk(min(width, laws.shape[-1]))
+            refuse_nan(chances, "The feature drafter")
+            found.laws |= zip(level, laws.cpu(), strict=True)
+            candidates.add(level, tokens.tolist(), chances.tolist())
+            if depth + 1 == levels:
+                break
+            above = level
+            level = candidates.worth_reading(width, count)
+            if sum(candidates.joint[place] for place in level) < self._stop_below or not level:
+                break
+            rows = [above.index(candidates.parents[place]) for place in level]
+            seen = candidates.seen_by(level)
+            given = [candidates.tokens[place] for place in level]
+            states = self._reader.grow(states[rows], given, depth, seen)
+            candidates.read += level
+            found.states |= zip(level, states, strict=True)
+        return found
+
+    def observe(self, kept):
+        drafted, features = self._drafted, kept.features
+        self._reader.learn(features)
+        if drafted is None:
+            return
+        below = features[len(features) - 1 - len(kept.path) :]  # forced tokens stand before them
+        true = self._reader.fuse(below)
+        places = [ROOT, *(drafted.place_of(node) for node in kept.path)]
+        self._outcomes.count(kept)
+        path = shown_path(kept, places, drafted.states, true)
+        kept.tree.exhibits[:0] = [*path, *self._outcomes.shown()]  # in front of the tables
+
+    def passes(self):
+        return {"eagle": self._reader.passes}
+
+
+class _Drafted:
+    """A step's candidates. laws: q [V] after each that was asked about. states: the drafted state [H] at each
+    that was read, and at the text's last token (ROOT)."""
+
+    def __init__(self, state: Tensor) -> None:
+        self.candidates = Candidates()
+        self.laws: dict[int, Tensor] = {}
+        self.states: dict[int, Tensor] = {ROOT: state}
+        self.node_of: dict[int, int] = {}
+
+    def tree(self, kept: Sequence[int]) -> tuple[DraftTree, dict[int, int]]:
+        """The tree of the kept candidates, and the node of each."""
+        tree, node_of, found = DraftTree(), {ROOT: ROOT}, self.candidates
+        for place in kept:
+            parent = found.parents[place]
+            node_of[place] = tree.draw(
+                node_of[parent],
+                found.tokens[place],
+                "one_hot",
+                self.laws[parent],
+                SOURCE,
+                found.own[place],
+            )
+        return tree, node_of
+
+    def place_of(self, node: int) -> int:
+        """The candidate that became a node."""
+        return next(place for place, one in self.node_of.items() if one == node)

@@ -1,0 +1,149 @@
+"""What an EAGLE draft shows: its levels, what the re-ranking kept, how true its features stayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.drafters.base import Kept
+from engine.drafters.eagle_tree import Candidates
+from engine.exhibits import Curve, Exhibit, Series, Table, Token
+from engine.tree import ROOT
+
+MOST_ROWS = 16  # of a table; a longer one is not read
+BINS = 5  # of confidence
+
+
+def shown_tree(found: Candidates, kept: Sequence[int]) -> list[Exhibit]:
+    """kept: places of the candidates in the tree."""
+    return [_levels(found, kept), _ranking(found, kept)] if len(found) else []
+
+
+def _levels(found: Candidates, kept: Sequence[int]) -> Table:
+    rows = []
+    for depth in range(1, found.depths[-1] + 1):
+        level = [place for place, one in enumerate(found.depths) if one == depth]
+        stay = [place for place in kept if found.depths[place] == depth]
+        best = max(level, key=lambda place: (found.joint[place], -place))
+        least = min((found.joint[place] for place in stay), default=None)
+        asked = len({found.parents[place] for place in level})
+        rows.append(
+            [
+                depth,
+                asked,
+                len(level),
+                Token(found.tokens[best]),
+                found.joint[best],
+                len(stay),
+                least,
+            ]
+        )
+    columns = ["level", "nodes read", "candidates", "surest", "its joint confidence"]
+    return Table(
+        title="Joint confidence by level",
+        columns=[*columns, "kept", "least kept"],
+        rows=rows,
+        note="The confidence of a path is the product of the draft's probabilities along it.",
+    )
+
+
+def _ranking(found: Candidates, kept: Sequence[int]) -> Table:
+    stays = set(kept)
+    rows = [
+        [
+            Token(found.tokens[place]),
+            found.depths[place],
+            found.own[place],
+            found.joint[place],
+            "yes" if place in stays else "no",
+        ]
+        for place in found.best(MOST_ROWS)
+    ]
+    return Table(
+        title="Re-ranking",
+        columns=["token", "level", "confidence", "joint", "kept"],
+        rows=rows,
+        note=f"{len(kept)} of {len(found)} candidates are kept: the surest of all levels.",
+    )
+
+
+@torch.no_grad()
+def shown_path(
+    kept: Kept, places: Sequence[int], drafted: Mapping[int, Tensor], true: Tensor
+) -> list[Exhibit]:
+    """The draft along the kept path: at each token how near its drafted state came to the true one, how sure
+    the draft was of the token, and how likely the target finds it.
+
+    places: the candidates of the path, the text's last token (ROOT) first. drafted: states [H] by place.
+    true: [len(places), H].
+    """
+    near = []
+    for place, state in zip(places, true, strict=True):
+        other = drafted.get(place)
+        near.append(None if other is None else float(F.cosine_similarity(other, state, dim=0)))
+    tree = kept.tree
+    sure = [None, *(tree.q[node] for node in kept.path)]
+    likely = [None, *_likely(kept)]
+    return [
+        Curve(
+            title="The features' path",
+            x=list(range(len(places))),
+            series=[
+                Series("drafted feature beside the true one (cosine)", near),
+                Series("the draft's confidence in the token", sure),
+                Series("the target's p", likely),
+            ],
+            x_label="tokens kept",
+            note="0 is the last token of the text: its feature, too, is a guess until the target has read it.",
+        )
+    ]
+
+
+def _likely(kept: Kept) -> list[float | None]:
+    """p of each kept node, as the plain softmax."""
+    if kept.logits is None or not kept.path:
+        return [None] * len(kept.path)
+    tree = kept.tree
+    rows = torch.tensor([tree.parents[node] + 1 for node in kept.path])
+    tokens = torch.tensor([tree.tokens[node] for node in kept.path])
+    logits = kept.logits
+    p = logits[rows.to(logits.device)].float().softmax(-1).cpu()
+    return p.gather(1, tokens[:, None])[:, 0].tolist()
+
+
+class Outcomes:
+    """How often drafted tokens of some confidence were kept, over a text."""
+
+    def __init__(self) -> None:
+        self._sure, self._kept, self._count = [0.0] * BINS, [0] * BINS, [0] * BINS
+
+    def count(self, kept: Kept) -> None:
+        """The children of the kept path's nodes: they could have been kept."""
+        tree, path = kept.tree, set(kept.path)
+        for parent in (ROOT, *kept.path):
+            for child in tree.children(parent):
+                own = tree.q[child] or 0.0
+                place = min(int(own * BINS), BINS - 1)
+                self._sure[place] += own
+                self._kept[place] += child in path
+                self._count[place] += 1
+
+    def shown(self) -> list[Exhibit]:
+        filled = [place for place in range(BINS) if self._count[place]]
+        if not filled:
+            return []
+        mean = [self._sure[place] / self._count[place] for place in filled]
+        share = [self._kept[place] / self._count[place] for place in filled]
+        return [
+            Curve(
+                title="Confidence and outcome so far",
+                x=mean,
+                series=[Series("share kept", share), Series("confidence", mean)],
+                x_label="the draft's confidence in a token",
+                y_label="share kept",
+                note=f"Of {sum(self._count)} drafted tokens whose parent was kept.",
+            )
+        ]

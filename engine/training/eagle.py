@@ -1,0 +1,283 @@
+"""Lessons of an EAGLE cell: its start, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, and how far it drafts.
+
+Row i of a window is the pair of feature i and token i + 1; what comes out stands in for feature i + 1. In a draft the
+cell goes on from what it gave itself, so step k of an unrolled window feeds row i its own state of step k - 1 and token
+i + 1 + k, and lets it see the true rows up to i and its own earlier steps, as in a draft that begins behind row i.
+
+Letters in shapes: S windows, T tokens of each, H hidden size of the cell, n * Ht features, V the target's vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.parts.eagle_cell import EagleCell, Pieces
+from engine.parts.eagle_config import EagleConfig, Layout
+
+from .acceptance import run_lengths
+
+Borrowed = Callable[[Tensor], Tensor]
+NOISE = 0.1
+"""Features are moved by up to this much while the cell learns, as its own will be off in a draft (EAGLE)."""
+FEATURES, TOKENS = 1.0, 0.1
+"""Weights of the two terms of EAGLE-1's loss; the second is ten times as large by itself."""
+TRACE = 0.3
+"""Of the token's embedding in what a new cell reads, beside the feature."""
+DECAY = 0.8
+"""Weight of each step of the training-time test beside the step before it (EAGLE-3)."""
+
+
+def eagle_config(
+    target, layout: Layout, draft_vocabulary: int = 0, feature_layers: tuple[int, ...] = ()
+) -> EagleConfig:
+    """A cell as wide as the target. target: its text config in transformers. draft_vocabulary: of a cell with a head of
+    its own; 0 is the target's. feature_layers: of EAGLE-3, where the usual ones would not fit."""
+    c = target
+    heads = c.num_attention_heads
+    fused = layout != "eagle"
+    if fused and not feature_layers:
+        feature_layers = spread_layers(c.num_hidden_layers)
+    rope = getattr(c, "rope_parameters", None) or {}
+    theta = rope.get("rope_theta") or getattr(c, "rope_theta", None) or 10000.0
+    return EagleConfig(
+        layout=layout,
+        vocab_size=c.vocab_size,
+        hidden_size=c.hidden_size,
+        target_hidden_size=c.hidden_size,
+        intermediate_size=getattr(c, "intermediate_size", None) or 4 * c.hidden_size,
+        num_attention_heads=heads,
+        num_key_value_heads=getattr(c, "num_key_value_heads", None) or heads,
+        head_dim=getattr(c, "head_dim", None) or c.hidden_size // heads,
+        draft_vocab_size=draft_vocabulary or c.vocab_size,
+        rms_norm_eps=getattr(c, "rms_norm_eps", 1e-6),
+        max_position_embeddings=c.max_position_embeddings,
+        feature_layers=feature_layers if fused else (),
+        rope={"rope_theta": float(theta)},
+    )
+
+
+def spread_layers(layers: int) -> tuple[int, int, int]:
+    """EAGLE-3's low, middle and high states of a target of so many layers, kept within a small one: no state behind the
+    final norm is among them."""
+    low, middle, high = 2, layers // 2, layers - 3
+    return min(low, layers - 1), max(1, middle), min(max(high, middle), layers - 1)
+
+
+@torch.no_grad()
+def new_cell(config: EagleConfig, target, vocabulary: Tensor | None = None) -> EagleCell:
+    """A cell that knows something of the language: the target's last layer, its norm and its head, and a state that
+    begins as the feature alone, with a trace of the token's embedding.
+
+    target: the transformers module. vocabulary: int64 [draft vocabulary], rising: the target's tokens that it drafts.
+    What the target does not have, or has in another shape, is left as it was drawn.
+    """
+    own = config.fused and vocabulary is not None
+    cell = EagleCell(config, Pieces(norm=config.fused, own_head=config.fused, own_vocabulary=own))
+    scales = _Scales.of(target)
+    hidden = config.hidden_size
+    trace = TRACE * scales.feature / scales.embedding if not config.fused else TRACE
+    cell.fc.weight.normal_(std=trace / hidden**0.5)
+    if config.target_hidden_size == hidden:
+        cell.fc.weight[:, -hidden:] = torch.eye(hidden)
+    _take_layer(cell, target, scales)
+    if config.fused:
+        norm = getattr(target.base_model, "norm", None)
+        if norm is not None and norm.weight.shape == cell.norm.weight.shape:
+            cell.norm.weight.copy_(norm.weight)
+        head = target.get_output_embeddings().weight
+        cell.lm_head.weight.copy_(head if vocabulary is None else head[vocabulary])
+    if own:
+        cell.d2t.copy_(vocabulary - torch.arange(len(vocabulary)))
+        cell.t2d[vocabulary] = True
+    return cell
+
+
+@dataclass(frozen=True)
+class _Scales:
+    """Usual sizes of numbers in a target: of its embeddings, of the states between its layers, and of the state behind
+    the final norm."""
+
+    embedding: float
+    between: float
+    feature: float
+
+    @classmethod
+    def of(cls, target) -> _Scales:
+        known = target.get_input_embeddings().num_embeddings
+        tokens = torch.randint(known, (4, 32), generator=torch.Generator().manual_seed(0))
+        given = tokens.to(target.device)
+        states = target(input_ids=given, use_cache=False, output_hidden_states=True).hidden_states
+        sizes = (states[0], states[-2], states[-1])
+        return cls(*(max(float(one.float().square().mean().sqrt()), 1e-6) for one in sizes))
+
+
+def _take_layer(cell: EagleCell, target, scales: _Scales) -> None:
+    """The target's last layer. In front of the first layer of EAGLE-1 there is no norm, so its weights go into the
+    projections behind it; what that layer adds gets the size of a feature."""
+    layers = getattr(target.base_model, "layers", None)
+    theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
+    front = theirs.get("input_layernorm.weight")
+    for name, mine in cell.layers[0].named_parameters():
+        found = theirs.get(name.replace("hidden_norm", "input_layernorm"))
+        if found is None or name == "input_layernorm.weight":
+            continue
+        into = name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight"))
+        out = name.endswith(("o_proj.weight", "down_proj.weight"))
+        if found.shape == mine.shape:
+            bare = not cell.config.fused
+            if bare and into and front is not None:
+                found = found * front / scales.feature
+            mine.copy_(found * (scales.feature / scales.between) if bare and out else found)
+        elif into and found.shape == (mine.shape[0], mine.shape[1] // 2):
+            mine.normal_(std=TRACE / found.shape[1] ** 0.5)
+            mine[:, found.shape[1] :] = found
+
+
+def most_frequent(tokens: Tensor, size: int, vocabulary: int) -> Tensor:
+    """int64 [size], rising: the tokens that occur most often, for a draft vocabulary. tokens: any shape."""
+    counts = torch.bincount(tokens.flatten(), minlength=vocabulary)
+    return counts.argsort(descending=True, stable=True)[:size].sort().values
+
+
+def unrolled(
+    cell: EagleCell, features: Tensor, tokens: Tensor, embedding: Borrowed, steps: int
+) -> Iterator[Tensor]:
+    """The states of each step [S, T - 1, H], the first one's true features among its input; row i of step k stands in
+    for feature i + 1 + k. The last k rows of step k have no token to read and hold nothing of use.
+
+    features [S, T, n*Ht], tokens int64 [S, T].
+    """
+    states = cell.fuse(features[:, :-1])
+    rows = states.shape[1]
+    seen = _Steps(rows, states.device)
+    places = torch.arange(rows, device=states.device)
+    for step in range(steps):
+        fed = F.pad(tokens[:, 1 + step :], (0, step))
+        embedded = cell.embed(fed, embedding).to(states.dtype)
+        states = cell(states, embedded, cell.turn(places + step), seen.attend)
+        yield states
+
+
+class _Steps:
+    """What the rows of an unrolled window see: the first step's rows up to themselves, and themselves in the steps
+    since."""
+
+    def __init__(self, rows: int, device) -> None:
+        self._causal = torch.ones(rows, rows, dtype=torch.bool, device=device).tril()
+        self._kept: dict[int, list[tuple[Tensor, Tensor]]] = {}
+
+    def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """queries [S, Hq, R, D], keys and values [S, Hkv, R, D] -> [S, Hq, R, D]"""
+        kept = self._kept.setdefault(layer, [])
+        kept.append((keys, values))
+        if len(kept) == 1:
+            return F.scaled_dot_product_attention(
+                queries, keys, values, is_causal=True, enable_gqa=True
+            )
+        groups = queries.shape[1] // keys.shape[1]
+        (first_keys, first_values), *own = [
+            tuple(part.repeat_interleave(groups, dim=1) for part in pair) for pair in kept
+        ]
+        scores = (queries @ first_keys.transpose(-1, -2)).masked_fill(~self._causal, float("-inf"))
+        mine = [(queries * later).sum(-1, keepdim=True) for later, _ in own]
+        scale = queries.shape[-1] ** -0.5
+        weights = (torch.cat([scores, *mine], -1) * scale).softmax(-1)
+        rows = scores.shape[-1]
+        found = weights[..., :rows] @ first_values
+        for place, (_, later) in enumerate(own, start=rows):
+            found = found + weights[..., place, None] * later
+        return found
+
+
+def feature_loss(
+    cell: EagleCell,
+    features: Tensor,
+    tokens: Tensor,
+    logits: Tensor,
+    counted: Tensor,
+    embedding: Borrowed,
+    head: Borrowed,
+    noise: Tensor | None = None,
+) -> Tensor:
+    """EAGLE-1 and 2: smooth L1 to the next feature, and cross-entropy to the target's law of the token after it.
+
+    features [S, T, H], tokens int64 [S, T], logits [S, T, V] of the target (row t: of token t + 1), counted bool
+    [S, T]; noise: on the features, of their shape.
+    """
+    given = features if noise is None else features + noise
+    (states,) = unrolled(cell, given, tokens, embedding, 1)
+    keep = counted[:, 2:]  # row i guesses token i + 2
+    guessed, true = states[:, :-1][keep], features[:, 1:-1][keep]
+    law = logits[:, 1:-1][keep].float().softmax(-1)
+    near = F.smooth_l1_loss(guessed.float(), true.float())
+    said = -(law * cell.logits(guessed, head).float().log_softmax(-1)).sum(-1).mean()
+    return FEATURES * near + TOKENS * said
+
+
+def unrolled_loss(
+    cell: EagleCell,
+    features: Tensor,
+    tokens: Tensor,
+    logits: Tensor,
+    counted: Tensor,
+    embedding: Borrowed,
+    head: Borrowed,
+    steps: int,
+) -> Tensor:
+    """EAGLE-3's training-time test: cross-entropy over several steps of a draft, each on what the cell gave itself, and
+    no word on features. Where the target's favourite is no token of the draft's, nothing is learned.
+
+    Shapes as in ``feature_loss``; features [S, T, n*Ht].
+    """
+    total, weights = tokens.new_zeros((), dtype=torch.float32), 0.0
+    known = cell.target_tokens
+    for step, states in enumerate(unrolled(cell, features, tokens, embedding, steps)):
+        ahead = 1 + step  # row i of this step has row i + ahead of the logits to guess
+        keep = counted[:, 1 + ahead :]
+        taught = logits[:, ahead:-1][keep].float()
+        guessed = cell.logits(states[:, : keep.shape[1]][keep], head).float()
+        if known is not None:
+            possible = cell.t2d[taught.argmax(-1)]
+            taught, guessed = taught[possible][:, known], guessed[possible]
+        loss = -(taught.softmax(-1) * guessed.log_softmax(-1)).sum(-1)
+        weight = DECAY**step
+        total = total + weight * loss.sum() / max(1, int(keep.sum()))
+        weights += weight
+    return total / weights
+
+
+@torch.no_grad()
+def accepted(
+    cell: EagleCell,
+    features: Tensor,
+    tokens: Tensor,
+    embedding: Borrowed,
+    head: Borrowed,
+    length: int,
+) -> Tensor:
+    """int64 [S, T]: with this token as the root, how many tokens of a chain of ``length`` are those of the text; 0 for
+    the first one, before which there is no feature. As long as a draft is right it is fed the text's own tokens.
+
+    tokens: greedy text of the target, so that this is what a greedy run would keep.
+    """
+    size, right = tokens.shape[1], []
+    for step, states in enumerate(unrolled(cell, features, tokens, embedding, length)):
+        best = cell.logits(states, head).argmax(-1)
+        known = cell.target_tokens
+        best = best if known is None else known[best]
+        truth = F.pad(tokens[:, 2 + step :], (0, step), value=-1)  # [S, T - 2]
+        right.append(best[:, : size - 2] == truth)
+    runs = run_lengths(torch.stack(right, -1).flatten(0, 1)).unflatten(0, (len(tokens), size - 2))
+    return F.pad(runs, (1, 1))
+
+
+def noise_like(features: Tensor, index: int, width: float = NOISE) -> Tensor:
+    """Uniform between -width and width; the same for one index."""
+    generator = torch.Generator().manual_seed(index)
+    drawn = torch.rand(features.shape, generator=generator).to(features)
+    return (2 * drawn - 1) * width
