@@ -11,7 +11,7 @@ from engine.cpu.passes import CompiledPasses, NotConvertible
 from engine.cpu.store import compiled, in_one_line
 from engine.errors import UserError
 from engine.target.language_model import LanguageModel
-from engine.target.layers import Layers
+from engine.target.layers import Passed
 from engine.target.row_mask import RowMask
 from engine.target.session import Session
 from engine.threads import ALL, torch_threads
@@ -58,9 +58,9 @@ class CompiledSession(Session):
     ) -> tuple[Tensor | None, Tensor | None]:
         return self.model.passes(given, mask, self._cache, features, last)
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+    def _through(self, *given) -> Passed:
         with torch_threads(ALL):
-            return super()._through(given, tokens, mask, layers)
+            return super()._through(*given)
 
 
 def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:

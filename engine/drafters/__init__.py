@@ -7,6 +7,7 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
+from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.jacobi import JacobiDrafter
@@ -44,6 +45,7 @@ _ALL = (
     PearlDrafter,
     DimpleDrafter,
     SwiftDrafter,
+    DynamicExitDrafter,
 )
 
 
