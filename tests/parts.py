@@ -7,6 +7,7 @@ import torch
 
 from engine.drafters import Drafter
 from engine.options import resolve
+from engine.parts.adapter import Adapter, AdapterConfig
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
 from engine.target.language_model import LanguageModel
@@ -60,4 +61,10 @@ def _denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
     return DFlashModel(config).eval().requires_grad_(False)
 
 
-MAKERS = {"draft": _draft, "denoiser": _denoiser}
+def tiny_adapter(target: LanguageModel, opener: Opener | None = None) -> Adapter:
+    """Behind the first layer; an adapter that has learned nothing says what the early exit says."""
+    config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
+    return Adapter(config).eval().requires_grad_(False)
+
+
+MAKERS = {"draft": _draft, "denoiser": _denoiser, "adapter": tiny_adapter}

@@ -11,6 +11,7 @@ from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.jacobi import JacobiDrafter
+from engine.drafters.kangaroo import KangarooDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
@@ -46,6 +47,7 @@ _ALL = (
     DimpleDrafter,
     SwiftDrafter,
     DynamicExitDrafter,
+    KangarooDrafter,
 )
 
 

@@ -106,7 +106,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             threshold = self._exits.threshold(plan.layer)
             by_length = self.settings["stop"] == "length"
             bounds = (plan.length, 0.0) if by_length else (most, threshold)
-            sure = self._chain(tree, context[-1], plan.layer, *bounds)
+            sure = self._chain(tree, context, plan.layer, *bounds)
             if not by_length:
                 tree.exhibits.append(self._confidence(sure, threshold))
         tree.exhibits += self._exhibits(plan, most)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -34,30 +36,37 @@ class OwnLayersDrafter(Drafter):
     def passes(self):
         return {"own layers": self._draft_passes}
 
-    def _chain(self, tree: DraftTree, root: int, layer: int, length: int, stop: float) -> float:
-        """Draft up to ``length`` tokens with the first ``layer`` layers, no further once a token is less
-        likely than ``stop``; that token stays, for a drawn token must never be dropped.
+    def _chain(
+        self, tree: DraftTree, context: Sequence[int], layer: int, length: int, stop: float
+    ) -> float:
+        """Draft up to ``length`` tokens with the first ``layer`` layers, no further once one was less
+        sure than ``stop``; that token stays, for a drawn token must never be dropped.
 
-        Returns the probability of the last token.
+        Returns how sure the last one was.
         """
-        session, parent, token, sure = self.start.target, ROOT, root, 1.0
-        states = []
+        session, parent, sure = self.start.target, ROOT, 1.0
+        rows, states = context[session.length :], []
         while len(tree) < length and sure >= stop:
-            states.append(session.states([token], [len(states) - 1], Layers(stop=layer)))
+            parents = range(session.rows - 1, session.rows - 1 + len(rows))
+            states.append(session.states(rows, parents, Layers(stop=layer)))
             self._draft_passes += 1
-            q = self.law(self._exit(states[-1], len(tree)))[0]
+            q = self.law(self._exit(states[-1]))[0]
             if self.sampling.greedy:
                 kind, token = "one_hot", int(q.argmax())
             else:
                 kind, token = "iid", self.chance.draw(q)
             parent = tree.draw(parent, token, kind, q, "own layers")
-            sure = float(q[token])
+            rows, sure = [token], self._sure(q, token)
         tree.begun = Begun(layer, torch.cat(states))
         return sure
 
-    def _exit(self, states: Tensor, depth: int) -> Tensor:
-        """Hidden states [R, H] behind the drafting layers, of the row at this depth -> logits [R, V]"""
-        return self.target.head(self.target.norm(states))
+    def _exit(self, states: Tensor) -> Tensor:
+        """Hidden states [R, H] of the next rows, behind the drafting layers -> logits [1, V] of the last"""
+        return self.target.head(self.target.norm(states[-1:]))
+
+    def _sure(self, q: Tensor, token: int) -> float:
+        """What is held against the threshold once a token was drafted from q [V]."""
+        return float(q[token])
 
     def law(self, logits: Tensor) -> Tensor:
         """logits [R, V] -> q [R, V] on the host"""

@@ -8,6 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
+from tests.parts import tiny_adapter
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
@@ -53,10 +54,12 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             num_target_layers=2,
         )
     )
+    model = language_model(target, None, "tiny target", lean=False)
     return Models(
-        language_model(target, None, "tiny target", lean=False),
+        model,
         {
             "draft": language_model(draft, None, "tiny draft", lean=False),
             "diffusion": diffusion.eval().requires_grad_(False),
+            "kangaroo": tiny_adapter(model),
         },
     )
