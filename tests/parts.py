@@ -10,6 +10,7 @@ from engine.options import resolve
 from engine.parts.adapter import Adapter, AdapterConfig
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
+from engine.parts.prompt_tokens import PromptTokens
 from engine.target.language_model import LanguageModel
 
 Opener = Callable[[torch.nn.Module], LanguageModel]
@@ -67,4 +68,17 @@ def tiny_adapter(target: LanguageModel, opener: Opener | None = None) -> Adapter
     return Adapter(config).eval().requires_grad_(False)
 
 
-MAKERS = {"draft": _draft, "denoiser": _denoiser, "adapter": tiny_adapter}
+def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> PromptTokens:
+    """Two places of two vectors: embeddings of tokens, so that something comes of them."""
+    made = PromptTokens(2, 2, target.hidden_size)
+    tokens = torch.arange(4) % target.embeddings
+    made.embeddings.data.copy_(target.embed(tokens).view_as(made.embeddings))
+    return made.requires_grad_(False)
+
+
+MAKERS = {
+    "draft": _draft,
+    "denoiser": _denoiser,
+    "adapter": tiny_adapter,
+    "prompt_tokens": tiny_prompt_tokens,
+}

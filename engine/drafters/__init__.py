@@ -12,10 +12,12 @@ from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.kangaroo import KangarooDrafter
+from engine.drafters.lud import LexicalUnitDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
+from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
@@ -48,6 +50,8 @@ _ALL = (
     SwiftDrafter,
     DynamicExitDrafter,
     KangarooDrafter,
+    LexicalUnitDrafter,
+    PromptDecodingDrafter,
 )
 
 

@@ -98,7 +98,7 @@ class Drafter(ABC):
     """Whether siblings may differ in kind or law."""
 
     uses_target: ClassVar[bool] = False
-    """Whether it feeds rows to the target's own session."""
+    """Whether it feeds rows to the target's own session, or lets probe rows ride in its passes."""
 
     learns: ClassVar[bool] = False
     """Whether it keeps anything in the visitor's memory."""

@@ -16,6 +16,7 @@ MODULES = {
     "draft": "engine.parts.draft",
     "denoiser": "engine.parts.denoiser",
     "adapter": "engine.parts.adapter",
+    "prompt_tokens": "engine.parts.prompt_tokens",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
-from tests.parts import tiny_adapter
+from tests.parts import tiny_adapter, tiny_prompt_tokens
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
@@ -61,5 +61,6 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "draft": language_model(draft, None, "tiny draft", lean=False),
             "diffusion": diffusion.eval().requires_grad_(False),
             "kangaroo": tiny_adapter(model),
+            "ppd": tiny_prompt_tokens(model),
         },
     )

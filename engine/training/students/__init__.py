@@ -8,6 +8,7 @@ from ..student import Student
 
 MODULES: dict[str, str] = {
     "kangaroo": "kangaroo",
+    "ppd": "ppd",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
