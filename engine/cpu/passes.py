@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -12,11 +13,12 @@ from engine.cpu.arrays import bias, padded, positions
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import NAME, PassGraph
-from engine.cpu.row_shape import FEW, change_in_rows
+from engine.cpu.row_shape import FEW, RowShape, change_in_rows
 from engine.cpu.store import compiled
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
 from engine.target.forward import forward
+from engine.target.layers import Layers, passed
 from engine.target.row_mask import RowMask
 
 _CPU = torch.device("cpu")
@@ -41,16 +43,47 @@ class CompiledPasses:
         self._embed = module.get_input_embeddings()
         plain = type(self._embed) is nn.Embedding
         self._table = self._embed.weight.detach().numpy() if plain else None
-        self._example, self._windows = _seen(module)
-        self._layers = len(self._example) // 2
+        self.example, self._windows = _seen(module)
+        self.layers = len(self.example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
-        self._change = change_in_rows(self._layers, numbers)
+        self._change = change_in_rows(self.layers, numbers)
         self._graphs: dict[tuple[int, ...], Calls] = {}
         self._graph_with(())
 
     def columns(self, capacity: int) -> Columns:
-        heads, size = self._example[0].shape[1], self._example[0].shape[3]
-        return Columns(self._layers, heads, size, capacity, self._change)
+        heads, size = self.example[0].shape[1], self.example[0].shape[3]
+        return Columns(self.layers, heads, size, capacity, self._change)
+
+    @property
+    def width(self) -> int:
+        """W"""
+        return self._embed.embedding_dim
+
+    def described(self, what: object) -> str:
+        """A graph of the module, for the file in which it is kept."""
+        return f"{type(self._module).__name__} {what} {self._module.config.to_json_string()}"
+
+    def row_shape(self) -> RowShape:
+        """For the passes of one session through a stretch of layers."""
+        return RowShape(self._change)
+
+    @torch.no_grad()
+    def windows_of(self, layers: Layers) -> list[int | None]:
+        """The sliding windows of these layers, None among them for a layer without one."""
+        mask, tokens = _Asked(), torch.zeros(2, dtype=torch.long)
+        rows = torch.zeros(2, self.width)
+        cache = KVCache.empty(self.layers, 2)
+        passed(self._module, rows, tokens, mask.row_positions, mask, cache, layers)
+        return list(mask.windows)
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Within, the module has the attention function of graphs."""
+        self._module.set_attn_implementation(NAME)
+        try:
+            yield
+        finally:
+            self._module.set_attn_implementation(PLAIN)
 
     def prepare(self, features: tuple[int, ...]) -> None:
         """Make the graph for these features. Raises as making the object does."""
@@ -90,11 +123,11 @@ class CompiledPasses:
             states = torch.from_numpy(np.concatenate(found, -1)[:rows]) if features else None
             return logits, states
 
-        arguments = [padded(self._vectors(given), shape), positions(mask, shape), looked, *biases]
+        arguments = [padded(self.vectors(given), shape), positions(mask, shape), looked, *biases]
         return graph(arguments, wanted, take, columns.given)
 
-    def _vectors(self, given: Tensor) -> np.ndarray:
-        """[R, W]"""
+    def vectors(self, given: Tensor) -> np.ndarray:
+        """Tokens [R] or vectors [R, W] -> [R, W]"""
         if given.is_floating_point():
             return given.numpy()
         if self._table is not None:
@@ -113,23 +146,19 @@ class CompiledPasses:
 
     @torch.no_grad()
     def _made(self, features: tuple[int, ...]) -> Calls:
-        rows, width = 3, self._example[0].shape[2]
+        rows, width = 3, self.example[0].shape[2]
         masks = [torch.zeros(rows, width + rows)] * len(self._windows)
         vectors = self._embed(torch.zeros(rows, dtype=torch.long))
-        given = [vectors, torch.arange(rows), torch.arange(rows), *masks, *self._example]
-        kind, config = type(self._module).__name__, self._module.config.to_json_string()
-        self._module.set_attn_implementation(NAME)
-        try:
+        given = [vectors, torch.arange(rows), torch.arange(rows), *masks, *self.example]
+        with self.tracing():
             graph = PassGraph(self._module, self._windows, features)
-            return Calls(compiled(graph, given, f"{kind} {features} {config}"))
-        finally:
-            self._module.set_attn_implementation(PLAIN)
+            return Calls(compiled(graph, given, self.described(features)))
 
     @torch.no_grad()
     def _compare(self, features: tuple[int, ...]) -> None:
         """Raises NotConvertible unless a prompt and a tree give the module's own numbers."""
         generator = torch.Generator().manual_seed(0)
-        columns, cache = self.columns(64), KVCache.empty(self._layers, 64)
+        columns, cache = self.columns(64), KVCache.empty(self.layers, 64)
         for mask in _trial_masks():
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)

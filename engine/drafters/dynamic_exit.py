@@ -86,6 +86,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     @classmethod
     def build(cls, settings, models):
+        models.target.prepare_stretches(range(models.target.layers))
         return cls(settings, models.target)
 
     def begin(self, start):

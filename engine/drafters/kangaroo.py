@@ -49,7 +49,9 @@ class KangarooDrafter(OwnLayersDrafter):
 
     @classmethod
     def build(cls, settings, models):
-        return cls(settings, models.target, models.part("kangaroo"))
+        adapter = models.part("kangaroo")
+        models.target.prepare_stretches([adapter.config.exit_layer])
+        return cls(settings, models.target, adapter)
 
     def begin(self, start):
         super().begin(start)

@@ -5,7 +5,7 @@ logits, and keep some of the rows for good.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
@@ -58,6 +58,9 @@ class LanguageModel:
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
+
+    def prepare_stretches(self, cuts: Iterable[int]) -> None:
+        """A drafter will read rows through the layers between these cuts: what makes that faster is made now."""
 
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""
