@@ -31,7 +31,7 @@ class Start:
     prompt: tokens, the root last. chance: the drafter's random choices. features: [T - 1, n*H], the
     target's hidden states of all but the root, or None if the drafter asked for none. target: the
     session in which the target reads the text; a drafter that uses the target's own layers may feed
-    it rows and must drop them before it proposes. memory: the visitor's. constraint: on the text,
+    it rows, and drops them before it proposes unless the target is to go on from them (``DraftTree.begun``). memory: the visitor's. constraint: on the text,
     or None.
     """
 

@@ -206,12 +206,12 @@ class SwiftDrafter(Drafter):
         session.drop()
 
     def _width(self, confidence: float) -> int:
-        share = next(share for least, share in WIDTHS if confidence >= least)
+        share = next((share for least, share in WIDTHS if confidence >= least), 1.0)
         return math.ceil(share * self.settings["width"])
 
     def _candidates(self, q: Tensor, count: int) -> list[int]:
         """Tokens to verify at a place whose draft law is q [V]; the draft goes on behind the first."""
-        count = min(count, int((q > 0).sum()))
+        count = max(1, min(count, int((q > 0).sum())))
         if self.sampling.greedy:
             return q.topk(count).indices.tolist()
         tokens, left = [], q.clone()
