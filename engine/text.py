@@ -99,6 +99,10 @@ class Text:
         """What may come next; no more than fits."""
         self._proposal = self._propose()
         tree = self._proposal.tree
+        if (
+            tree.begun is None and self.session.rows
+        ):  # read for another tree than the one that came of it
+            self.session.drop()
         return Draft(self.context[-1], tree, len(self.context), tree.probes)
 
     def _propose(self) -> Proposal:

@@ -89,6 +89,12 @@ def skip_sets(trace: Trace) -> int:
     return len({str(exhibit["layers"]) for exhibit in shown(trace, "layers")})
 
 
+def exits(trace: Trace) -> int:
+    """Different layers after which a draft left the target."""
+    stacks = ([one["state"] for one in stack["layers"]] for stack in shown(trace, "layers"))
+    return len({stack.index("exit") for stack in stacks if "exit" in stack})
+
+
 def most_passes(trace: Trace) -> int:
     """The most denoising passes after which a place of a block was filled."""
     tables = [table for table in shown(trace, "table") if "filled in pass" in table["columns"]]
@@ -128,6 +134,7 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "last_pace": lambda trace: pace(trace, slice(-8, None)),
     "meter_gap": meter_gap,
     "skip_sets": skip_sets,
+    "exits": exits,
     "most_passes": most_passes,
     "overlaps": overlaps,
     "tossed": tossed,

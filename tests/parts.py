@@ -7,10 +7,12 @@ import torch
 
 from engine.drafters import Drafter
 from engine.options import resolve
+from engine.parts.adapter import Adapter, AdapterConfig
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
 from engine.parts.loading import Models
+from engine.parts.prompt_tokens import PromptTokens
 from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
 
@@ -99,10 +101,26 @@ def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell
     return cell
 
 
+def tiny_adapter(target: LanguageModel, opener: Opener | None = None) -> Adapter:
+    """Behind the first layer; an adapter that has learned nothing says what the early exit says."""
+    config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
+    return Adapter(config).eval().requires_grad_(False)
+
+
+def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> PromptTokens:
+    """Two places of two vectors: embeddings of tokens, so that something comes of them."""
+    made = PromptTokens(2, 2, target.hidden_size)
+    tokens = torch.arange(4) % target.embeddings
+    made.embeddings.data.copy_(target.embed(tokens).view_as(made.embeddings))
+    return made.requires_grad_(False)
+
+
 MAKERS = {
     "draft": _draft,
     "denoiser": _denoiser,
     "medusa_heads": _medusa_heads,
     "hydra_heads": _hydra_heads,
     "eagle": eagle_cell,
+    "adapter": tiny_adapter,
+    "prompt_tokens": tiny_prompt_tokens,
 }

@@ -31,6 +31,17 @@ class Columns(KVCache):
             layer.keys, layer.values = buffer[2 * index, None], buffer[2 * index + 1, None]
             layer.capacity, layer.is_initialized = self.capacity, True
         self.given = [shared(own[None]) for own in self._array]
+        self._between: dict[tuple[int, int], list] = {}
+
+    def between(self, first: int, stop: int) -> list:
+        """Those of ``given`` that belong to the layers first to stop - 1; the same list each time."""
+        return self._between.setdefault((first, stop), self.given[2 * first : 2 * stop])
+
+    def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
+        """Put the first rows of k and v [2 n, Hkv, R, D] of n layers, from ``first`` on, at column ``start``. The
+        columns in use stay as many."""
+        layers = slice(2 * first, 2 * first + len(fresh))
+        self._array[layers, :, start : start + count] = fresh[:, :, :count]
 
     def append(self, fresh: np.ndarray, count: int) -> None:
         """Put the first rows of [2 N, Hkv, R, D] behind the columns in use, for which there is room."""

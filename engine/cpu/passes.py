@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from engine.cpu.store import compiled
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
 from engine.target.forward import forward
+from engine.target.layers import Layers, passed
 from engine.target.row_mask import RowMask
 
 _CPU = torch.device("cpu")
@@ -42,18 +44,49 @@ class CompiledPasses:
         self._embed = module.get_input_embeddings()
         plain = type(self._embed) is nn.Embedding
         self._table = self._embed.weight.detach().numpy() if plain else None
-        self._example, self._windows = _seen(module)
-        self._layers = len(self._example) // 2
+        self.example, self._windows = _seen(module)
+        self.layers = len(self.example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
-        self._change = change_in_rows(self._layers, numbers)
+        self._change = change_in_rows(self.layers, numbers)
         self._sizes = sizes_for(numbers)
         self._graphs: dict[tuple[int, ...], Graphs] = {}
         self._graphs_with(())
 
     def columns(self, capacity: int) -> Columns:
-        heads, size = self._example[0].shape[1], self._example[0].shape[3]
+        heads, size = self.example[0].shape[1], self.example[0].shape[3]
         shape = RowShape(self._change, self._sizes)
-        return Columns(self._layers, heads, size, capacity, shape)
+        return Columns(self.layers, heads, size, capacity, shape)
+
+    @property
+    def width(self) -> int:
+        """W"""
+        return self._embed.embedding_dim
+
+    def described(self, what: object) -> str:
+        """A graph of the module, for the file in which it is kept."""
+        return f"{type(self._module).__name__} {what} {self._module.config.to_json_string()}"
+
+    def row_shape(self) -> RowShape:
+        """For the passes of one session through a stretch of layers."""
+        return RowShape(self._change)
+
+    @torch.no_grad()
+    def windows_of(self, layers: Layers) -> list[int | None]:
+        """The sliding windows of these layers, None among them for a layer without one."""
+        mask, tokens = _Asked(), torch.zeros(2, dtype=torch.long)
+        rows = torch.zeros(2, self.width)
+        cache = KVCache.empty(self.layers, 2)
+        passed(self._module, rows, tokens, mask.row_positions, mask, cache, layers)
+        return list(mask.windows)
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Within, the module has the attention function of graphs."""
+        self._module.set_attn_implementation(NAME)
+        try:
+            yield
+        finally:
+            self._module.set_attn_implementation(PLAIN)
 
     def prepare(self, features: tuple[int, ...], most_rows: int = 0) -> None:
         """Make the graphs that hand out these features: the one for any number of rows and, if passes over
@@ -96,11 +129,11 @@ class CompiledPasses:
             states = torch.from_numpy(np.concatenate(found, -1)[:rows]) if features else None
             return logits, states
 
-        arguments = [padded(self._vectors(given), shape), positions(mask, shape), looked, *biases]
+        arguments = [padded(self.vectors(given), shape), positions(mask, shape), looked, *biases]
         return graphs.of(shape)(arguments, wanted, take, columns.given)
 
-    def _vectors(self, given: Tensor) -> np.ndarray:
-        """[R, W]"""
+    def vectors(self, given: Tensor) -> np.ndarray:
+        """Tokens [R] or vectors [R, W] -> [R, W]"""
         if given.is_floating_point():
             return given.numpy()
         if self._table is not None:
@@ -119,20 +152,16 @@ class CompiledPasses:
 
     def _made(self, features: tuple[int, ...]) -> Graphs:
         graph = PassGraph(self._module, self._windows, features)
-        kind, config = type(self._module).__name__, self._module.config.to_json_string()
         masks = range(3, 3 + len(self._windows))
 
         def make(rows: int | None) -> Calls:
             given = self._arguments(3)
             sizes = None
             if rows is not None:
-                sizes = {0: (rows, given[0].shape[1]), 1: (rows,), 2: (rows,)}
+                sizes = {0: (rows, self.width), 1: (rows,), 2: (rows,)}
                 sizes |= {number: (rows, -1) for number in masks}
-            self._module.set_attn_implementation(NAME)
-            try:
-                return Calls(compiled(graph, given, f"{kind} {features} {config}", sizes))
-            finally:
-                self._module.set_attn_implementation(PLAIN)
+            with self.tracing():
+                return Calls(compiled(graph, given, self.described(features), sizes))
 
         def example(rows: int) -> list[np.ndarray]:
             return [argument.numpy() for argument in self._arguments(rows)]
@@ -142,16 +171,16 @@ class CompiledPasses:
     @torch.no_grad()
     def _arguments(self, rows: int) -> list[Tensor]:
         """Arguments of a graph for a pass of so many rows."""
-        places, width = torch.arange(rows), self._example[0].shape[2]
+        places, width = torch.arange(rows), self.example[0].shape[2]
         masks = [torch.zeros(rows, width + rows)] * len(self._windows)
         vectors = self._embed(places % self._embed.num_embeddings)
-        return [vectors, places, places, *masks, *self._example]
+        return [vectors, places, places, *masks, *self.example]
 
     @torch.no_grad()
     def _compare(self, features: tuple[int, ...]) -> None:
         """Raises NotConvertible unless a prompt and a tree give the module's own numbers."""
         generator = torch.Generator().manual_seed(0)
-        columns, cache = self.columns(64), KVCache.empty(self._layers, 64)
+        columns, cache = self.columns(64), KVCache.empty(self.layers, 64)
         for mask in _trial_masks():
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)

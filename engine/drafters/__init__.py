@@ -7,16 +7,20 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
+from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
+from engine.drafters.kangaroo import KangarooDrafter
+from engine.drafters.lud import LexicalUnitDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
+from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
@@ -50,6 +54,10 @@ _ALL = (
     HydraDrafter,
     SwiftDrafter,
     EagleDrafter,
+    DynamicExitDrafter,
+    KangarooDrafter,
+    LexicalUnitDrafter,
+    PromptDecodingDrafter,
 )
 
 

@@ -31,7 +31,7 @@ class Start:
     prompt: tokens, the root last. chance: the drafter's random choices. features: [T - 1, n*H], the
     target's hidden states of all but the root, or None if the drafter asked for none. target: the
     session in which the target reads the text; a drafter that uses the target's own layers may feed
-    it rows and must drop them before it proposes. memory: the visitor's. constraint: on the text,
+    it rows, and drops them before it proposes unless the target is to go on from them (``DraftTree.begun``). memory: the visitor's. constraint: on the text,
     or None.
     """
 
@@ -98,7 +98,7 @@ class Drafter(ABC):
     """Whether siblings may differ in kind or law."""
 
     uses_target: ClassVar[bool] = False
-    """Whether it feeds rows to the target's own session."""
+    """Whether it feeds rows to the target's own session, or lets probe rows ride in its passes."""
 
     learns: ClassVar[bool] = False
     """Whether it keeps anything in the visitor's memory."""

@@ -18,6 +18,8 @@ MODULES = {
     "medusa_heads": "engine.parts.medusa_heads",
     "hydra_heads": "engine.parts.hydra_heads",
     "eagle": "engine.parts.eagle",
+    "adapter": "engine.parts.adapter",
+    "prompt_tokens": "engine.parts.prompt_tokens",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

@@ -5,7 +5,7 @@ logits, and keep some of the rows for good.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
@@ -61,6 +61,9 @@ class LanguageModel:
 
     def expect(self, features: Sequence[int], nodes: int) -> None:
         """Make ready, before a text is timed, what its passes over up to so many nodes take."""
+
+    def prepare_stretches(self, cuts: Iterable[int]) -> None:
+        """A drafter will read rows through the layers between these cuts: what makes that faster is made now."""
 
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""

@@ -15,7 +15,7 @@ from engine.target.alibi import hand_over_columns
 from engine.target.cache import KVCache
 from engine.target.forward import forward_with_mask
 from engine.target.language_model import LanguageModel
-from engine.target.layers import Layers
+from engine.target.layers import Passed
 from engine.target.row_mask import RowMask
 from engine.target.session import Session
 
@@ -55,7 +55,7 @@ class MaskedSession(Session):
         finally:
             self.model.columns.positions = None
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+    def _through(self, *_, **__) -> Passed:
         raise no_layers(self.model.name)
 
 
@@ -88,7 +88,7 @@ class ChainSession(Session):
     ) -> tuple[Tensor | None, Tensor | None]:
         return _read(self, given, mask, None, features, last)
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+    def _through(self, *_, **__) -> Passed:
         raise no_layers(self.model.name)
 
 

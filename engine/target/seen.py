@@ -29,6 +29,18 @@ class Probes:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """How far the drafter, which is the target's own first layers, has read the rows that it proposes.
+
+    The session's scratch rows are the root and the first nodes, in the order of a draft's rows, and have
+    been read through the layers below ``layer``. states: [R, H], theirs at that layer.
+    """
+
+    layer: int
+    states: Tensor
+
+
+@dataclass(frozen=True)
 class Draft:
     """A tree below the root of a text.
 
@@ -39,6 +51,11 @@ class Draft:
     tree: DraftTree
     position: int
     probes: Probes | None = None
+
+    @property
+    def begun(self) -> Begun | None:
+        """What the pass over these rows may go on from."""
+        return self.tree.begun
 
     @property
     def rows(self) -> tuple[list[int], list[int]]:

@@ -7,6 +7,7 @@ from engine.options import Value, resolve
 from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.bild import BigLittle
 from engine.verifiers.greedy import Greedy
+from engine.verifiers.lud import Unchecked
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
 from engine.verifiers.spectr import SpecTr
@@ -21,6 +22,7 @@ RULES: list[type[Verifier]] = [
     SpecTr,
     BigLittle,
     Typical,
+    Unchecked,
 ]
 
 

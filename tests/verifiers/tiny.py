@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
-from tests.parts import beginners, eagle_cell
+from tests.parts import beginners, eagle_cell, tiny_adapter, tiny_prompt_tokens
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
@@ -63,5 +63,7 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "medusa": beginners("medusa", opened),
             "hydra": beginners("hydra", opened, layers=2, prefix=True),
             "eagle": eagle_cell(opened),
+            "kangaroo": tiny_adapter(opened),
+            "ppd": tiny_prompt_tokens(opened),
         },
     )

@@ -10,6 +10,8 @@ MODULES: dict[str, str] = {
     "medusa": "medusa",
     "hydra": "hydra",
     "eagle": "eagle",
+    "kangaroo": "kangaroo",
+    "ppd": "ppd",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
