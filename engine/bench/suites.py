@@ -10,6 +10,7 @@ SUITES = {
     "openvino": "engine.bench.openvino.command:openvino",
     "overlap": "engine.bench.overlap:overlap",
     "joined": "engine.bench.joined:joined",
+    "load": "engine.bench.load:load",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
     "kernels": "engine.gpu.bench:kernels",

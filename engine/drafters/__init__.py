@@ -17,6 +17,7 @@ from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
@@ -42,6 +43,7 @@ _ALL = (
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
     PearlDrafter,
+    SmartSpecDrafter,
     DimpleDrafter,
     SwiftDrafter,
 )

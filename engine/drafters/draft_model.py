@@ -1,6 +1,6 @@
 """The draft model's side of a sequence: what it has read, and rows under tree nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import torch
@@ -12,7 +12,7 @@ from engine.finite import refuse_nan
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution
 from engine.target.language_model import LanguageModel
-from engine.tree import ROOT, Kind
+from engine.tree import ROOT, DraftTree, Kind
 
 CAPACITY = 512  # first size of the KV buffers; they double when they must
 
@@ -142,6 +142,25 @@ class DraftModelDrafter(Drafter):
 
     def passes(self):
         return {"draft": self._reader.passes}
+
+    def _chain(
+        self,
+        context: Sequence[int],
+        length: int,
+        goes_on: Callable[[DraftTree], bool] = lambda tree: True,
+    ) -> DraftTree:
+        """At most so many tokens one after another. goes_on: asked after each token but the last; what it
+        refuses to follow stays in the tree."""
+        tree, parent = DraftTree(), ROOT
+        drawn = None if self.sampling.greedy else self.chance.uniforms(length)
+        q = self._reader.read(context)
+        for place in range(length):
+            kind, token = self._pick(q, None if drawn is None else drawn[place])
+            parent = tree.draw(parent, token, kind, q, "draft model")
+            if place + 1 == length or not goes_on(tree):
+                break
+            q = self._reader.expand([parent], tree.tokens[-1:], tree.parents[-1:])[0]
+        return tree
 
     def _pick(self, q: Tensor, drawn: Tensor | None) -> tuple[Kind, int]:
         """How the next token is drafted, and the token. drawn: a uniform; None in greedy decoding."""
