@@ -17,7 +17,7 @@ from .distill import DIVERGENCES
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m engine.training",
-        description=recipes.__doc__,
+        description=recipes.described(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root = Path(__file__).resolve().parents[2]
@@ -62,12 +62,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--workloads", help="recipe prompts: only these, with commas between")
     made.add_argument(
-        "--minutes", type=float, help="recipes text, align, large-pair: wall-clock budget"
+        "--minutes", type=float, help="recipes text, align, large-pair, parts: wall-clock budget"
     )
     made.add_argument(
         "--tokens",
         type=int,
-        help="recipe text: how many tokens to write; recipes divergences, align: how many are learned from",
+        help="recipe text: how many tokens to write; recipes divergences, align, parts: how many are learned from",
     )
     made.add_argument(
         "--divergence",
@@ -76,6 +76,28 @@ def parser() -> argparse.ArgumentParser:
         help="recipe align: what the draft is aligned with (default %(default)s)",
     )
     made.add_argument("--seed", type=int, default=0)
+    parts = made.add_argument_group("the recipes of parts, and text")
+    parts.add_argument(
+        "--target",
+        type=Path,
+        help="folder of any causal language model in Hugging Face format; left out, the family's own",
+    )
+    parts.add_argument(
+        "--prompts",
+        type=Path,
+        default=root / "presets" / "prompts",
+        help="what a named target writes after: a file with a prompt a line, or JSON lines with a field prompt",
+    )
+    parts.add_argument("--name", help="of the part's folder (default: the recipe's name)")
+    parts.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the recipe; repeat"
+    )
+    parts.add_argument(
+        "--rows", type=int, default=6, help="windows of a batch (default %(default)s)"
+    )
+    parts.add_argument(
+        "--length", type=int, default=256, help="tokens of a window (default %(default)s)"
+    )
     return made
 
 

@@ -6,13 +6,10 @@ from pathlib import Path
 
 from transformers import AutoModelForCausalLM
 
+from engine.errors import UserError
 from engine.parts.dflash_model import DFlashModel
 
 from .tokenizer import load_tokenizer
-
-
-class UserError(Exception):
-    """Said in one line; exit code 2."""
 
 
 def say(text: str) -> None:

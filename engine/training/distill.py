@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-from . import selftext
-from .packing import Mixer, windows
 
 
 def forward_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
@@ -46,21 +42,11 @@ def divergence_loss(
 
 
 class MixedWindows:
-    """Windows of text the target wrote, every `corpus_every`-th from the corpora instead; made once, kept in memory."""
+    """Windows of several streams in turn; made once, kept in memory."""
 
-    def __init__(
-        self,
-        path: Path,
-        tokenizer,
-        data: Path,
-        length: int,
-        count: int,
-        seed: int,
-        corpus_every: int = 2,
-    ):
-        own = windows(selftext.load(path).documents(seed).__next__, length, seed)
-        corpus = windows(Mixer(tokenizer, data, 500 + seed), length, seed)
-        rows = [next(corpus if i % corpus_every == corpus_every - 1 else own) for i in range(count)]
+    def __init__(self, streams: Sequence[Iterator[tuple[np.ndarray, np.ndarray]]], count: int):
+        """streams: each endless, as `packing.windows` gives them."""
+        rows = [next(streams[i % len(streams)]) for i in range(count)]
         self.tokens = np.stack([r[0] for r in rows])
         self.counted = np.stack([r[1] for r in rows])
 

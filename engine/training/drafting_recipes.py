@@ -16,19 +16,21 @@ from .common import UserError, folder_tokenizer, need_data, need_file, open_mode
 from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
 from .distill import DIVERGENCES, MixedWindows, draft_loss, read
 from .loop import fit
+from .teacher import Teacher, text_windows
 
 ALIGN_WINDOWS = 10_000
+WINDOW = 256  # tokens
 BLOCK_SIZES = {"diffusion": 8, "diffusion-16": 16}
 BLOCKS = 24  # of a window in a step
 
 
 def text(args) -> None:
-    need_data(args)
+    teacher = Teacher.of(args)
     selftext.write(
-        args.checkpoints / "selftext.npz",
-        open_model(args, "target"),
-        folder_tokenizer(args),
-        args.data,
+        teacher.text_file,
+        teacher.module,
+        teacher.end_token,
+        teacher.prompt_streams(args.seed),
         tokens=args.tokens or 400_000,
         seed=args.seed,
         minutes=args.minutes or 1e9,
@@ -39,9 +41,7 @@ def text(args) -> None:
 def _windows(args, tok, seed: int) -> MixedWindows:
     """Training windows for the drafters: the target's own text and the corpora, in turn."""
     path = need_file(args.checkpoints / "selftext.npz", "text")
-    return MixedWindows(
-        path, tok, args.data, length=256, count=ALIGN_WINDOWS, seed=args.seed + seed
-    )
+    return text_windows(path, WINDOW, args.seed + seed, ALIGN_WINDOWS, (tok, args.data))
 
 
 def divergences(args) -> None:

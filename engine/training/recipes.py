@@ -6,7 +6,7 @@ so each can run alone; those that train resume where they were stopped.
     target       windows -> <models>/target
     keep         the target's last checkpoint in small -> <kept>; `target` goes on from there on an empty machine
     export       the target's last checkpoint -> <models>/target, to look at before it is done
-    text         target -> <checkpoints>/selftext.npz: what the target writes by itself
+    text         target -> <checkpoints>/selftext.npz: what the target writes by itself (also of --target DIR)
     draft        windows -> <models>/draft (with --larger: <models>/parts/draft-3m)
     divergences  which divergence aligns the draft best -> screen, <checkpoints>/divergences.json
     align        the target's distributions and hidden states -> the drafters of --students
@@ -14,12 +14,16 @@ so each can run alone; those that train resume where they were stopped.
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
+
+Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target; memory and time
+are told first, a table of loss and accepted length while they learn; NAME=VALUE are their options):
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -27,6 +31,9 @@ from . import drafting_recipes, measuring_recipes, pretraining_recipes
 from .budget import Budget
 from .common import UserError, need_data, say
 from .large_pair import train_pair
+from .part_recipe import train_part
+from .students import MODULES as STUDENTS
+from .students import student_class
 from .tokenizer import load_tokenizer
 
 Recipe = Callable[[argparse.Namespace], None]
@@ -62,4 +69,15 @@ RECIPES: dict[str, Recipe] = {
     "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,
     "large-pair": large_pair,
+    **{key: partial(train_part, key=key) for key in STUDENTS},
 }
+
+
+def described() -> str:
+    """All recipes, a line each, and the options of those that have some."""
+    lines = [__doc__.rstrip()]
+    for key in STUDENTS:
+        cls = student_class(key)
+        options = ", ".join(f"{option.name}={option.default}" for option in cls.options)
+        lines.append(f"    {key:<12} {cls.summary}" + (f" [{options}]" if options else ""))
+    return "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,12 +39,13 @@ NEW_TOKENS = {
     "chat": 160,
 }
 TEMPERATURES = [0.0, 0.0, 0.7, 1.0, 1.0]
+OTHER_TOKENS = 160
 LONGEST_PROMPT = 220
 
 
 @dataclass
 class SelfText:
-    """tokens uint16 [N], document after document; starts int [M + 1]; prompts int [M]: how many tokens were given;
+    """tokens uint16 or uint32 [N], document after document; starts int [M + 1]; prompts int [M]: how many tokens were given;
     noisy bool [M]: the prompt is noise to predict."""
 
     tokens: np.ndarray
@@ -68,6 +70,12 @@ def load(path: Path) -> SelfText:
         return SelfText(**{name: saved[name] for name in ("tokens", "starts", "prompts", "noisy")})
 
 
+def family_prompts(tokenizer, data: Path, seed: int) -> dict[str, Iterator[list[int]]]:
+    """Prompts of every workload."""
+    texts = read_corpora(data)
+    return {w: prompt_stream(w, tokenizer, texts, seed) for w in SHARES}
+
+
 def prompt_stream(workload: str, tokenizer, texts: dict[str, list[str]], seed: int):
     """Endless prompts as token ids. texts: of the corpora."""
     rng = random.Random(f"self/{workload}/{seed}")
@@ -87,8 +95,9 @@ def continue_batch(
 ) -> list[list[int]]:
     """Continuations of all prompts at once, each up to and with its first end of text."""
     width = max(map(len, prompts))
-    ids = torch.tensor([[eos] * (width - len(p)) + p for p in prompts])
-    mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
+    device = model.device
+    ids = torch.tensor([[eos] * (width - len(p)) + p for p in prompts], device=device)
+    mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
     sampling = (
         {"do_sample": True, "temperature": temperature, "top_k": 0}
         if temperature
@@ -103,34 +112,33 @@ def continue_batch(
 def write(
     path: Path,
     model,
-    tokenizer,
-    data: Path,
+    eos: int,
+    streams: Mapping[str, Iterator[list[int]]],
     tokens: int,
     seed: int,
     rows: int = 48,
     minutes: float = 1e9,
     say=print,
 ) -> None:
-    """About `tokens` tokens of the target's own, in the shares of `SHARES`, into one .npz file."""
+    """About `tokens` tokens of the target's own, into one .npz file. streams: endless prompts by workload, each with its
+    share of `SHARES`; a workload of another name has as much as all of those."""
     torch.manual_seed(seed)
     rng = random.Random(seed)
-    texts = read_corpora(data)
-    streams = {w: prompt_stream(w, tokenizer, texts, seed) for w in SHARES}
-    drawn = dict.fromkeys(SHARES, 0)
+    drawn = dict.fromkeys(streams, 0)
     documents: list[list[int]] = []
     given: list[int] = []
     noisy: list[bool] = []
     began = time.monotonic()
     while sum(drawn.values()) < tokens and time.monotonic() - began < 60 * minutes:
-        workload = min(SHARES, key=lambda w: drawn[w] / SHARES[w])
+        workload = min(streams, key=lambda w: drawn[w] / SHARES.get(w, 1.0))
         waiting = sorted(itertools.islice(streams[workload], 2 * rows), key=len)
         for prompts in (waiting[:rows], waiting[rows:]):
             answers = continue_batch(
                 model,
                 prompts,
-                NEW_TOKENS[workload],
+                NEW_TOKENS.get(workload, OTHER_TOKENS),
                 rng.choice(TEMPERATURES),
-                tokenizer.eos_token_id,
+                eos,
             )
             documents += [p + a for p, a in zip(prompts, answers, strict=True)]
             given += map(len, prompts)
@@ -140,10 +148,12 @@ def write(
     say(
         f"the target wrote {written} tokens in {len(documents)} texts, {written / (time.monotonic() - began):.0f} tokens/s"
     )
+    found = np.array([t for d in documents for t in d])
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp.npz")
     np.savez(
         temporary,
-        tokens=np.array([t for d in documents for t in d], dtype=np.uint16),
+        tokens=found.astype(np.uint16 if found.max() < 1 << 16 else np.uint32),
         starts=np.cumsum([0, *map(len, documents)]),
         prompts=np.array(given),
         noisy=np.array(noisy),

@@ -1,0 +1,85 @@
+"""The files of a part: weights as safetensors, and a config.json. Nothing here could run code when it is opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from engine.errors import UserError
+
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+PICKLED = (".pt", ".bin", ".pth", ".ckpt", ".pkl")
+
+
+def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> dict[str, Tensor]:
+    """All tensors by name, in float32. names: files that may hold them, of which the first is taken that is there.
+
+    Raises UserError, one sentence, where there is none or it is damaged.
+    """
+    file = next((folder / name for name in names if (folder / name).is_file()), None)
+    if file is None:
+        pickled = sorted(one.name for one in folder.glob("*") if one.suffix in PICKLED)
+        if pickled:
+            raise UserError(
+                f"The weights in {folder.name} are pickled ({pickled[0]}), and to open those can run "
+                f"code; save them as {names[0]}."
+            )
+        raise UserError(f"There is no {noun} to open at {folder.name}.")
+    try:
+        return {name: tensor.float() for name, tensor in load_file(file).items()}
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{file.name} of {folder.name} is damaged or cut off.") from error
+
+
+def load_published(
+    module: nn.Module, names: Mapping[str, str], tensors: Mapping[str, Tensor]
+) -> None:
+    """Give a module, which may lie on the device meta, its weights. names: published name -> its own.
+
+    Raises ValueError, in words that end a sentence, where one is missing, too many or of another shape.
+    """
+    wanted = module.state_dict()
+    for name, own in names.items():
+        if name not in tensors:
+            raise ValueError(f"{name} is missing")
+        found, needed = list(tensors[name].shape), list(wanted[own].shape)
+        if found != needed:
+            raise ValueError(f"{name} has the shape {found}, where {needed} is needed")
+    more = sorted(set(tensors) - set(names))
+    if more:
+        raise ValueError(f"{more[0]} is none of its weights")
+    module.load_state_dict({own: tensors[name] for name, own in names.items()}, assign=True)
+
+
+def read_config(folder: Path) -> dict:
+    """The config.json; {} where there is none. Raises UserError where it is no JSON object."""
+    file = folder / CONFIG
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UserError(f"The {CONFIG} of {folder.name} is no JSON object.")
+    return found
+
+
+def write_part(folder: Path, tensors: Mapping[str, Tensor], config: Mapping) -> None:
+    """Tensors in bfloat16, half the bytes, and the config."""
+    folder.mkdir(parents=True, exist_ok=True)
+    halves = {name: each.detach().to("cpu", torch.bfloat16) for name, each in tensors.items()}
+    weights = folder / WEIGHTS
+    save_file(
+        {name: each.contiguous() for name, each in halves.items()},
+        weights,
+        metadata={"format": "pt"},
+    )
+    weights.chmod(0o644)  # safetensors makes it private
+    (folder / CONFIG).write_text(json.dumps(dict(config), indent=2) + "\n", "utf-8")

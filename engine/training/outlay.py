@@ -1,0 +1,65 @@
+"""What the training of a part costs, told before it begins: memory by counting numbers, time by one batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from engine.parts.admission import free_bytes
+
+from .budget import Budget
+from .common import UserError
+from .models import parameter_count
+from .student import Student
+
+NUMBER = 4  # bytes: everything is fp32
+
+
+def memory(student: Student, part: nn.Module, tokens: int) -> dict[str, int]:
+    """Bytes by use. tokens: of a batch.
+
+    The part counts four times, for its gradient and at most two moments; of the target's pass the hidden states of all
+    layers and the logits are kept, and one layer's inner numbers at a time. A batch's logits count twice wherever they
+    are held: a loss needs them and their logarithms or gradients.
+    """
+    config = student.config
+    width, inner = config.hidden_size, getattr(config, "intermediate_size", 4 * config.hidden_size)
+    states = (config.num_hidden_layers + 1) * width + 4 * inner
+    logits = 2 * config.vocab_size * (1 + student.logit_sets)
+    return {
+        "the target": NUMBER * parameter_count(student.target),
+        "the part, its gradients and moments": 4 * NUMBER * parameter_count(part),
+        f"a batch of {tokens:,} tokens": NUMBER * tokens * (states + logits),
+    }
+
+
+def check_memory(found: dict[str, int]) -> str:
+    """The sentence that tells it. Raises UserError where so much is not free; what is loaded already counts as taken."""
+    need = sum(found.values())
+    parts = ", ".join(f"{what} {size / 1e9:,.2f} GB" for what, size in found.items())
+    left = need - found["the target"]
+    if not torch.cuda.is_available() and left > free_bytes():
+        raise UserError(
+            f"The training needs {need / 1e9:,.1f} GB ({parts}); {free_bytes() / 1e9:,.1f} GB are free beside the "
+            "target. Smaller batches (--rows, --length) need less."
+        )
+    return f"memory: about {need / 1e9:,.2f} GB ({parts})"
+
+
+def told_time(budget: Budget, batch: Callable[[], tuple[Tensor, int]], text: int) -> str:
+    """How long it will take, or how far it will come. batch: makes one batch's loss, and says how many tokens it read.
+    text: tokens of the text that is learned from."""
+    began = time.monotonic()
+    loss, tokens = batch()
+    loss.backward()
+    seconds = time.monotonic() - began
+    if budget.tokens is None:
+        total = round(60 * budget.minutes / seconds * tokens)
+        told = f"in {budget.minutes:g} minutes about {total:,} tokens"
+    else:
+        total = budget.tokens
+        told = f"{total:,} tokens in about {total / tokens * seconds / 60:,.1f} minutes"
+    return f"time: a batch takes {seconds:.2f} s; {told}, {total / text:.1f} times the text"

@@ -1,0 +1,194 @@
+"""The recipe of every part that learns from a target's hidden states and distributions (`students` has one file a part).
+
+    python -m engine.training KEY                  for the family's target -> <models>/parts/KEY
+    python -m engine.training KEY --target DIR     for any other: `text --target DIR` writes what is learned from
+
+Memory and time are told first. A training that was stopped goes on where it was; the table grows while it runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import UserError
+from engine.options import resolve
+from engine.parts.digest import FIELD, digest_of
+
+from .acceptance import mean_accepted
+from .alignment import Text
+from .budget import Budget
+from .common import say
+from .loop import fit
+from .models import parameter_count
+from .outlay import check_memory, memory, told_time
+from .student import Lesson, Student, taught
+from .students import student_class
+from .teacher import Teacher
+
+LOOKS = 8  # rows of the table
+COLUMNS = ("done", "tokens", "epochs", "loss", "accepted")
+
+
+def train_part(args, key: str) -> None:
+    cls = student_class(key)
+    settings = resolve(f"recipe {key}", cls.options, _given(args.option))
+    teacher = Teacher.of(args)
+    student = cls(teacher.module, settings)
+    budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
+    Training(teacher, student, args.name or key, budget, args.rows, args.length, args.seed).run()
+
+
+def _given(options: list[str]) -> dict[str, str]:
+    """NAME=VALUE of the command line. Raises UserError for what is not written so."""
+    for option in options:
+        if "=" not in option:
+            raise UserError(f"An option is written NAME=VALUE, not {option!r}.")
+    return dict(option.split("=", 1) for option in options)
+
+
+class Training:
+    """One part in training. rows, length: windows of a batch, and tokens of each."""
+
+    def __init__(
+        self,
+        teacher: Teacher,
+        student: Student,
+        name: str,
+        budget: Budget,
+        rows: int,
+        length: int,
+        seed: int,
+    ):
+        self.teacher, self.student, self.name = teacher, student, name
+        self.budget, self.rows = budget, rows
+        torch.manual_seed(seed)
+        self.part = student.start().to(teacher.module.device)
+        self.text = teacher.windows(length, seed + 4)
+        self.checkpoint = teacher.work / f"part-{name}.pt"
+        self.about = {
+            "part": student.key,
+            "settings": student.settings,
+            "batch": [rows, length],
+            "budget": [budget.minutes, budget.tokens],
+            "seed": seed,
+            "target": digest_of(teacher.folder),
+        }
+        self.looks: list[dict] = []
+
+    def run(self) -> None:
+        self._go_on()
+        say(f"{self.name}: {parameter_count(self.part):,} parameters that learn")
+        say(check_memory(memory(self.student, self.part, self.text.tokens[0].size * self.rows)))
+        say(told_time(self.budget, lambda: self.batch(0), self.text.tokens.size))
+        self.part.zero_grad()
+        probes = self.teacher.probes()
+        self.budget = self.budget.part(1.0)  # what was spent so far does not count
+        for look in range(len(self.looks), LOOKS + 1):
+            losses: list[float] = []
+            fit(
+                self.part,
+                lambda index, losses=losses: self._noted(index, losses),
+                self.budget,
+                self.checkpoint,
+                self.student.muon_rate,
+                self.student.adam_rate,
+                stop_at=look / LOOKS,
+                say=say,
+            )
+            self._look(losses, probes)
+        self._export(probes)
+
+    def batch(self, index: int) -> tuple[Tensor, int]:
+        tokens, counted = self.text.batch(index, self.rows)
+        return self.student.loss(self.part, self.lesson(tokens, counted, index)), tokens.numel()
+
+    def lesson(self, tokens: Tensor, counted: Tensor, index: int = 0) -> Lesson:
+        layers = self.student.feature_layers
+        return taught(self.teacher.module, layers, tokens, counted, index)
+
+    def lessons(self, probes: list[Text]) -> Iterator[Lesson]:
+        """Texts of the target's own, one a lesson; what it was given is not counted."""
+        for start, text in probes:
+            counted = torch.arange(len(text)) >= start
+            yield self.lesson(torch.tensor([text]), counted[None])
+
+    def _noted(self, index: int, losses: list[float]) -> tuple[Tensor, int]:
+        loss, tokens = self.batch(index)
+        losses.append(loss.item())
+        return loss, tokens
+
+    @property
+    def _log(self) -> Path:
+        return self.checkpoint.with_suffix(".json")
+
+    def _go_on(self) -> None:
+        """Take up the table of a training that was stopped. Raises UserError where it was another one."""
+        if not (self._log.exists() and self.checkpoint.exists()):
+            return
+        found = json.loads(self._log.read_text("utf-8"))
+        if found["about"] != json.loads(json.dumps(self.about)):
+            raise UserError(
+                f"{self.checkpoint.name} was begun with other settings or another target; give this training a name "
+                "of its own (--name), or remove that file."
+            )
+        self.looks = found["looks"]
+        say(_line(COLUMNS))
+        for look in self.looks:
+            say(_row(look))
+
+    def _look(self, losses: list[float], probes: list[Text]) -> None:
+        if not self.looks:
+            say(_line(COLUMNS))
+        look = {
+            "done": len(self.looks) / LOOKS,
+            "tokens": self.budget.spent_tokens,
+            "epochs": self.budget.spent_tokens / self.text.tokens.size,
+            "loss": sum(losses) / len(losses) if losses else None,
+            "accepted": accepted_length(self.student, self.part, self.lessons(probes), probes),
+        }
+        self.looks.append(look)
+        say(_row(look))
+        self._log.write_text(json.dumps({"about": self.about, "looks": self.looks}, indent=1))
+
+    def _export(self, probes: list[Text]) -> None:
+        folder = self.teacher.parts / self.name
+        with torch.inference_mode():
+            figures = self.student.measured(self.part, self.lessons(probes))
+        about = {FIELD: digest_of(self.teacher.folder), **figures}
+        self.student.save(self.part, folder, about)
+        say(f"written to {folder}")
+
+
+@torch.inference_mode()
+def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Text]) -> float:
+    """Mean tokens a step, the target's own included, over greedy texts of the target (start, tokens), by walking each
+    text as a run would. lessons: of the same texts."""
+    part.eval()
+    lengths = []
+    for lesson, (start, text) in zip(lessons, probes, strict=True):
+        kept = student.accepted(part, lesson)[0].tolist()
+        room = ((kept[at], len(text) - 1 - at) for at in range(start - 1, len(text) - 1))
+        lengths.append(mean_accepted([min(pair) for pair in room]))
+    return sum(lengths) / len(lengths)
+
+
+def _line(cells) -> str:
+    return "  ".join(f"{cell:>10}" for cell in cells)
+
+
+def _row(look: dict) -> str:
+    loss = "" if look["loss"] is None else f"{look['loss']:.3f}"
+    return _line(
+        [
+            f"{look['done']:.0%}",
+            f"{look['tokens']:,}",
+            f"{look['epochs']:.2f}",
+            loss,
+            f"{look['accepted']:.2f}",
+        ]
+    )

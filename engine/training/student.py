@@ -1,0 +1,102 @@
+"""What a part brings that learns from a target: its start, its loss, how its accepted length is read off a text, and its
+files. Text, budget, checkpoints and the table are the recipe's (`part_recipe`).
+
+Letters in shapes: S windows, T tokens of each, H hidden size of the target, n feature layers, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from engine.options import Option, Value
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One batch of text, and what the frozen target makes of it.
+
+    tokens: int64 [S, T]. counted: bool [S, T], False where the loss skips the token. features: [S, T, n*H], the target's
+    hidden states at the layers that the student asks for. logits: [S, T, V] of the target, the law of token t + 1 in
+    row t. index: of the batch; whatever is random in a loss follows from it, so that a resumed training sees the same.
+    """
+
+    tokens: Tensor
+    counted: Tensor
+    features: Tensor
+    logits: Tensor
+    index: int = 0
+
+
+@torch.no_grad()
+def taught(
+    target: PreTrainedModel,
+    layers: Iterable[int],
+    tokens: Tensor,
+    counted: Tensor,
+    index: int = 0,
+) -> Lesson:
+    """One pass of the target over tokens [S, T]. layers: indices into its hidden_states."""
+    tokens, counted = tokens.to(target.device), counted.to(target.device)
+    found = target(input_ids=tokens, use_cache=False, output_hidden_states=True)
+    features = torch.cat([found.hidden_states[layer] for layer in layers], dim=-1)
+    return Lesson(tokens, counted, features, found.logits, index)
+
+
+class Student(ABC):
+    """A kind of part in training. The target is frozen; it may be asked for embeddings and head."""
+
+    key: ClassVar[str]
+    """Of the recipe, and the name of the part's folder unless another is given."""
+
+    summary: ClassVar[str]
+    """One line for the list of recipes."""
+
+    options: ClassVar[tuple[Option, ...]] = ()
+    """What may be chosen of its shape and its lessons: --option NAME=VALUE."""
+
+    muon_rate: ClassVar[float] = 0.01
+    adam_rate: ClassVar[float] = 2e-3
+
+    logit_sets: int = 1
+    """How many times it holds logits of a whole batch; the memory that is told beforehand follows from it."""
+
+    def __init__(self, target: PreTrainedModel, settings: Mapping[str, Value]) -> None:
+        """settings: resolved options."""
+        self.target = target
+        self.config = target.config.get_text_config(decoder=True)
+        self.settings = dict(settings)
+
+    @property
+    @abstractmethod
+    def feature_layers(self) -> tuple[int, ...]:
+        """Indices into the target's hidden_states; the last of those is behind the final norm."""
+
+    @abstractmethod
+    def start(self) -> nn.Module:
+        """The part before its first lesson: its shape from the target's config, its weights."""
+
+    @abstractmethod
+    def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
+        """What is minimised, a mean over the counted places."""
+
+    @abstractmethod
+    def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
+        """By teacher forcing, int64 [S, T]: with this token as the root, how many of the tokens behind it a draft would
+        hold. lesson: greedy text of the target, so that this is what a greedy run keeps."""
+
+    def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
+        """Figures of the finished part, on greedy text that it has not learned from, that belong into its files."""
+        return {}
+
+    @abstractmethod
+    def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
+        """Write the part in its published layout. about: fields for its config.json beside its own: the digest of its
+        target, and what ``measured`` found."""

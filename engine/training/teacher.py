@@ -1,0 +1,174 @@
+"""The target that parts learn from: the family's own, or any other that the user names.
+
+What belongs to a named target, its text, checkpoints and parts, lies in a folder of its own under the checkpoints.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+
+from engine.parts.admission import free_bytes
+from engine.parts.digest import digest_of
+from engine.parts.inspection import inspect
+from engine.target.generation import ends_of
+from engine.target.language_model import refuse_unreadable
+
+from . import alignment, figures, selftext
+from .common import UserError, need_data, need_file, place
+from .distill import MixedWindows
+from .packing import Mixer, windows
+
+WINDOWS = 10_000
+HELD_OUT = 10  # of a named target's prompts each tenth is kept for the measuring
+MOST_HELD_OUT = 16
+PER_WORKLOAD = 3  # held-out prompts of the family
+PROBED = 96  # tokens written after each of them
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """folder: of the target. work: of its text and of checkpoints. parts: of the results. prompts: a file or a folder of
+    files, one prompt a line, for a named target; None for the family's own, which has corpora and generators. data: of
+    the corpora."""
+
+    folder: Path
+    work: Path
+    parts: Path
+    data: Path
+    prompts: Path | None = None
+
+    @classmethod
+    def of(cls, args) -> Teacher:
+        """As the command line names it. Raises UserError where there is no such target, or no memory for it."""
+        if args.target is None:
+            need_data(args)
+            folder = place(args, "target")
+            if not (folder / "model.safetensors").exists():
+                raise UserError(f"no model in {folder}: run the recipe that makes it first")
+            return cls(folder, args.checkpoints, args.models / "parts", args.data)
+        found = inspect(args.target)
+        if found.nbytes > free_bytes():
+            raise UserError(
+                f"{found.folder.name} needs {found.nbytes / 1e9:,.1f} GB of memory; "
+                f"{free_bytes() / 1e9:,.1f} GB are free."
+            )
+        work = args.checkpoints / "targets" / f"{args.target.name}-{digest_of(args.target)}"
+        return cls(args.target, work, work / "parts", args.data, args.prompts)
+
+    @property
+    def text_file(self) -> Path:
+        return self.work / "selftext.npz"
+
+    @cached_property
+    def tokenizer(self):
+        return AutoTokenizer.from_pretrained(self.folder)
+
+    @cached_property
+    def module(self) -> PreTrainedModel:
+        """Frozen, in fp32; on a GPU where there is one."""
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        found = AutoModelForCausalLM.from_pretrained(
+            self.folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
+        refuse_unreadable(found, self.folder.name)
+        return found.to(device).eval().requires_grad_(False)
+
+    @property
+    def end_token(self) -> int:
+        """Of a text; raises UserError where neither model nor tokenizer names one."""
+        ends = ends_of(self.module, self.tokenizer).tokens
+        if not ends:
+            raise UserError(f"{self.folder.name} names no token that ends a text.")
+        own = self.tokenizer.eos_token_id
+        return own if own in ends else min(ends)
+
+    def prompt_streams(self, seed: int) -> dict[str, Iterator[list[int]]]:
+        """Endless prompts to write after, by workload."""
+        if self.prompts is None:
+            return selftext.family_prompts(self.tokenizer, self.data, seed)
+        return {"given": self._own_prompts(seed)}
+
+    def windows(self, length: int, seed: int) -> MixedWindows:
+        """Text to learn from: what the target wrote; of the family's own target the corpora in turn with it."""
+        path = need_file(self.text_file, "text")
+        corpora = (self.tokenizer, self.data) if self.prompts is None else None
+        return text_windows(path, length, seed, WINDOWS, corpora)
+
+    def probes(self, seed: int = 0) -> list[alignment.Text]:
+        """Greedy texts of the target after prompts that its drafters have not learned from; written once."""
+        file = self.work / "probes.json"
+        if not file.exists():
+            texts = alignment.own_texts(self.module, self._held_out(), PROBED, 0.0, seed)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(texts))
+        return [(start, tokens) for start, tokens in json.loads(file.read_text())]
+
+    def _held_out(self) -> list[list[int]]:
+        if self.prompts is None:
+            found = figures.probe_prompts(self.tokenizer, self.data, PER_WORKLOAD)
+            return [prompt for some in found.values() for prompt in some]
+        return self._given_prompts()[::HELD_OUT][:MOST_HELD_OUT]
+
+    def _own_prompts(self, seed: int) -> Iterator[list[int]]:
+        """Endless prompts for a named target to write after, the held-out ones left out."""
+        given = self._given_prompts()
+        held_out = {tuple(prompt) for prompt in given[::HELD_OUT]}
+        rest = [prompt for prompt in given if tuple(prompt) not in held_out]
+        if not rest:
+            raise UserError(f"There are too few prompts in {self.prompts}.")
+        rng = random.Random(seed)
+        for _ in itertools.count():
+            yield from rng.sample(rest, len(rest))
+
+    def _given_prompts(self) -> list[list[int]]:
+        """Token ids, as a user's turn where the target has a chat template."""
+        texts = read_prompts(self.prompts)
+        if self.tokenizer.chat_template:
+            turns = ([{"role": "user", "content": text}] for text in texts)
+            texts = [
+                self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+                for turn in turns
+            ]
+            found = self.tokenizer(texts, add_special_tokens=False).input_ids
+        else:
+            found = self.tokenizer(texts).input_ids
+        return [ids[-selftext.LONGEST_PROMPT :] for ids in found if ids]
+
+
+def text_windows(
+    path: Path, length: int, seed: int, count: int, corpora: tuple | None = None
+) -> MixedWindows:
+    """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder."""
+    streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)]
+    if corpora is not None:
+        streams.append(windows(Mixer(*corpora, 500 + seed), length, seed))
+    return MixedWindows(streams, count)
+
+
+def read_prompts(path: Path) -> list[str]:
+    """The prompts of a file, or of a folder's files: lines of text, or of JSON with a field "prompt".
+    Raises UserError where there are none."""
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    found = []
+    try:
+        for file in files:
+            lines = [line for line in file.read_text("utf-8").splitlines() if line.strip()]
+            found += (
+                [json.loads(line)["prompt"] for line in lines] if file.suffix == ".jsonl" else lines
+            )
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"The prompts in {path} cannot be read: one a line, or JSON lines."
+        ) from None
+    if not found:
+        raise UserError(f"There are no prompts in {path}.")
+    return found

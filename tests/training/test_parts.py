@@ -1,0 +1,226 @@
+"""The recipe of the parts: a toy that learns, is stopped and goes on, for the family's target and for a stranger's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+from engine.errors import UserError
+from engine.parts.digest import FIELD, digest_of
+from engine.training import outlay, part_recipe, recipes, students, teacher
+from engine.training.__main__ import main
+from engine.training.checkpoint import export_model, export_tokenizer
+from engine.training.distill import divergence_loss
+from engine.training.generators import MAKERS
+from engine.training.models import target_config
+from engine.training.student import Student
+from engine.training.tokenizer import with_chat
+
+SMALL = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+}
+STORY = "Tom had a red ball {}. He lost it in the park, and then he found it under a tree.\n"
+
+
+class Toy(Student):
+    """One matrix from the last state to the token after the next; drafts one token."""
+
+    key, summary = "toy", "one matrix"
+
+    @property
+    def feature_layers(self):
+        return (self.config.num_hidden_layers,)
+
+    def start(self):
+        return torch.nn.Linear(self.config.hidden_size, self.config.hidden_size, bias=False)
+
+    def _logits(self, part, lesson):
+        return self.target.lm_head(part(lesson.features[:, :-2]))
+
+    def loss(self, part, lesson):
+        if lesson.index == POWER["fails at"]:
+            raise KeyboardInterrupt
+        keep = lesson.counted[:, 2:].float().flatten()
+        logits = self._logits(part, lesson).flatten(0, 1)
+        return divergence_loss(logits, lesson.logits[:, 1:-1].flatten(0, 1), keep)
+
+    def accepted(self, part, lesson):
+        right = self._logits(part, lesson).argmax(-1) == lesson.tokens[:, 2:]
+        return torch.nn.functional.pad(right.long(), (1, 1))
+
+    def measured(self, part, lessons):
+        return {"texts": sum(1 for _ in lessons)}
+
+    def save(self, part, folder, about):
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(part.state_dict(), folder / "model.safetensors")
+        (folder / "config.json").write_text(json.dumps(dict(about)))
+
+
+POWER = {"fails at": None}
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setattr(recipes, "student_class", lambda key: Toy)
+    monkeypatch.setattr(part_recipe, "student_class", lambda key: Toy)
+    monkeypatch.setitem(recipes.RECIPES, "toy", lambda args: part_recipe.train_part(args, "toy"))
+    monkeypatch.setattr(part_recipe, "LOOKS", 4)
+    monkeypatch.setattr(teacher, "WINDOWS", 24)
+    monkeypatch.setattr(teacher, "PROBED", 12)
+    monkeypatch.setattr(teacher, "PER_WORKLOAD", 1)
+    monkeypatch.setattr(
+        "engine.training.selftext.NEW_TOKENS",
+        dict.fromkeys(["story", "operations", "edit", "template", "arithmetic", "code", "chat"], 4),
+    )
+    monkeypatch.setattr("engine.training.selftext.OTHER_TOKENS", 6)
+
+
+@pytest.fixture(scope="module")
+def family(tokenizer, tmp_path_factory):
+    """Corpora of a few sentences, a target that knows nothing, and what it has written."""
+    folder = tmp_path_factory.mktemp("family")
+    torch.manual_seed(0)
+    chatting = with_chat(tokenizer)
+    config = target_config(len(chatting), chatting.eos_token_id, 2, **SMALL)
+    export_model(LlamaForCausalLM(config), folder / "models" / "target", chatting)
+    (folder / "data").mkdir()
+    for split in ("train", "valid"):
+        stories = "<|endoftext|>".join(STORY.format(f"{split} {i}") for i in range(12))
+        (folder / "data" / f"tinystories_{split}.txt").write_text(stories)
+    return folder
+
+
+@pytest.fixture
+def places(family, tmp_path):
+    """The command line's folders: corpora and target of the family, everything else in a fresh place."""
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "target").symlink_to(family / "models" / "target")
+    found = {"data": family / "data", "checkpoints": tmp_path / "run", "models": models}
+    return tmp_path, [x for name, path in found.items() for x in (f"--{name}", str(path))]
+
+
+SHORT = ["--rows", "2", "--length", "32", "--tokens", "2048"]
+
+
+def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(places, monkeypatch, capsys):
+    path, given = places
+    assert main(["text", "--tokens", "60", *given]) == 0
+    assert main(["toy", *SHORT, *given]) == 0
+    told = capsys.readouterr().out
+    assert told.index("memory: about") < told.index("time: a batch takes") < told.index("accepted")
+    looks = json.loads((path / "run" / "part-toy.json").read_text())["looks"]
+    assert [look["done"] for look in looks] == [i / 4 for i in range(5)]
+    assert looks[-1]["tokens"] == 2048 and looks[-1]["epochs"] == pytest.approx(2048 / (24 * 32))
+    assert looks[-1]["loss"] < 0.9 * looks[1]["loss"]
+    made = path / "models" / "parts" / "toy"
+    config = json.loads((made / "config.json").read_text())
+    assert config == {FIELD: digest_of(path / "models" / "target"), "texts": 1 + len(MAKERS)}
+    assert main(["toy", "--seed", "1", *SHORT, *given]) == 2
+    assert "begun with other settings" in the_sentence(capsys)
+
+    monkeypatch.setitem(POWER, "fails at", 19)
+    with pytest.raises(KeyboardInterrupt):
+        main(["toy", "--name", "halves", *SHORT, *given])
+    monkeypatch.setitem(POWER, "fails at", None)
+    assert main(["toy", "--name", "halves", *SHORT, *given]) == 0
+    assert json.loads((path / "run" / "part-halves.json").read_text())["looks"] == looks
+    weights = [load_file(one / "model.safetensors") for one in (made, made.parent / "halves")]
+    assert torch.equal(weights[0]["weight"], weights[1]["weight"])
+
+
+def the_sentence(capsys) -> str:
+    """What stands on standard error behind the bars of transformers: one line."""
+    told = capsys.readouterr().err.rpartition("error: ")[2]
+    assert told.count("\n") == 1
+    return told
+
+
+@pytest.mark.parametrize(
+    "wrong, told",
+    [
+        (["--option", "colour=red"], "no option 'colour'"),
+        (["--option", "colour"], "NAME=VALUE"),
+        (["--target", "nowhere"], "no folder of a model"),
+        ([], "run the recipe `text` first"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(places, capsys, wrong, told):
+    assert main(["toy", *SHORT, *places[1], *wrong]) == 2
+    assert told in the_sentence(capsys)
+
+
+def test_too_large_a_batch_is_refused_before_anything_is_computed():
+    student, part = (
+        Toy(LlamaForCausalLM(target_config(512, 0, 2, **SMALL)), {}),
+        torch.nn.Linear(1, 1),
+    )
+    told = outlay.check_memory(outlay.memory(student, part, 1000))
+    assert "a batch of 1,000 tokens" in told
+    with pytest.raises(UserError, match=r"Smaller batches .* need less\."):
+        outlay.check_memory(outlay.memory(student, part, 10**9))
+
+
+def test_any_other_target_can_be_named(places, tokenizer, tmp_path):
+    """Of another architecture, without corpora; its prompts are lines of a file."""
+    _, given = places
+    torch.manual_seed(1)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    stranger = tmp_path / "stranger"
+    Qwen2ForCausalLM(config).save_pretrained(stranger)
+    export_tokenizer(tokenizer, stranger)
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("\n".join(f"Copy: {i} and {i + 1}" for i in range(30)))
+    named = ["--target", str(stranger), "--prompts", str(prompts), "--data", "nowhere"]
+    assert main(["text", "--tokens", "400", *given, *named]) == 0
+    assert main(["toy", *SHORT, *given, *named]) == 0
+    (work,) = (tmp_path / "run" / "targets").iterdir()
+    assert work.name == f"stranger-{digest_of(stranger)}"
+    assert json.loads((work / "parts" / "toy" / "config.json").read_text())["texts"] == 3
+    assert not (tmp_path / "models" / "parts").exists()
+
+
+def test_prompts_that_are_held_out_are_not_written_after(tokenizer, tmp_path):
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("\n".join(f"Copy: {i} and {i + 1}" for i in range(30)))
+    export_tokenizer(tokenizer, tmp_path / "target")
+    asked = teacher.Teacher(tmp_path / "target", tmp_path, tmp_path, tmp_path, prompts)
+    stream = asked.prompt_streams(0)["given"]
+    drawn = {tuple(next(stream)) for _ in range(200)}
+    held_out = {tuple(prompt) for prompt in asked._held_out()}
+    assert len(drawn) == 27 and len(held_out) == 3 and not drawn & held_out
+
+
+def test_the_accepted_length_is_walked_as_a_run_would(monkeypatch):
+    """Of eight tokens written after a prompt of two: steps of 1 + 2, 1 + 0, 1 + 3 tokens. The last one is cut."""
+
+    class Known:
+        def accepted(self, part, lesson):
+            return torch.tensor([[9, 2, 9, 9, 0, 5, 9, 9, 9, 9]])
+
+    found = part_recipe.accepted_length(
+        Known(), torch.nn.Linear(1, 1), [None], [(2, list(range(10)))]
+    )
+    assert found == pytest.approx(8 / 3)
+
+
+def test_the_list_of_recipes_has_every_part():
+    for key in students.MODULES:
+        assert key in recipes.RECIPES and f"    {key}" in recipes.described()
