@@ -9,6 +9,7 @@ from engine.drafters import Drafter
 from engine.options import resolve
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
+from engine.parts.vocabulary import Vocabulary
 from engine.target.language_model import LanguageModel
 
 Opener = Callable[[torch.nn.Module], LanguageModel]
@@ -60,4 +61,8 @@ def _denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
     return DFlashModel(config).eval().requires_grad_(False)
 
 
-MAKERS = {"draft": _draft, "denoiser": _denoiser}
+def _vocabulary(target: LanguageModel, opener: Opener) -> Vocabulary:
+    return Vocabulary.counted(torch.randint(1000, (target.vocab_size,)))
+
+
+MAKERS = {"draft": _draft, "denoiser": _denoiser, "vocabulary": _vocabulary}

@@ -21,6 +21,7 @@ from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
+from engine.drafters.vocabtrim import VocabTrimDrafter
 from engine.errors import unknown
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -44,6 +45,7 @@ _ALL = (
     EntropyAdaptiveDrafter,
     PearlDrafter,
     SmartSpecDrafter,
+    VocabTrimDrafter,
     DimpleDrafter,
     SwiftDrafter,
 )

@@ -4,11 +4,8 @@ Leviathan et al., Fast Inference from Transformers via Speculative Decoding (202
 Chen et al., Accelerating Large Language Model Decoding with Speculative Sampling (2023).
 """
 
-from math import prod
-
 from engine.drafters.draft_model import DraftModelDrafter, stop_option
 from engine.options import Option
-from engine.tree import DraftTree
 
 
 class ChainDrafter(DraftModelDrafter):
@@ -34,13 +31,9 @@ class ChainDrafter(DraftModelDrafter):
 
     def begin(self, start):
         super().begin(start)
-        looks = self.sampling.greedy and not self.draft.asynchronous
-        self._stop_below = self.settings["stop_below"] if looks else 0.0
+        if self.draft.asynchronous:
+            self.stop_below = 0.0
 
     def propose(self, context, max_depth):
         length = min(self.settings["length"], max_depth)
         return self._chain(context, length, self._likely)
-
-    def _likely(self, tree: DraftTree) -> bool:
-        """Whether a token that would come next is likely to be reached."""
-        return not self._stop_below or prod(tree.q) >= self._stop_below

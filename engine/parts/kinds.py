@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MODULES = {
     "draft": "engine.parts.draft",
     "denoiser": "engine.parts.denoiser",
+    "vocabulary": "engine.parts.vocabulary",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

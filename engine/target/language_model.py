@@ -59,6 +59,15 @@ class LanguageModel:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
+    def reopened(self, module: PreTrainedModel) -> "LanguageModel":
+        """Another module of the same architecture, read in the same way."""
+        made = self._again(module)
+        made.max_context = self.max_context
+        return made
+
+    def _again(self, module: PreTrainedModel) -> "LanguageModel":
+        return type(self)(module, self.tokenizer, self.name)
+
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""
         config = self.model.config.get_text_config()
