@@ -7,6 +7,7 @@ import torch
 
 from engine.drafters import Drafter
 from engine.options import resolve
+from engine.parts.acceptance_head import AcceptanceHead
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
 from engine.parts.vocabulary import Vocabulary
@@ -65,4 +66,22 @@ def _vocabulary(target: LanguageModel, opener: Opener) -> Vocabulary:
     return Vocabulary.counted(torch.randint(1000, (target.vocab_size,)))
 
 
-MAKERS = {"draft": _draft, "denoiser": _denoiser, "vocabulary": _vocabulary}
+def acceptance_head(width: int, layers: int = 1) -> AcceptanceHead:
+    """That of a draft with so wide a state; its chances vary with the text."""
+    head = AcceptanceHead(layers, width)
+    with torch.no_grad():
+        for weight in head.parameters():
+            weight.normal_(0, 0.1)
+    return head.eval().requires_grad_(False)
+
+
+def _acceptance_head(target: LanguageModel, opener: Opener) -> AcceptanceHead:
+    return acceptance_head(target.hidden_size)
+
+
+MAKERS = {
+    "draft": _draft,
+    "denoiser": _denoiser,
+    "vocabulary": _vocabulary,
+    "acceptance_head": _acceptance_head,
+}

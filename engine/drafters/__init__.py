@@ -18,6 +18,7 @@ from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.smartspec import SmartSpecDrafter
+from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
@@ -45,6 +46,7 @@ _ALL = (
     EntropyAdaptiveDrafter,
     PearlDrafter,
     SmartSpecDrafter,
+    SpecDecPlusPlusDrafter,
     VocabTrimDrafter,
     DimpleDrafter,
     SwiftDrafter,

@@ -44,12 +44,15 @@ class DraftReader:
         constraint: Constraint | None = None,
         prompt_length: int = 0,
         head_tokens: Tensor | None = None,
+        features: tuple[int, ...] = (),
     ) -> None:
-        """head_tokens: [K], the token of each row of the model's head where it was cut; see
+        """features: indices into the model's hidden_states; ``states`` then holds those of the last
+        tree nodes that were read, [R, n*H]. head_tokens: [K], the token of each row of the model's head where it was cut; see
         ``engine.target.cut_head``. q is 0 for all others."""
         self._model = model
         self._head_tokens = None if head_tokens is None else head_tokens.to(model.device)
-        self._session = model.session(CAPACITY)
+        self._session = model.session(CAPACITY, features)
+        self.states: Tensor | None = None
         self._vocabulary = vocabulary
         self._sampling = sampling
         self._stays = stays
@@ -82,7 +85,8 @@ class DraftReader:
         for row, node in enumerate(nodes, start=self._session.rows):
             self._row_of[node] = row
         self.passes += 1
-        logits = self._spread(self._session.feed(tokens, parent_rows)[0])
+        logits, self.states = self._session.feed(tokens, parent_rows)
+        logits = self._spread(logits)
         if self._constraint is not None:
             for node, token, parent in zip(nodes, tokens, parents, strict=True):
                 self._path_of[node] = (*self._path_of[parent], token)
@@ -134,6 +138,9 @@ class DraftModelDrafter(Drafter):
     head_tokens: Tensor | None = None
     """Of a draft whose head was cut; see ``DraftReader``."""
 
+    draft_features: tuple[int, ...] = ()
+    """Indices into the draft's hidden_states that it wants; see ``DraftReader``."""
+
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
         super().__init__(settings)
         self.draft = draft
@@ -154,6 +161,7 @@ class DraftModelDrafter(Drafter):
             start.constraint,
             len(start.prompt),
             self.head_tokens,
+            self.draft_features,
         )
 
         self.stop_below = self.settings.get("stop_below", 0.0) if self.sampling.greedy else 0.0
@@ -168,19 +176,22 @@ class DraftModelDrafter(Drafter):
         self,
         context: Sequence[int],
         length: int,
-        goes_on: Callable[[DraftTree], bool] = lambda tree: True,
+        reads: Callable[[DraftTree], bool] = lambda tree: True,
+        follows: Callable[[DraftTree], bool] = lambda tree: True,
     ) -> DraftTree:
-        """At most so many tokens one after another. goes_on: asked after each token but the last; what it
-        refuses to follow stays in the tree."""
+        """At most so many tokens one after another. After each but the last is asked whether the draft reads
+        it, and, when it has, whether something follows it. The token itself stays, whatever the answer."""
         tree, parent = DraftTree(), ROOT
         drawn = None if self.sampling.greedy else self.chance.uniforms(length)
         q = self._reader.read(context)
         for place in range(length):
             kind, token = self._pick(q, None if drawn is None else drawn[place])
             parent = tree.draw(parent, token, kind, q, "draft model")
-            if place + 1 == length or not goes_on(tree):
+            if place + 1 == length or not reads(tree):
                 break
             q = self._reader.expand([parent], tree.tokens[-1:], tree.parents[-1:])[0]
+            if not follows(tree):
+                break
         return tree
 
     def _likely(self, tree: DraftTree) -> bool:

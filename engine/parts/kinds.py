@@ -16,6 +16,7 @@ MODULES = {
     "draft": "engine.parts.draft",
     "denoiser": "engine.parts.denoiser",
     "vocabulary": "engine.parts.vocabulary",
+    "acceptance_head": "engine.parts.acceptance_head",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

@@ -9,11 +9,12 @@ from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
 from engine.parts.vocabulary import Vocabulary
+from tests.parts import acceptance_head
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
     """A target of two layers, a draft that is the target with noise on it, a diffusion drafter,
-    and a list of tokens whose last one is 0.
+    an acceptance head, and a list of tokens whose last one is 0.
 
     The weights are large, so that distributions differ from context to context. With seed 2 and a
     vocabulary of 4 a refusal mostly leaves two or three tokens: with one, many faults are hidden.
@@ -60,6 +61,7 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
         {
             "draft": language_model(draft, None, "tiny draft", lean=False),
             "diffusion": diffusion.eval().requires_grad_(False),
+            "acceptance": acceptance_head(16),
             "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
         },
     )

@@ -6,7 +6,9 @@ import importlib
 
 from ..student import Student
 
-MODULES: dict[str, str] = {}
+MODULES: dict[str, str] = {
+    "specdec_pp": "specdec_pp",
+}
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
 
