@@ -13,8 +13,10 @@ SUITE_NAMES = (
     "peers",
     "overlap",
     "joined",
+    "load",
     "retrieval",
     "schema",
+    "vocabtrim",
     "kernels",
     "gpu",
 )  # of engine.bench.suites, without opening it

@@ -72,6 +72,11 @@ def undrafted(trace: Trace) -> int:
     return sum(not step["nodes"]["token"] for step in trace.steps)
 
 
+def draft_lengths(trace: Trace) -> int:
+    """Different numbers of tokens drafted in a step; none is one of them."""
+    return len({len(step["nodes"]["token"]) for step in trace.steps})
+
+
 def pace(trace: Trace, part: slice) -> float:
     """Tokens a step in a part of the run."""
     steps = trace.steps[part]
@@ -130,6 +135,7 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "unforked_steps": lambda trace: branching(trace, forks=False),
     "lopsided_steps": lopsided,
     "undrafted_steps": undrafted,
+    "draft_lengths": draft_lengths,
     "first_pace": lambda trace: pace(trace, slice(8)),
     "last_pace": lambda trace: pace(trace, slice(-8, None)),
     "meter_gap": meter_gap,

@@ -8,11 +8,13 @@ import torch
 from engine.drafters import Drafter
 from engine.options import resolve
 from engine.parts.adapter import Adapter, AdapterConfig
+from engine.parts.acceptance_head import AcceptanceHead
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
 from engine.parts.loading import Models
 from engine.parts.prompt_tokens import PromptTokens
+from engine.parts.vocabulary import Vocabulary
 from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
 
@@ -115,6 +117,23 @@ def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> P
     return made.requires_grad_(False)
 
 
+def _vocabulary(target: LanguageModel, opener: Opener) -> Vocabulary:
+    return Vocabulary.counted(torch.randint(1000, (target.vocab_size,)))
+
+
+def acceptance_head(width: int, layers: int = 1) -> AcceptanceHead:
+    """That of a draft with so wide a state; its chances vary with the text."""
+    head = AcceptanceHead(layers, width)
+    with torch.no_grad():
+        for weight in head.parameters():
+            weight.normal_(0, 0.1)
+    return head.eval().requires_grad_(False)
+
+
+def _acceptance_head(target: LanguageModel, opener: Opener) -> AcceptanceHead:
+    return acceptance_head(target.hidden_size)
+
+
 MAKERS = {
     "draft": _draft,
     "denoiser": _denoiser,
@@ -123,4 +142,6 @@ MAKERS = {
     "eagle": eagle_cell,
     "adapter": tiny_adapter,
     "prompt_tokens": tiny_prompt_tokens,
+    "vocabulary": _vocabulary,
+    "acceptance_head": _acceptance_head,
 }

@@ -24,9 +24,12 @@ from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.smartspec import SmartSpecDrafter
+from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
+from engine.drafters.vocabtrim import VocabTrimDrafter
 from engine.errors import unknown
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -49,6 +52,9 @@ _ALL = (
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
     PearlDrafter,
+    SmartSpecDrafter,
+    SpecDecPlusPlusDrafter,
+    VocabTrimDrafter,
     DimpleDrafter,
     MedusaDrafter,
     HydraDrafter,

@@ -20,6 +20,8 @@ MODULES = {
     "eagle": "engine.parts.eagle",
     "adapter": "engine.parts.adapter",
     "prompt_tokens": "engine.parts.prompt_tokens",
+    "vocabulary": "engine.parts.vocabulary",
+    "acceptance_head": "engine.parts.acceptance_head",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

@@ -65,6 +65,15 @@ class LanguageModel:
     def prepare_stretches(self, cuts: Iterable[int]) -> None:
         """A drafter will read rows through the layers between these cuts: what makes that faster is made now."""
 
+    def reopened(self, module: PreTrainedModel) -> "LanguageModel":
+        """Another module of the same architecture, read in the same way."""
+        made = self._again(module)
+        made.max_context = self.max_context
+        return made
+
+    def _again(self, module: PreTrainedModel) -> "LanguageModel":
+        return type(self)(module, self.tokenizer, self.name)
+
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""
         config = self.model.config.get_text_config()

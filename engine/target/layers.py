@@ -78,7 +78,7 @@ def view_of(module: nn.Module, layers: Layers, taps: tuple[int, ...] = ()) -> nn
 
 
 def _made(module: nn.Module, layers: Layers, taps: tuple[int, ...]) -> nn.Module:
-    decoder = _shallow(decoder_of(module))
+    decoder = shallow(decoder_of(module))
     name = _named(decoder, _STACKS)
     stack = getattr(decoder, name)
     parts = [_layer_of(layer, index, layers) for index, layer in enumerate(stack)]
@@ -87,7 +87,7 @@ def _made(module: nn.Module, layers: Layers, taps: tuple[int, ...]) -> nn.Module
     decoder._modules[name] = nn.ModuleList(parts)
     if layers.stop is not None:
         decoder._modules[_named(decoder, _NORMS)] = nn.Identity()
-    whole = _shallow(module)
+    whole = shallow(module)
     whole._modules[module.base_model_prefix] = decoder
     return whole
 
@@ -98,14 +98,14 @@ def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
         return layer
     if not any(kept.values()):
         return _PassedBy(layer, injects=index < layers.first)
-    shallow = _shallow(layer)
+    view = shallow(layer)
     for sublayer, runs in kept.items():
         if not runs:
             name = _named(layer, _SUBLAYERS[sublayer])
             experts = hasattr(getattr(layer, name), "router")
             silent = _NoAttention() if sublayer == ATTENTION else _NoMlp(experts)
-            shallow._modules[name] = silent
-    return shallow
+            view._modules[name] = silent
+    return view
 
 
 class _PassedBy(nn.Module):
@@ -152,7 +152,7 @@ class _NoMlp(nn.Module):
         return (silent, None) if self._gives_scores else silent
 
 
-def _shallow(module: nn.Module) -> nn.Module:
+def shallow(module: nn.Module) -> nn.Module:
     """A copy that shares parameters and submodules, and whose submodules can be replaced."""
     view = copy.copy(module)
     view._modules = dict(module._modules)

@@ -32,6 +32,9 @@ class MaskedModel(LanguageModel):
         self.columns = local()
         hand_over_columns(model, self.columns)
 
+    def _again(self, module) -> LanguageModel:
+        return type(self)(module, self.tokenizer, self.name, self.attention, self.window)
+
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         return MaskedSession(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
@@ -66,6 +69,9 @@ class ChainModel(LanguageModel):
         """attention: the module's own implementation."""
         self.attention = attention
         super().__init__(model, tokenizer, name)
+
+    def _again(self, module) -> LanguageModel:
+        return type(self)(module, self.tokenizer, self.name, self.attention)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         return ChainSession(self, KVCache.empty(self.cache_layers, capacity), tuple(features))

@@ -58,6 +58,11 @@ class Draft:
         return self.tree.begun
 
     @property
+    def count(self) -> int:
+        """Rows of the pass: the root, the tree and the probes."""
+        return 1 + len(self.tree) + (0 if self.probes is None else len(self.probes))
+
+    @property
     def rows(self) -> tuple[list[int], list[int]]:
         """Tokens, and the row of each one's parent or -1: the root in row 0, node i in row i + 1."""
         return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]

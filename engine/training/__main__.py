@@ -88,6 +88,11 @@ def parser() -> argparse.ArgumentParser:
         default=root / "presets" / "prompts",
         help="what a named target writes after: a file with a prompt a line, or JSON lines with a field prompt",
     )
+    parts.add_argument(
+        "--draft",
+        type=Path,
+        help="folder of the draft of a named target, for parts that read its states",
+    )
     parts.add_argument("--name", help="of the part's folder (default: the recipe's name)")
     parts.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="of the recipe; repeat"

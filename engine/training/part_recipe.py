@@ -39,7 +39,7 @@ def train_part(args, key: str) -> None:
     cls = student_class(key)
     settings = resolve(f"recipe {key}", cls.options, _given(args.option))
     teacher = Teacher.of(args)
-    student = cls(teacher.module, settings)
+    student = cls.of(teacher, settings)
     budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
     Training(teacher, student, args.name or key, budget, args.rows, args.length, args.seed).run()
 

@@ -7,6 +7,7 @@ so each can run alone; those that train resume where they were stopped.
     keep         the target's last checkpoint in small -> <kept>; `target` goes on from there on an empty machine
     export       the target's last checkpoint -> <models>/target, to look at before it is done
     text         target -> <checkpoints>/selftext.npz: what the target writes by itself (also of --target DIR)
+    vocabulary   text -> <models>/parts/vocabulary: how often the target writes each token (also of --target DIR)
     draft        windows -> <models>/draft (with --larger: <models>/parts/draft-3m)
     divergences  which divergence aligns the draft best -> screen, <checkpoints>/divergences.json
     align        the target's distributions and hidden states -> the drafters of --students
@@ -27,7 +28,7 @@ from functools import partial
 
 import torch
 
-from . import drafting_recipes, measuring_recipes, pretraining_recipes
+from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabulary
 from .budget import Budget
 from .common import UserError, need_data, say
 from .large_pair import train_pair
@@ -62,6 +63,7 @@ RECIPES: dict[str, Recipe] = {
     "keep": pretraining_recipes.keep_target,
     "export": pretraining_recipes.export,
     "text": drafting_recipes.text,
+    "vocabulary": vocabulary.count_tokens,
     "draft": pretraining_recipes.draft,
     "divergences": drafting_recipes.divergences,
     "align": drafting_recipes.align,

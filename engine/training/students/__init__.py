@@ -12,6 +12,7 @@ MODULES: dict[str, str] = {
     "eagle": "eagle",
     "kangaroo": "kangaroo",
     "ppd": "ppd",
+    "specdec_pp": "specdec_pp",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
