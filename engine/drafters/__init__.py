@@ -1,5 +1,6 @@
 """All ways of drafting, by key."""
 
+from engine.drafters.aded import AdaptiveDraftDrafter
 from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
@@ -36,6 +37,7 @@ _ALL = (
     SuffixDrafter,
     AggressiveDrafter,
     TokenRecyclingDrafter,
+    AdaptiveDraftDrafter,
     JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
