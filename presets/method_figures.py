@@ -115,6 +115,18 @@ def tossed(trace: Trace) -> int:
     return sum(entry["coin"] is not None for step in trace.steps for entry in step["judgements"])
 
 
+def kept_retrieved(trace: Trace) -> int:
+    """Kept tokens that were looked up, and that the draft model had not drafted itself."""
+    looked_up = ("this text", "datastore")
+    return sum(s["nodes"]["source"][node] in looked_up for s in trace.steps for node in kept(s))
+
+
+def pruned(trace: Trace) -> int:
+    """Looked-up tokens that did not come into the draft."""
+    tables = [table for table in shown(trace, "table") if "Outcome" in table["columns"]]
+    return sum(row[-1] == "pruned" for table in tables for row in table["rows"])
+
+
 METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "kept_unwanted": kept_unwanted,
     "kept_forced": kept_forced,
@@ -131,4 +143,6 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "most_passes": most_passes,
     "overlaps": overlaps,
     "tossed": tossed,
+    "kept_retrieved": kept_retrieved,
+    "pruned": pruned,
 }

@@ -3,10 +3,12 @@
 import copy
 from collections.abc import Callable, Iterable
 
+import numpy as np
 import torch
 
 from engine.drafters import Drafter
 from engine.options import resolve
+from engine.parts.datastore import Datastore
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
 from engine.target.language_model import LanguageModel
@@ -60,4 +62,14 @@ def _denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
     return DFlashModel(config).eval().requires_grad_(False)
 
 
-MAKERS = {"draft": _draft, "denoiser": _denoiser}
+def _datastore(target: LanguageModel, opener: Opener) -> Datastore:
+    return tiny_datastore(target.vocab_size)
+
+
+def tiny_datastore(vocabulary: int) -> Datastore:
+    """A text of 400 tokens in which short runs come again."""
+    rng = np.random.default_rng(SEED)
+    return Datastore(rng.integers(0, min(vocabulary, 12), 400))
+
+
+MAKERS = {"draft": _draft, "denoiser": _denoiser, "datastore": _datastore}

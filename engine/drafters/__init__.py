@@ -16,6 +16,7 @@ from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.rasd import RetrievalAugmentedDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.suffix import SuffixDrafter
@@ -38,6 +39,7 @@ _ALL = (
     AggressiveDrafter,
     TokenRecyclingDrafter,
     AdaptiveDraftDrafter,
+    RetrievalAugmentedDrafter,
     JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,

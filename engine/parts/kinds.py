@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MODULES = {
     "draft": "engine.parts.draft",
     "denoiser": "engine.parts.denoiser",
+    "datastore": "engine.parts.datastore",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

@@ -8,10 +8,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
+from tests.parts import tiny_datastore
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
-    """A target of two layers, a draft that is the target with noise on it, and a diffusion drafter.
+    """A target of two layers, a draft that is the target with noise on it, a diffusion drafter, a datastore.
 
     The weights are large, so that distributions differ from context to context. With seed 2 and a
     vocabulary of 4 a refusal mostly leaves two or three tokens: with one, many faults are hidden.
@@ -58,5 +59,6 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
         {
             "draft": language_model(draft, None, "tiny draft", lean=False),
             "diffusion": diffusion.eval().requires_grad_(False),
+            "datastore": tiny_datastore(vocabulary),
         },
     )
