@@ -10,6 +10,7 @@ from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
+from engine.drafters.gad import GeneralisedAggressiveDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.multi_chain import MultiChainDrafter
@@ -37,6 +38,7 @@ _ALL = (
     PromptLookupDrafter,
     SuffixDrafter,
     AggressiveDrafter,
+    GeneralisedAggressiveDrafter,
     TokenRecyclingDrafter,
     AdaptiveDraftDrafter,
     RetrievalAugmentedDrafter,

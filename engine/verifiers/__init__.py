@@ -6,6 +6,7 @@ from engine.errors import unknown
 from engine.options import Value, resolve
 from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.bild import BigLittle
+from engine.verifiers.gad import TopBeta
 from engine.verifiers.greedy import Greedy
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
@@ -19,6 +20,7 @@ RULES: list[type[Verifier]] = [
     SamplerMatch,
     SpecTr,
     BigLittle,
+    TopBeta,
 ]
 
 
