@@ -84,6 +84,12 @@ def meter_gap(trace: Trace) -> float:
     return max(gaps, default=0.0)
 
 
+def gauge_share(trace: Trace) -> float:
+    """How far the first gauge of the run stands, as a share of its scale."""
+    first = next(shown(trace, "gauge"), None)
+    return 0.0 if first is None else share(first["value"] or 0.0, first["maximum"])
+
+
 def skip_sets(trace: Trace) -> int:
     """Different sets of layers that drafted."""
     return len({str(exhibit["layers"]) for exhibit in shown(trace, "layers")})
@@ -139,6 +145,7 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "first_pace": lambda trace: pace(trace, slice(8)),
     "last_pace": lambda trace: pace(trace, slice(-8, None)),
     "meter_gap": meter_gap,
+    "gauge_share": gauge_share,
     "skip_sets": skip_sets,
     "most_passes": most_passes,
     "overlaps": overlaps,

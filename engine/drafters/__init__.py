@@ -17,6 +17,7 @@ from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.rapid import RapidDrafter
 from engine.drafters.rasd import RetrievalAugmentedDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
@@ -42,6 +43,7 @@ _ALL = (
     TokenRecyclingDrafter,
     AdaptiveDraftDrafter,
     RetrievalAugmentedDrafter,
+    RapidDrafter,
     JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,

@@ -8,6 +8,7 @@ from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.bild import BigLittle
 from engine.verifiers.gad import TopBeta
 from engine.verifiers.greedy import Greedy
+from engine.verifiers.rapid import Transfer
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
 from engine.verifiers.spectr import SpecTr
@@ -21,6 +22,7 @@ RULES: list[type[Verifier]] = [
     SpecTr,
     BigLittle,
     TopBeta,
+    Transfer,
 ]
 
 
