@@ -3,12 +3,14 @@
 import copy
 from collections.abc import Callable, Iterable
 
+import numpy as np
 import torch
 
 from engine.drafters import Drafter
 from engine.options import resolve
-from engine.parts.adapter import Adapter, AdapterConfig
 from engine.parts.acceptance_head import AcceptanceHead
+from engine.parts.adapter import Adapter, AdapterConfig
+from engine.parts.datastore import Datastore
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
@@ -145,3 +147,16 @@ MAKERS = {
     "vocabulary": _vocabulary,
     "acceptance_head": _acceptance_head,
 }
+
+
+def _datastore(target: LanguageModel, opener: Opener) -> Datastore:
+    return tiny_datastore(target.vocab_size)
+
+
+def tiny_datastore(vocabulary: int) -> Datastore:
+    """A text of 400 tokens in which short runs come again."""
+    rng = np.random.default_rng(SEED)
+    return Datastore(rng.integers(0, min(vocabulary, 12), 400))
+
+
+MAKERS = {"draft": _draft, "denoiser": _denoiser, "datastore": _datastore}

@@ -1,5 +1,6 @@
 """All ways of drafting, by key."""
 
+from engine.drafters.aded import AdaptiveDraftDrafter
 from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
@@ -11,6 +12,7 @@ from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.eagle import EagleDrafter
+from engine.drafters.gad import GeneralisedAggressiveDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.kangaroo import KangarooDrafter
@@ -22,6 +24,8 @@ from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.rapid import RapidDrafter
+from engine.drafters.rasd import RetrievalAugmentedDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.smartspec import SmartSpecDrafter
@@ -45,7 +49,11 @@ _ALL = (
     PromptLookupDrafter,
     SuffixDrafter,
     AggressiveDrafter,
+    GeneralisedAggressiveDrafter,
     TokenRecyclingDrafter,
+    AdaptiveDraftDrafter,
+    RetrievalAugmentedDrafter,
+    RapidDrafter,
     JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,

@@ -1,6 +1,6 @@
 """The draft model's side of a sequence: what it has read, and rows under tree nodes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import ClassVar
 
@@ -80,9 +80,12 @@ class DraftReader:
         return self._q(logits if self._constraint is None else self._constrained(logits, ROOT))
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """Read tree nodes in one pass; their parents have been read. Returns q [len(nodes), V]."""
-        parent_rows = [self._row_of[parent] for parent in parents]
-        for row, node in enumerate(nodes, start=self._session.rows):
+        """Read tree nodes in one pass, a parent before its children. Returns q [len(nodes), V]."""
+        parent_rows = []
+        for row, (node, parent) in enumerate(
+            zip(nodes, parents, strict=True), start=self._session.rows
+        ):
+            parent_rows.append(self._row_of[parent])
             self._row_of[node] = row
         self.passes += 1
         logits, self.states = self._session.feed(tokens, parent_rows)
@@ -105,6 +108,11 @@ class DraftReader:
     def _constrained(self, logits: Tensor, node: int) -> Tensor:
         """logits [V] after a node, with the constraint applied."""
         return masked(logits, self._constraint.allowed(self._path_of[node]))
+
+    def renumber(self, place_of: Mapping[int, int]) -> None:
+        """The tree's nodes have other numbers now; rows of nodes without a new number are never kept."""
+        rows = {place_of[node]: row for node, row in self._row_of.items() if node in place_of}
+        self._row_of = {ROOT: -1} | rows
 
     def keep(self, path: Sequence[int]) -> None:
         """Commit the part of the accepted path that was read."""
@@ -163,8 +171,12 @@ class DraftModelDrafter(Drafter):
             self.head_tokens,
             self.draft_features,
         )
-
         self.stop_below = self.settings.get("stop_below", 0.0) if self.sampling.greedy else 0.0
+
+    @property
+    def reader(self) -> DraftReader:
+        """Of the text that has begun; for whoever puts this drafter's tree into a larger one."""
+        return self._reader
 
     def observe(self, kept):
         self._reader.keep(kept.path)

@@ -22,6 +22,7 @@ MODULES = {
     "prompt_tokens": "engine.parts.prompt_tokens",
     "vocabulary": "engine.parts.vocabulary",
     "acceptance_head": "engine.parts.acceptance_head",
+    "datastore": "engine.parts.datastore",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--tokens",
         type=int,
-        help="recipe text: how many tokens to write; recipes divergences, align, parts: how many are learned from",
+        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many are learned from",
     )
     made.add_argument(
         "--divergence",

@@ -14,6 +14,7 @@ so each can run alone; those that train resume where they were stopped.
     evaluate     held-out figures of the family -> screen, <checkpoints>/figures.json, <models>/README.md
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
+    datastore    texts of the generators -> <models>/parts/datastore, in which the drafter rasd looks up
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target; memory and time
@@ -31,6 +32,7 @@ import torch
 from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabulary
 from .budget import Budget
 from .common import UserError, need_data, say
+from .datastore import datastore
 from .large_pair import train_pair
 from .part_recipe import train_part
 from .students import MODULES as STUDENTS
@@ -70,6 +72,7 @@ RECIPES: dict[str, Recipe] = {
     "evaluate": measuring_recipes.evaluate_all,
     "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,
+    "datastore": datastore,
     "large-pair": large_pair,
     **{key: partial(train_part, key=key) for key in STUDENTS},
 }

@@ -14,6 +14,7 @@ from tests.parts import (
     beginners,
     eagle_cell,
     tiny_adapter,
+    tiny_datastore,
     tiny_prompt_tokens,
 )
 
@@ -75,5 +76,6 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "ppd": tiny_prompt_tokens(opened),
             "acceptance": acceptance_head(16),
             "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
+            "datastore": tiny_datastore(vocabulary),
         },
     )
