@@ -101,10 +101,15 @@ def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
     """Plain decoding of the visitor's finished run, measured after it and apart from it.
 
     At most as many tokens, at most LIMITS.plain_milliseconds, and unless asked for only while
-    nobody else runs anything. Says nothing where there is nothing to measure against.
+    nobody else runs anything. Says nothing where there is nothing to measure against. Two events may
+    have seen the end of one run: the second gets what the first has measured.
     """
-    seat = live.seats.get(session, "watch")
-    if not worth_measuring(seat) or live.seats.get(session, PLAIN):
+    seat, measured = live.seats.get(session, "watch"), live.seats.get(session, PLAIN)
+    if not worth_measuring(seat):
+        return
+    if measured:
+        if measured.state == "done":
+            yield _outcome(read_trace(seat.text), read_trace(measured.text))
         return
     if live.seats.running() and not asked:
         yield "skipped", BUSY, None

@@ -143,7 +143,7 @@ def compare(
 
     The answer is NDJSON as from `run`, and each line has one more key, "lane", which names the drafter it
     belongs to. Compare the summary lines: "tokens_per_second", "mean_accepted", and "text", which is the same
-    in all exact lanes at temperature 0.
+    in all lossless lanes at temperature 0.
 
     Parameters:
         prompt: the text to continue

@@ -36,7 +36,7 @@ def drafter_menu() -> dict[str, dict]:
     """By key: what it is, whether it can run here, its options, and the rules that may judge it.
 
     An option is marked "auto" where its 0 means what pays on this machine. missing: why it cannot
-    run here, "" if it can. rules: by key, in words, whether the pair is exact. automatic: the rule
+    run here, "" if it can. rules: by key, in words, whether the pair is lossless. automatic: the rule
     it has unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether
     it remembers something from one of a visitor's runs to the next.
     """
@@ -81,10 +81,10 @@ def _exactness(rule: type[Verifier], cls) -> str:
     """Whether this rule leaves the target's text as it is, with what this drafter proposes."""
     cold = rule.lossless_with(cls.kinds(COLD))
     if rule.only_greedy:
-        return f"{'exact' if cold else 'lossy'}, at temperature 0 only"
+        return f"{'lossless' if cold else 'lossy'}, at temperature 0 only"
     if cold and rule.lossless_with(cls.kinds(WARM)):
-        return "exact"
-    return "exact at temperature 0, lossy above" if cold else "lossy: may change the text"
+        return "lossless"
+    return "lossless at temperature 0, lossy above" if cold else "lossy: may change the text"
 
 
 def _missing(needs: Mapping[str, str]) -> str:

@@ -145,11 +145,10 @@ def model_paths() -> ModelPaths:
     Only whoever starts the page names directories; a visitor never can.
     """
     target = os.environ.get("DRAFTSCOPE_TARGET")
-    if target:
-        roles = {"draft": "DRAFTSCOPE_DRAFT", "diffusion": "DRAFTSCOPE_DIFFUSION"}
-        given = {role: os.environ.get(name) or None for role, name in roles.items()}
-        return ModelPaths(target).with_parts(given)
-    return family()
+    roles = {"draft": "DRAFTSCOPE_DRAFT", "diffusion": "DRAFTSCOPE_DIFFUSION"} if target else {}
+    roles["datastore"] = "DRAFTSCOPE_DATASTORE"
+    given = {role: os.environ.get(name) or None for role, name in roles.items()}
+    return (ModelPaths(target) if target else family()).with_parts(given)
 
 
 def address() -> tuple[str, int]:

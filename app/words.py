@@ -14,7 +14,12 @@ WATCH_LEAD = [
         "draft model",
         "A fast model, or a trick, that guesses what the large model is about to write.",
     ],
-    " guesses the next few tokens, often as a ",
+    " guesses the next few ",
+    [
+        "tokens",
+        "A token is a word or a piece of one: a model reads and writes its text token by token.",
+    ],
+    ", often as a ",
     [
         "tree",
         (
@@ -27,7 +32,7 @@ WATCH_LEAD = [
         "agrees with",
         (
             "A rule compares the target's probability p with the draft's q and, above temperature 0, "
-            "tosses a coin. An exact rule leaves the target's text as it would have been."
+            "tosses a coin. A lossless rule leaves the target's text as it would have been."
         ),
     ],
     ".",
@@ -39,9 +44,9 @@ COMPARE_HINT = "This race was run earlier. Press Race for a new one."
 METHODS_LEAD = [
     (
         "One card for each method: how it works, what its paper claims, and what we measured "
-        "on the small models of this page. An "
+        "on the small models of this page. A "
     ),
-    ["exact", "The target's text, or its distribution above temperature 0, stays as it was."],
+    ["lossless", "The target's text, or its distribution above temperature 0, stays as it was."],
     " method leaves the target's text as it would have been; a ",
     ["lossy", "May change what is written, usually for more speed."],
     " one may change it. The papers measured other models on other machines, so their figures cannot be compared with ours.",
@@ -191,7 +196,7 @@ TOUR = {
             "title": "Other ways to guess",
             "text": (
                 "A chain, a tree, copying from the text, a whole block at once: each is good at "
-                "something else. Under an exact rule none of them changes what the target would write."
+                "something else. Under a lossless rule none of them changes what the target would write."
             ),
             "ask": "Pick another drafter.",
         },

@@ -1,4 +1,4 @@
-"""The command line: list, run, bench."""
+"""The command line: list, run, bench, datastore."""
 
 import argparse
 import json
@@ -6,15 +6,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine import terminal
+from engine import datastore_command, terminal
 from engine.errors import UserError
 
 SUITE_NAMES = (
     "peers",
     "overlap",
     "joined",
+    "load",
     "retrieval",
     "schema",
+    "vocabtrim",
     "kernels",
     "gpu",
 )  # of engine.bench.suites, without opening it
@@ -47,13 +49,15 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
     commands = parser.add_subparsers(
-        required=True, metavar="list | run | bench", parser_class=_Parser
+        required=True, metavar="list | run | bench | datastore", parser_class=_Parser
     )
     listing = commands.add_parser("list", help="drafters, verifiers, presets and methods")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(action=_list)
     _add_run(commands.add_parser("run", help="write a continuation, and its trace"))
     _add_bench(commands.add_parser("bench", help="this engine and its peers, side by side"))
+    datastore = commands.add_parser("datastore", help="a text of yours, to look up drafts in")
+    datastore_command.declare(datastore, _embedded_target)
     return parser
 
 
@@ -150,6 +154,12 @@ def _bench(given: argparse.Namespace) -> int:
     suite = "openvino" if beside_openvino else given.suite
     run_suite(suite, _models(given), workloads, given.quick, given.json)
     return 0
+
+
+def _embedded_target() -> str:
+    from presets import family
+
+    return family().target
 
 
 def _request(given: argparse.Namespace):

@@ -131,6 +131,20 @@ class Curve(Exhibit):
     mark: float | None = None
 
 
+class Later:
+    """An exhibit that is made only where somebody records, because making it takes a while.
+
+    make: called after the step; what it reads must still be as it was when the step was drafted.
+    """
+
+    def __init__(self, make: Callable[[], Exhibit]) -> None:
+        self._make = make
+
+    def to_dict(self, piece: Callable[[int], str]) -> dict:
+        """See ``Exhibit``."""
+        return self._make().to_dict(piece)
+
+
 def plain(value: object, piece: Callable[[int], str]) -> object:
     """Nested cells as JSON values; numbers with seven significant digits, none of them NaN."""
     match value:

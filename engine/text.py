@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.chance import Chance
 from engine.constraint import Constraint, masked_tree
-from engine.drafters.base import Drafter, Kept, Start
+from engine.drafters.base import Drafter, Kept, Load, Start
 from engine.ending import Ending, StopStrings
 from engine.errors import UserError
 from engine.finite import refuse_nan, refuse_nan_among
@@ -72,6 +72,7 @@ class Text:
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
+        self._written = 0  # tokens, by the step before
         self._counted: dict[str, int] = {}
 
     @property
@@ -99,6 +100,10 @@ class Text:
         """What may come next; no more than fits."""
         self._proposal = self._propose()
         tree = self._proposal.tree
+        if (
+            tree.begun is None and self.session.rows
+        ):  # read for another tree than the one that came of it
+            self.session.drop()
         return Draft(self.context[-1], tree, len(self.context), tree.probes)
 
     def _propose(self) -> Proposal:
@@ -156,14 +161,23 @@ class Text:
         seen: Seen,
         times: dict[str, float],
         clock: Clock,
+        load: Load | None = None,
     ) -> Step:
-        """Take the verdict and keep what may stay. times: milliseconds of the stages before."""
+        """Take the verdict and keep what may stay. times: milliseconds of the stages before. load: of
+        the pass; None where this text had it to itself."""
         verdict, p = pending()
         verdict, final = cut_at_end(verdict, draft.tree, self.ending)
-        return self.finish(draft, Outcome(verdict, final, self._logits, p), seen, times, clock)
+        outcome = Outcome(verdict, final, self._logits, p)
+        return self.finish(draft, outcome, seen, times, clock, load)
 
     def finish(
-        self, draft: Draft, outcome: Outcome, seen: Seen, times: dict[str, float], clock: Clock
+        self,
+        draft: Draft,
+        outcome: Outcome,
+        seen: Seen,
+        times: dict[str, float],
+        clock: Clock,
+        load: Load | None = None,
     ) -> Step:
         """Keep what was accepted, and the final token if there is one."""
         tree, verdict = draft.tree, outcome.verdict
@@ -175,7 +189,10 @@ class Text:
         if self.request.constraint is not None:
             self.request.constraint.commit(output)
         self.ending.commit(output)
-        self.drafter.observe(self._proposal.kept(draft, verdict, output, seen, features, times))
+        load = load or Load(rows=draft.count, context=draft.position, written=self._written)
+        kept = self._proposal.kept(draft, verdict, output, seen, features, times)
+        self.drafter.observe(replace(kept, load=load))
+        self._written = len(output)
         times["commit"] = clock.lap()
         self.context += output
         self.stop = self._why_stop()

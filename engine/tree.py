@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from engine.exhibits import Exhibit
-    from engine.target.seen import Probes
+    from engine.exhibits import Exhibit, Later
+    from engine.target.seen import Begun, Probes
 
 ROOT = -1  # as a parent: the last committed token, which is no node of the tree
 
@@ -57,9 +57,11 @@ class DraftTree:
     sources: list[str] = field(default_factory=list)
     laws: list[Tensor] = field(default_factory=list)
     draws: dict[int, list[Draw]] = field(default_factory=dict)
-    exhibits: list[Exhibit] = field(default_factory=list)
+    exhibits: list[Exhibit | Later] = field(default_factory=list)
     probes: Probes | None = None
     """Rows that the drafter wants to ride along in the target's pass."""
+    begun: Begun | None = None
+    """What the drafter has read of this tree already, through the target's first layers."""
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -72,6 +72,11 @@ def undrafted(trace: Trace) -> int:
     return sum(not step["nodes"]["token"] for step in trace.steps)
 
 
+def draft_lengths(trace: Trace) -> int:
+    """Different numbers of tokens drafted in a step; none is one of them."""
+    return len({len(step["nodes"]["token"]) for step in trace.steps})
+
+
 def pace(trace: Trace, part: slice) -> float:
     """Tokens a step in a part of the run."""
     steps = trace.steps[part]
@@ -84,9 +89,21 @@ def meter_gap(trace: Trace) -> float:
     return max(gaps, default=0.0)
 
 
+def gauge_share(trace: Trace) -> float:
+    """How far the first gauge of the run stands, as a share of its scale."""
+    first = next(shown(trace, "gauge"), None)
+    return 0.0 if first is None else share(first["value"] or 0.0, first["maximum"])
+
+
 def skip_sets(trace: Trace) -> int:
     """Different sets of layers that drafted."""
     return len({str(exhibit["layers"]) for exhibit in shown(trace, "layers")})
+
+
+def exits(trace: Trace) -> int:
+    """Different layers after which a draft left the target."""
+    stacks = ([one["state"] for one in stack["layers"]] for stack in shown(trace, "layers"))
+    return len({stack.index("exit") for stack in stacks if "exit" in stack})
 
 
 def most_passes(trace: Trace) -> int:
@@ -115,6 +132,18 @@ def tossed(trace: Trace) -> int:
     return sum(entry["coin"] is not None for step in trace.steps for entry in step["judgements"])
 
 
+def kept_retrieved(trace: Trace) -> int:
+    """Kept tokens that were looked up, and that the draft model had not drafted itself."""
+    looked_up = ("this text", "datastore")
+    return sum(s["nodes"]["source"][node] in looked_up for s in trace.steps for node in kept(s))
+
+
+def pruned(trace: Trace) -> int:
+    """Looked-up tokens that did not come into the draft."""
+    tables = [table for table in shown(trace, "table") if "Outcome" in table["columns"]]
+    return sum(row[-1] == "pruned" for table in tables for row in table["rows"])
+
+
 METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "kept_unwanted": kept_unwanted,
     "kept_forced": kept_forced,
@@ -124,11 +153,16 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "unforked_steps": lambda trace: branching(trace, forks=False),
     "lopsided_steps": lopsided,
     "undrafted_steps": undrafted,
+    "draft_lengths": draft_lengths,
     "first_pace": lambda trace: pace(trace, slice(8)),
     "last_pace": lambda trace: pace(trace, slice(-8, None)),
     "meter_gap": meter_gap,
+    "gauge_share": gauge_share,
     "skip_sets": skip_sets,
+    "exits": exits,
     "most_passes": most_passes,
     "overlaps": overlaps,
     "tossed": tossed,
+    "kept_retrieved": kept_retrieved,
+    "pruned": pruned,
 }

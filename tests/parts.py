@@ -3,15 +3,21 @@
 import copy
 from collections.abc import Callable, Iterable
 
+import numpy as np
 import torch
 
 from engine.drafters import Drafter
 from engine.options import resolve
+from engine.parts.acceptance_head import AcceptanceHead
+from engine.parts.adapter import Adapter, AdapterConfig
+from engine.parts.datastore import Datastore
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
 from engine.parts.falcon_cell import FalconCell, FalconConfig
 from engine.parts.loading import Models
+from engine.parts.prompt_tokens import PromptTokens
+from engine.parts.vocabulary import Vocabulary
 from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
 
@@ -111,6 +117,47 @@ def falcon_cell(target: LanguageModel, opener: Opener | None = None) -> FalconCe
     return cell.eval().requires_grad_(False)
 
 
+def tiny_adapter(target: LanguageModel, opener: Opener | None = None) -> Adapter:
+    """Behind the first layer; an adapter that has learned nothing says what the early exit says."""
+    config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
+    return Adapter(config).eval().requires_grad_(False)
+
+
+def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> PromptTokens:
+    """Two places of two vectors: embeddings of tokens, so that something comes of them."""
+    made = PromptTokens(2, 2, target.hidden_size)
+    tokens = torch.arange(4) % target.embeddings
+    made.embeddings.data.copy_(target.embed(tokens).view_as(made.embeddings))
+    return made.requires_grad_(False)
+
+
+def _vocabulary(target: LanguageModel, opener: Opener) -> Vocabulary:
+    return Vocabulary.counted(torch.randint(1000, (target.vocab_size,)))
+
+
+def acceptance_head(width: int, layers: int = 1) -> AcceptanceHead:
+    """That of a draft with so wide a state; its chances vary with the text."""
+    head = AcceptanceHead(layers, width)
+    with torch.no_grad():
+        for weight in head.parameters():
+            weight.normal_(0, 0.1)
+    return head.eval().requires_grad_(False)
+
+
+def _acceptance_head(target: LanguageModel, opener: Opener) -> AcceptanceHead:
+    return acceptance_head(target.hidden_size)
+
+
+def _datastore(target: LanguageModel, opener: Opener) -> Datastore:
+    return tiny_datastore(target.vocab_size)
+
+
+def tiny_datastore(vocabulary: int) -> Datastore:
+    """A text of 400 tokens in which short runs come again."""
+    rng = np.random.default_rng(SEED)
+    return Datastore(rng.integers(0, min(vocabulary, 12), 400))
+
+
 MAKERS = {
     "draft": _draft,
     "denoiser": _denoiser,
@@ -118,4 +165,9 @@ MAKERS = {
     "hydra_heads": _hydra_heads,
     "eagle": eagle_cell,
     "falcon": falcon_cell,
+    "adapter": tiny_adapter,
+    "prompt_tokens": tiny_prompt_tokens,
+    "vocabulary": _vocabulary,
+    "acceptance_head": _acceptance_head,
+    "datastore": _datastore,
 }

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const EXACT = { exact: ["exact"], lossy: ["lossy"], both: ["exact", "lossy"], "n/a": [] };
+  const TAGS = { exact: ["lossless"], lossy: ["lossy"], both: ["lossless", "lossy"], "n/a": [] };
 
   /** The figures of the card's example; nothing where none were taken. */
   function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate }) {
@@ -25,7 +25,7 @@
     const family = families[method.family] || method.family;
     return el("article", { class: "pg-method", "data-method": method.key, "aria-labelledby": id },
       el("p", { class: "pg-method-kind" }, el("span", { text: method.family === kind ? family : `${family} · ${kind}` }),
-        ...EXACT[method.exactness].map((word) => el("span", { class: "pg-tag", "data-exact": word, text: word })),
+        ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word })),
         method.needs_training && el("span", { class: "pg-tag", text: "trained" })),
       el("h2", { id, text: title }),
       el("p", { class: "pg-method-how", text: method.mechanism }),

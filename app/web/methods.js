@@ -14,7 +14,7 @@
     const list = (id, choices) => el("select", { id, class: "pg-method-field", onchange: draw }, ...choices.map(([value, text]) => el("option", { value, text })));
     const here = new Set(methods.map((method) => method.family));
     const family = list("method-family", [["", "all"], ...Object.entries(families).filter(([key]) => here.has(key))]);
-    const exact = list("method-exact", [["", "all"], ["exact", "exact"], ["lossy", "lossy"]]);
+    const exact = list("method-exact", [["", "all"], ["exact", "lossless"], ["lossy", "lossy"]]);
     const training = list("method-training", [["", "all"], ["no", "needs none"], ["yes", "needs training"]]);
     const labelled = (text, field) => el("div", {}, el("label", { for: field.id, text }), field);
     const count = el("p", { class: "pg-help", role: "status" });

@@ -38,12 +38,12 @@
     let value = null, entries = null, active = null;
 
     function entry(key) {
-      const { title, family, summary, exact, missing } = drafters[key], word = exact ? "exact" : "lossy";
+      const { title, family, summary, exact, missing } = drafters[key], word = exact ? "lossless" : "lossy";
       const option = el("div", { role: "option", class: "pg-picker-option", id: Draftscope.freshId("option"), "data-key": key, "aria-selected": "false",
         "aria-disabled": missing ? "true" : null, "aria-label": `${title}, ${missing || word}. ${summary} (${key})`,
         onclick: () => pick(one), onpointermove: () => light(one) },
       el("span", { class: "pg-picker-title", text: title }), el("span", { class: "pg-picker-summary", text: missing || summary }),
-      el("span", { class: "pg-tag", "data-exact": exact ? "exact" : "lossy", text: word }));
+      el("span", { class: "pg-tag", "data-tag": word, text: word }));
       const one = { key, title, summary, missing, family: families[family] || family, option };
       return one;
     }

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.batch.joint import SeparateSessions, sessions_of
 from engine.checkpoint_rules import with_rules
-from engine.drafters.base import Drafter
+from engine.drafters.base import Drafter, Load
 from engine.errors import UserError
 from engine.step import Clock, Step
 from engine.target.language_model import LanguageModel
@@ -31,8 +31,11 @@ def decode_together(
     clock = Clock(target.device, precise=any(text.recorded for text in texts))
     try:
         sessions, spent = _begin(target, texts, clock)
+        written = 0.0
         while open_ones := [index for index, text in enumerate(texts) if text.stop is None]:
-            for index, step in _round(texts, sessions, open_ones, clock):
+            steps = _round(texts, sessions, open_ones, clock, written)
+            written = sum(len(step.output) for _, step in steps) / len(steps)
+            for index, step in steps:
                 step.prefill_milliseconds, spent[index] = spent[index], 0.0
                 yield index, step
                 clock.lap()  # the caller's time is not engine time
@@ -69,19 +72,30 @@ def _begin(
 
 
 def _round(
-    texts: Sequence[Text], sessions: SeparateSessions, open_ones: list[int], clock: Clock
+    texts: Sequence[Text],
+    sessions: SeparateSessions,
+    open_ones: list[int],
+    clock: Clock,
+    written: float,
 ) -> list[tuple[int, Step]]:
+    """written: by a text in the round before."""
     drafts, times = {}, {}
     for index in open_ones:
         drafts[index] = texts[index].draft()
         times[index] = {"draft": clock.lap()}
     seen = sessions.look_at(drafts)
     share = clock.lap() / len(open_ones)
+    load = Load(
+        len(drafts),
+        sum(draft.count for draft in drafts.values()),
+        sum(draft.position for draft in drafts.values()),
+        written,
+    )
     # all verdicts are on their way before the first is waited for
     pending = {index: texts[index].judge(draft, seen[index]) for index, draft in drafts.items()}
     steps = []
     for index, draft in drafts.items():
         times[index]["verify"] = share
-        taken = texts[index].settle(draft, pending[index], seen[index], times[index], clock)
+        taken = texts[index].settle(draft, pending[index], seen[index], times[index], clock, load)
         steps.append((index, taken))
     return steps

@@ -74,13 +74,13 @@ def run_joined(
         size = 1 + int(options.get("length", 0))  # rows of one text's pass
         costs = verify_costs(models.target, (size - 1, *(size * count - 1 for count in texts)))
         for count in texts:
-            asked = _requests(models, key, options, read[:count], WARM_UP)
+            asked = requests(models, key, options, read[:count], WARM_UP)
             for way in (_turns(models.target, asked()), decode_together(beside, asked())):
-                _timed(way, count)
-            asked = _requests(models, key, options, read[:count], TOKENS)
+                timed(way, count)
+            asked = requests(models, key, options, read[:count], TOKENS)
             found = [
-                (_timed(_turns(models.target, asked()), count),
-                 _timed(decode_together(beside, asked()), count))
+                (timed(_turns(models.target, asked()), count),
+                 timed(decode_together(beside, asked()), count))
                 for _ in range(rounds)
             ]  # fmt: skip
             best = [max(speed for speed, _ in way) for way in zip(*found, strict=True)]
@@ -108,7 +108,7 @@ def side_by_side(paths: ModelPaths, target: LanguageModel) -> LanguageModel:
     return language_model(module, target.tokenizer, target.name, static=True)
 
 
-def _requests(
+def requests(
     models: Models, key: str, options: dict, prompts: Sequence[list[int]], tokens: int
 ) -> Callable[[], list[TextRequest]]:
     """Makes one request a prompt, each with a drafter of its own."""
@@ -132,7 +132,7 @@ def _turns(target: LanguageModel, requests: Sequence[TextRequest]) -> Steps:
                 yield index, step
 
 
-def _timed(steps: Steps, count: int) -> tuple[float, list[list[int]]]:
+def timed(steps: Steps, count: int) -> tuple[float, list[list[int]]]:
     """Tokens a second, and the texts."""
     texts: list[list[int]] = [[] for _ in range(count)]
     began = time.perf_counter()

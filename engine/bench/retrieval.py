@@ -1,7 +1,8 @@
-"""`python -m engine bench --suite retrieval`: suffix decoding beside prompt lookup, greedy, in turns.
+"""`python -m engine bench --suite retrieval`: drafters that look things up, greedy, in turns.
 
-Three tables: texts on their own; requests that repeat earlier ones with a small change, where suffix
-decoding remembers what it wrote; and the time and memory of a lookup against the length of the text.
+Speeds on the workloads as they are, on requests that repeat earlier ones with a small change (where some
+drafters remember what was written), and behind long prompts; RASD beside both its sources alone. Then the
+time and memory of a lookup against the length of the text.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-import random
 import re
 import sys
 import time
@@ -19,10 +19,11 @@ from pathlib import Path
 from statistics import median
 
 from engine.bench.command import check_writable
+from engine.bench.datastore_alone import DatastoreAlone
 from engine.bench.figures import geometric_mean
-from engine.chance import DraftChance
+from engine.bench.lookup_cost import Lookup, lookup_costs
 from engine.drafters import drafter as drafter_class
-from engine.drafters.base import Start
+from engine.drafters.base import Drafter
 from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import resolve
@@ -32,60 +33,70 @@ from engine.text import TextRequest
 from engine.trace import write_lines
 from engine.verifiers import verifier
 
-KEYS = ("prompt_lookup", "suffix")
-ALONE = ("edit", "operations")
+KEYS = ("prompt_lookup", "suffix", "token_recycling", "aded", "dyspec", "datastore", "rasd", "gad")
+LONG = ("prompt_lookup", "suffix", "chain", "rapid")
+"""Behind long prompts; ``chain`` is the draft model of ``rapid`` behind the whole prompt."""
+AGAINST = (("suffix", "prompt_lookup"), ("rasd", "dyspec"), ("rasd", "datastore"), ("rapid", "chain"))  # fmt: skip
 REPEATED = 20  # requests
+BEFORE = 4  # other requests in front of the one that is asked, in a long prompt
 LENGTHS = (1_000, 10_000, 100_000)  # tokens of text in which is looked up
-LOOKUPS = 200  # of which the median is taken
 TOKENS = 96
 OTHER_WORD = "garden"
 
 
 @dataclass(frozen=True)
 class Speed:
-    """One drafter on one workload: tokens a second and tokens a pass, all prompts together."""
+    """One drafter on one workload: tokens a second and tokens a pass, all prompts together. same: of
+    its texts, those that are the first drafter's, too."""
 
     workload: str
     drafter: str
     tokens_per_second: float
     tokens_per_pass: float
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """What a lookup costs in a text of so many tokens."""
-
-    tokens: int
-    drafter: str
-    microseconds: float
-    bytes: int | None
+    same: float
 
 
 def retrieval(
     paths: ModelPaths, workloads: Mapping[str, Sequence[dict]], quick: bool, out: str | None
 ) -> None:
-    """The suite. quick: one round and a fifth of the prompts."""
+    """The suite. quick: one round and an eighth of the prompts; else three rounds and half of them."""
     if out is not None:
         check_writable(Path(out))
-    models = load_models(paths, {}, "float32", "cpu")
-    rounds, share = (1, 5) if quick else (3, 1)
+    models = load_models(paths, needed(paths), "float32", "cpu")
+    rounds, share = (1, 8) if quick else (3, 2)
+    able = {key for key in (*KEYS, *LONG) if needs_of(key).keys() <= models.parts.keys()}
+    keys, long_keys = ([key for key in some if key in able] for some in (KEYS, LONG))
     speeds = []
-    for name in ALONE:
-        prompts = [card["prompt"] for card in workloads[name]][::share]
-        speeds += compare(models, name, [(None, prompt) for prompt in prompts], rounds)
-    every = interleaved(workloads)[: REPEATED // share]
-    speeds += compare(models, "repeated", [(p, slightly_changed(p)) for p in every], rounds)
-    texts = [card["prompt"] for cards in workloads.values() for card in cards]
-    lookups = [
-        lookup_cost(models, key, length, texts)
-        for length in (LENGTHS[:2] if quick else LENGTHS)
-        for key in KEYS
-    ]
+    for name, cards in workloads.items():
+        asked = [(None, card["prompt"]) for card in cards[::share]]
+        speeds += compare(models, name, asked, rounds, keys)
+    every = interleaved(workloads)
+    again = [(prompt, slightly_changed(prompt)) for prompt in every[: 2 * REPEATED // share]]
+    speeds += compare(models, "repeated", again, rounds, keys)
+    asked = [(None, prompt) for prompt in long_prompts(every)[: 2 * REPEATED // share]]
+    speeds += compare(models, "long", asked, rounds, long_keys)
+    lengths = LENGTHS[:2] if quick else LENGTHS
+    lookups = [cost for length in lengths for cost in lookup_costs(models, length, every)]
     print(table(speeds, lookups))
     if out is not None:
         data = {"speeds": [asdict(s) for s in speeds], "lookups": [asdict(c) for c in lookups]}
         write_lines(out, [json.dumps(data, allow_nan=False, indent=1) + "\n"])
         print(f"written to {out}", file=sys.stderr)
+
+
+def contestant(key: str) -> type[Drafter]:
+    """A drafter by its key, or what ``rasd`` retrieves without its draft model."""
+    return DatastoreAlone if key == DatastoreAlone.key else drafter_class(key)
+
+
+def needs_of(key: str) -> Mapping[str, str]:
+    return contestant(key).needs
+
+
+def needed(paths: ModelPaths) -> dict[str, str]:
+    """Role -> kind of all parts that there are and some contestant uses."""
+    needs = {role: kind for key in (*KEYS, *LONG) for role, kind in needs_of(key).items()}
+    return {role: kind for role, kind in needs.items() if role in paths.parts}
 
 
 def interleaved(workloads: Mapping[str, Sequence[dict]]) -> list[str]:
@@ -106,41 +117,63 @@ def slightly_changed(prompt: str) -> str:
     return prompt[: words[-1].start()] + OTHER_WORD + prompt[words[-1].end() :]
 
 
+def long_prompts(prompts: Sequence[str]) -> list[str]:
+    """Each prompt behind the ones before it, and behind one much like itself."""
+    made = []
+    for place, prompt in enumerate(prompts):
+        others = [prompts[place - back] for back in range(1, min(BEFORE, len(prompts)) + 1)]
+        made.append("\n\n".join([slightly_changed(prompt), *others, prompt]))
+    return made
+
+
 def compare(
-    models: Models, name: str, requests: Sequence[tuple[str | None, str]], rounds: int
+    models: Models,
+    name: str,
+    requests: Sequence[tuple[str | None, str]],
+    rounds: int,
+    keys: Sequence[str],
 ) -> list[Speed]:
     """requests: (what was asked before, or None; the prompt). Of the rounds each prompt's median counts."""
-    seconds: dict[str, list[float]] = {key: [] for key in KEYS}
-    tokens, passes = dict.fromkeys(KEYS, 0), dict.fromkeys(KEYS, 0)
-    memories = {key: Memory() for key in KEYS}
-    for key in KEYS:
+    seconds: dict[str, list[float]] = {key: [] for key in keys}
+    tokens, passes, same = (dict.fromkeys(keys, 0) for _ in range(3))
+    memories = {key: Memory() for key in keys}
+    for key in keys:
         for before, _ in requests:
             if before is not None:
                 write(models, key, before, memories[key])
     for _, prompt in requests:
-        taken: dict[str, list[float]] = {key: [] for key in KEYS}
+        taken: dict[str, list[float]] = {key: [] for key in keys}
+        texts: dict[str, list[int]] = {}
         for turn in range(rounds):
-            for key in KEYS:
+            for key in keys:
                 memory = copy.deepcopy(memories[key])  # or the second round would copy the first
                 began = time.perf_counter()
-                text, calls = write(models, key, prompt, memory)
+                texts[key], calls = write(models, key, prompt, memory)
                 taken[key].append(time.perf_counter() - began)
                 if turn == 0:
-                    tokens[key] += len(text)
+                    tokens[key] += len(texts[key])
                     passes[key] += calls
-        for key in KEYS:
-            seconds[key].append(median(taken[key]) / len(text))
+        for key in keys:
+            seconds[key].append(median(taken[key]) / len(texts[key]))
+            same[key] += texts[key] == texts[keys[0]]
     return [
-        Speed(name, key, 1 / geometric_mean(seconds[key]), tokens[key] / passes[key])
-        for key in KEYS
+        Speed(
+            name,
+            key,
+            1 / geometric_mean(seconds[key]),
+            tokens[key] / passes[key],
+            same[key] / len(requests),
+        )
+        for key in keys
+        if requests
     ]
 
 
 def write(models: Models, key: str, prompt: str, memory: Memory) -> tuple[list[int], int]:
     """The tokens written after the prompt, and the passes of the target that it took."""
-    cls = drafter_class(key)
+    cls = contestant(key)
     drafter = cls.build(resolve(key, cls.options, {}), models)
-    tokens = models.target.tokenizer(prompt)["input_ids"]
+    tokens = models.target.tokenizer(prompt)["input_ids"][TOKENS - models.target.max_context :]
     request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, TOKENS, memory=memory)
     text, passes = [], 0
     for step in run_loop(models.target, request, recorded=False):
@@ -149,39 +182,22 @@ def write(models: Models, key: str, prompt: str, memory: Memory) -> tuple[list[i
     return text, passes
 
 
-def lookup_cost(models: Models, key: str, length: int, texts: Sequence[str]) -> Lookup:
-    """The median time of one proposal behind ``length`` tokens of these texts in random order."""
-    cls = drafter_class(key)
-    drafter = cls.build(resolve(key, cls.options, {}), models)
-    encoded = [models.target.tokenizer(text)["input_ids"] for text in texts]
-    rng, tokens = random.Random(0), []
-    while len(tokens) < length + LOOKUPS:
-        tokens += rng.choice(encoded)
-    drafter.begin(Start(tokens[:length], Sampling(), DraftChance(0)))
-    drafter.propose(tokens[:length], 16)
-    taken = []
-    for end in range(length + 1, length + LOOKUPS + 1):
-        context = tokens[:end]
-        began = time.perf_counter()
-        drafter.propose(context, 16)
-        taken.append(1e6 * (time.perf_counter() - began))
-    index = getattr(drafter, "index", None)
-    return Lookup(length, key, median(taken), None if index is None else index.nbytes)
-
-
 def table(speeds: Sequence[Speed], lookups: Sequence[Lookup]) -> str:
-    lines = [f"{'workload':12} {'drafter':14} {'tokens/s':>9} {'a pass':>7}"]
+    lines = [f"{'workload':12} {'drafter':16} {'tokens/s':>9} {'a pass':>7} {'same text':>10}"]
     lines += [
-        f"{s.workload:12} {s.drafter:14} {s.tokens_per_second:9.1f} {s.tokens_per_pass:7.2f}"
+        f"{s.workload:12} {s.drafter:16} {s.tokens_per_second:9.1f} {s.tokens_per_pass:7.2f} "
+        f"{s.same:10.0%}"
         for s in speeds
     ]
     of = {(s.workload, s.drafter): s.tokens_per_second for s in speeds}
-    for name in dict.fromkeys(s.workload for s in speeds):
-        lines.append(
-            f"suffix against prompt_lookup, {name}: {of[name, 'suffix'] / of[name, 'prompt_lookup']:.2f}"
-        )
-    lines.append(f"{'text':>12} {'drafter':14} {'lookup, µs':>11} {'memory, MB':>11}")
+    for one, other in AGAINST:
+        for name in dict.fromkeys(s.workload for s in speeds):
+            if {(name, one), (name, other)} <= of.keys():
+                lines.append(
+                    f"{one} against {other}, {name}: {of[name, one] / of[name, other]:.2f}"
+                )
+    lines.append(f"{'text':>12} {'what':20} {'lookup, µs':>11} {'memory, MB':>11}")
     for cost in lookups:
         memory = "" if cost.bytes is None else f"{cost.bytes / 1e6:.2f}"
-        lines.append(f"{cost.tokens:12,} {cost.drafter:14} {cost.microseconds:11.0f} {memory:>11}")
+        lines.append(f"{cost.tokens:12,} {cost.what:20} {cost.microseconds:11.0f} {memory:>11}")
     return "\n".join(lines)

@@ -10,8 +10,10 @@ SUITES = {
     "openvino": "engine.bench.openvino.command:openvino",
     "overlap": "engine.bench.overlap:overlap",
     "joined": "engine.bench.joined:joined",
+    "load": "engine.bench.load:load",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
+    "vocabtrim": "engine.bench.vocabtrim:vocabtrim",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",
 }

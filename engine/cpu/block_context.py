@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from engine.cpu.arrays import all_seen, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
-from engine.cpu.row_shape import change_in_rows
+from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
 from engine.parts.dflash_model import DFlashModel
@@ -77,7 +77,7 @@ class CompiledBlocks:
 
     def columns(self) -> Columns:
         layers, heads, size = self._shape
-        return Columns(layers, heads, size, CAPACITY, self._change)
+        return Columns(layers, heads, size, CAPACITY, RowShape(self._change))
 
 
 class CompiledContext(BlockContext):

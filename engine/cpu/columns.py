@@ -16,12 +16,12 @@ class Columns(KVCache):
     """buffer [2 N, Hkv, C, D]: k and v of each of the N layers.
 
     ``given``: the same memory as a compiled graph takes it, k and v of each layer, [1, Hkv, C, D].
-    ``shape``: how many rows the passes have that read it. change: see ``RowShape``.
+    ``shape``: how many rows the passes have that read it.
     """
 
-    def __init__(self, layers: int, heads: int, size: int, capacity: int, change: float) -> None:
+    def __init__(self, layers: int, heads: int, size: int, capacity: int, shape: RowShape) -> None:
         super().__init__([KVLayer(capacity) for _ in range(layers)])
-        self.shape = RowShape(change)
+        self.shape = shape
         self._hold(torch.zeros(2 * layers, heads, _rounded(capacity), size))
 
     def _hold(self, buffer: Tensor) -> None:
@@ -31,6 +31,17 @@ class Columns(KVCache):
             layer.keys, layer.values = buffer[2 * index, None], buffer[2 * index + 1, None]
             layer.capacity, layer.is_initialized = self.capacity, True
         self.given = [shared(own[None]) for own in self._array]
+        self._between: dict[tuple[int, int], list] = {}
+
+    def between(self, first: int, stop: int) -> list:
+        """Those of ``given`` that belong to the layers first to stop - 1; the same list each time."""
+        return self._between.setdefault((first, stop), self.given[2 * first : 2 * stop])
+
+    def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
+        """Put the first rows of k and v [2 n, Hkv, R, D] of n layers, from ``first`` on, at column ``start``. The
+        columns in use stay as many."""
+        layers = slice(2 * first, 2 * first + len(fresh))
+        self._array[layers, :, start : start + count] = fresh[:, :, :count]
 
     def append(self, fresh: np.ndarray, count: int) -> None:
         """Put the first rows of [2 N, Hkv, R, D] behind the columns in use, for which there is room."""

@@ -40,7 +40,7 @@ class PassGraph(nn.Module):
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]
         pairs = zip(columns[::2], columns[1::2], strict=True)
-        cache = Cache(layers=[_Columns(keys, values) for keys, values in pairs])
+        cache = Cache(layers=[PassedColumns(keys, values) for keys, values in pairs])
         output = self._module(
             inputs_embeds=vectors[None],
             position_ids=positions[None],
@@ -57,7 +57,7 @@ class PassGraph(nn.Module):
         return output.logits[0], fresh, *features
 
 
-class _Columns(CacheLayerMixin):
+class PassedColumns(CacheLayerMixin):
     """One layer's columns in a pass: those before it, and those that it makes."""
 
     is_sliding = False

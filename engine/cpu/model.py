@@ -1,17 +1,21 @@
 """Language models on a CPU whose full passes are compiled by OpenVINO."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
 
 from engine.cpu.calls import Calls
+from engine.cpu.columns import Columns
 from engine.cpu.passes import CompiledPasses, NotConvertible
+from engine.cpu.row_shape import RowShape
 from engine.cpu.store import compiled, in_one_line
+from engine.cpu.stretches import CompiledStretches
 from engine.errors import UserError
 from engine.target.language_model import LanguageModel
-from engine.target.layers import Layers
+from engine.target.layers import Layers, Passed
 from engine.target.row_mask import RowMask
 from engine.target.session import Session
 from engine.threads import ALL, torch_threads
@@ -21,7 +25,8 @@ log = logging.getLogger(__name__)
 
 class CompiledModel(LanguageModel):
     """A language model whose full passes are those of ``CompiledPasses``: the same weights, the same
-    logits to rounding. Passes through some of the layers go through the module, on the same columns."""
+    logits to rounding. Passes through some of the layers are those of ``CompiledStretches`` where they were
+    prepared; the others go through the module, on the same columns."""
 
     torch_threads = 1
     """torch does small things only; its threads would wait for more at full speed, beside OpenVINO's."""
@@ -29,7 +34,12 @@ class CompiledModel(LanguageModel):
     def __init__(self, model, tokenizer, name: str) -> None:
         super().__init__(model, tokenizer, name)
         self.passes = CompiledPasses(model)
+        self.stretches = CompiledStretches(model, self.passes)
         self._head: Calls | None = None
+
+    def expect(self, features: Sequence[int], nodes: int) -> None:
+        with suppress(Exception):  # told when a session is made
+            self.passes.prepare(tuple(features), 1 + nodes)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         features = tuple(features)
@@ -42,6 +52,12 @@ class CompiledModel(LanguageModel):
             return super().session(capacity, features)
         return CompiledSession(self, self.passes.columns(capacity), features)
 
+    def prepare_stretches(self, cuts: Iterable[int]) -> None:
+        try:
+            self.stretches.prepare(cuts)
+        except Exception as error:  # noqa: BLE001 - as when the model was opened
+            log.warning("%s drafts through its own module: %s", self.name, in_one_line(error))
+
     def head(self, hidden: Tensor) -> Tensor:
         if self._head is None:
             head = nn.Sequential(self.model.get_output_embeddings())
@@ -53,14 +69,31 @@ class CompiledModel(LanguageModel):
 class CompiledSession(Session):
     """See ``Session``."""
 
+    def __init__(self, model: CompiledModel, cache: Columns, features: tuple[int, ...]) -> None:
+        super().__init__(model, cache, features)
+        self._shapes: dict[int, RowShape] = {}  # of passes through stretches, by their first layer
+
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
         return self.model.passes(given, mask, self._cache, features, last)
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
-        with torch_threads(ALL):
-            return super()._through(given, tokens, mask, layers)
+    def _through(
+        self,
+        given: Tensor,
+        tokens: Tensor,
+        mask: RowMask,
+        layers: Layers,
+        taps: tuple[int, ...],
+        head: bool,
+    ) -> Passed:
+        stretches = self.model.stretches
+        way = stretches.way(layers, taps)
+        if way is None:
+            with torch_threads(ALL):
+                return super()._through(given, tokens, mask, layers, taps, head)
+        cache, shapes = self._cache, self._shapes
+        return stretches(given, mask, cache, shapes, way, layers, taps, head)
 
 
 def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:

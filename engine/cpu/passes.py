@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -11,12 +12,14 @@ from torch import Tensor, nn
 from engine.cpu.arrays import bias, padded, positions
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
+from engine.cpu.fixed import Graphs, sizes_for
 from engine.cpu.graph import NAME, PassGraph
-from engine.cpu.row_shape import FEW, change_in_rows
+from engine.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
 from engine.cpu.store import compiled
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
 from engine.target.forward import forward
+from engine.target.layers import Layers, passed
 from engine.target.row_mask import RowMask
 
 _CPU = torch.device("cpu")
@@ -29,8 +32,8 @@ class NotConvertible(Exception):
 
 
 class CompiledPasses:
-    """The passes of one module, compiled, and compared with its own: one graph for those without features,
-    and, once they are wanted, one with them.
+    """The passes of one module, compiled, and compared with its own: graphs for those without features,
+    and, once they are wanted, graphs with them.
 
     Raises NotConvertible, and whatever OpenVINO or the module raise while they make the graph.
     """
@@ -41,20 +44,56 @@ class CompiledPasses:
         self._embed = module.get_input_embeddings()
         plain = type(self._embed) is nn.Embedding
         self._table = self._embed.weight.detach().numpy() if plain else None
-        self._example, self._windows = _seen(module)
-        self._layers = len(self._example) // 2
+        self.example, self._windows = _seen(module)
+        self.layers = len(self.example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
-        self._change = change_in_rows(self._layers, numbers)
-        self._graphs: dict[tuple[int, ...], Calls] = {}
-        self._graph_with(())
+        self._change = change_in_rows(self.layers, numbers)
+        self._sizes = sizes_for(numbers)
+        self._graphs: dict[tuple[int, ...], Graphs] = {}
+        self._graphs_with(())
 
     def columns(self, capacity: int) -> Columns:
-        heads, size = self._example[0].shape[1], self._example[0].shape[3]
-        return Columns(self._layers, heads, size, capacity, self._change)
+        heads, size = self.example[0].shape[1], self.example[0].shape[3]
+        shape = RowShape(self._change, self._sizes)
+        return Columns(self.layers, heads, size, capacity, shape)
 
-    def prepare(self, features: tuple[int, ...]) -> None:
-        """Make the graph for these features. Raises as making the object does."""
-        self._graph_with(features)
+    @property
+    def width(self) -> int:
+        """W"""
+        return self._embed.embedding_dim
+
+    def described(self, what: object) -> str:
+        """A graph of the module, for the file in which it is kept."""
+        return f"{type(self._module).__name__} {what} {self._module.config.to_json_string()}"
+
+    def row_shape(self) -> RowShape:
+        """For the passes of one session through a stretch of layers."""
+        return RowShape(self._change)
+
+    @torch.no_grad()
+    def windows_of(self, layers: Layers) -> list[int | None]:
+        """The sliding windows of these layers, None among them for a layer without one."""
+        mask, tokens = _Asked(), torch.zeros(2, dtype=torch.long)
+        rows = torch.zeros(2, self.width)
+        cache = KVCache.empty(self.layers, 2)
+        passed(self._module, rows, tokens, mask.row_positions, mask, cache, layers)
+        return list(mask.windows)
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Within, the module has the attention function of graphs."""
+        self._module.set_attn_implementation(NAME)
+        try:
+            yield
+        finally:
+            self._module.set_attn_implementation(PLAIN)
+
+    def prepare(self, features: tuple[int, ...], most_rows: int = 0) -> None:
+        """Make the graphs that hand out these features: the one for any number of rows and, if passes over
+        up to ``most_rows`` are to come, those for one row and for so many. Raises as making the object does."""
+        _, graphs = self._graphs_with(features)
+        for rows in {1, most_rows} if most_rows else ():
+            graphs.of(rounded(rows, self._sizes))
 
     def __call__(
         self,
@@ -76,7 +115,7 @@ class CompiledPasses:
         else:
             looked = np.arange(rows - max(last, 1), rows)
         biases = [bias(mask, window, shape, capacity) for window in self._windows]
-        held, graph = self._graph_with(features)
+        held, graphs = self._graphs_with(features)
         wanted = [_FRESH, *(_FEATURES + held.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
@@ -90,46 +129,58 @@ class CompiledPasses:
             states = torch.from_numpy(np.concatenate(found, -1)[:rows]) if features else None
             return logits, states
 
-        arguments = [padded(self._vectors(given), shape), positions(mask, shape), looked, *biases]
-        return graph(arguments, wanted, take, columns.given)
+        arguments = [padded(self.vectors(given), shape), positions(mask, shape), looked, *biases]
+        return graphs.of(shape)(arguments, wanted, take, columns.given)
 
-    def _vectors(self, given: Tensor) -> np.ndarray:
-        """[R, W]"""
+    def vectors(self, given: Tensor) -> np.ndarray:
+        """Tokens [R] or vectors [R, W] -> [R, W]"""
         if given.is_floating_point():
             return given.numpy()
         if self._table is not None:
             return self._table[given.numpy()]
         return self._embed(given).detach().numpy()
 
-    def _graph_with(self, features: tuple[int, ...]) -> tuple[tuple[int, ...], Calls]:
-        """A graph that hands out these features, and which it hands out; one without any if none are
-        wanted. It is made when it is first asked for."""
-        for held, graph in self._graphs.items():
+    def _graphs_with(self, features: tuple[int, ...]) -> tuple[tuple[int, ...], Graphs]:
+        """Graphs that hand out these features, and which they hand out; those without any if none are
+        wanted. They are made when they are first asked for."""
+        for held, graphs in self._graphs.items():
             if bool(held) == bool(features) and set(held) >= set(features):
-                return held, graph
-        graph = self._graphs[features] = self._made(features)
+                return held, graphs
+        graphs = self._graphs[features] = self._made(features)
         self._compare(features)
-        return features, graph
+        return features, graphs
+
+    def _made(self, features: tuple[int, ...]) -> Graphs:
+        graph = PassGraph(self._module, self._windows, features)
+        masks = range(3, 3 + len(self._windows))
+
+        def make(rows: int | None) -> Calls:
+            given = self._arguments(3)
+            sizes = None
+            if rows is not None:
+                sizes = {0: (rows, self.width), 1: (rows,), 2: (rows,)}
+                sizes |= {number: (rows, -1) for number in masks}
+            with self.tracing():
+                return Calls(compiled(graph, given, self.described(features), sizes))
+
+        def example(rows: int) -> list[np.ndarray]:
+            return [argument.numpy() for argument in self._arguments(rows)]
+
+        return Graphs(make, self._sizes, example)
 
     @torch.no_grad()
-    def _made(self, features: tuple[int, ...]) -> Calls:
-        rows, width = 3, self._example[0].shape[2]
+    def _arguments(self, rows: int) -> list[Tensor]:
+        """Arguments of a graph for a pass of so many rows."""
+        places, width = torch.arange(rows), self.example[0].shape[2]
         masks = [torch.zeros(rows, width + rows)] * len(self._windows)
-        vectors = self._embed(torch.zeros(rows, dtype=torch.long))
-        given = [vectors, torch.arange(rows), torch.arange(rows), *masks, *self._example]
-        kind, config = type(self._module).__name__, self._module.config.to_json_string()
-        self._module.set_attn_implementation(NAME)
-        try:
-            graph = PassGraph(self._module, self._windows, features)
-            return Calls(compiled(graph, given, f"{kind} {features} {config}"))
-        finally:
-            self._module.set_attn_implementation(PLAIN)
+        vectors = self._embed(places % self._embed.num_embeddings)
+        return [vectors, places, places, *masks, *self.example]
 
     @torch.no_grad()
     def _compare(self, features: tuple[int, ...]) -> None:
         """Raises NotConvertible unless a prompt and a tree give the module's own numbers."""
         generator = torch.Generator().manual_seed(0)
-        columns, cache = self.columns(64), KVCache.empty(self._layers, 64)
+        columns, cache = self.columns(64), KVCache.empty(self.layers, 64)
         for mask in _trial_masks():
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)

@@ -1,8 +1,11 @@
 """How many rows the passes of a session have.
 
 A compiled graph prepares each of its operations anew for every new number of rows, which costs a small
-model as much as many rows do. So a pass may have spare rows, whose results nobody reads.
+model as much as many rows do. So a pass may have spare rows, whose results nobody reads; and a small model
+has graphs of its own for the usual numbers, which are prepared once and for all (``engine.cpu.fixed``).
 """
+
+from collections.abc import Sequence
 
 CHANGE = 0.3
 """Milliseconds a layer that a change of the number costs: most of them in the first pass, some in the next."""
@@ -18,21 +21,29 @@ def change_in_rows(layers: int, parameters: int) -> float:
     return CHANGE * layers / (ROW * parameters)
 
 
+def rounded(rows: int, sizes: Sequence[int]) -> int:
+    """The least usual number of rows that is enough. sizes: ascending."""
+    for size in sizes:
+        if rows <= size:
+            return size
+    return rows if rows <= FEW else -(-rows // MANY) * MANY
+
+
 class RowShape:
     """Of one session: its own passes alone decide, so that the same run has the same passes again.
 
     Passes with fewer rows are filled up until their spare rows have cost as much as a change. Then the number
-    becomes the largest that a pass wanted meanwhile. change: the cost of a change, in rows.
+    becomes the largest that a pass wanted meanwhile. change: the cost of a change, in rows. sizes, ascending:
+    a number up to the last of them becomes one of them.
     """
 
-    def __init__(self, change: float) -> None:
-        self._change = change
+    def __init__(self, change: float, sizes: Sequence[int] = ()) -> None:
+        self._change, self._sizes = change, sizes
         self._rows = self._wanted = self._spared = 0
 
     def of(self, rows: int) -> int:
         """The number of rows of a pass over so many."""
-        if rows > FEW:
-            rows = -(-rows // MANY) * MANY
+        rows = rounded(rows, self._sizes)
         self._wanted = max(self._wanted, rows)
         self._spared += self._rows - rows
         if rows > self._rows or self._spared > self._change:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import torch
 import transformers
@@ -50,21 +51,41 @@ class Compiled:
         return core().import_model(self._content(), "CPU", settings(count))
 
 
-def compiled(graph: nn.Module, example: Sequence[Tensor], described: str) -> Compiled:
-    """The graph, every size of which may vary that is not fixed by the weights.
+def compiled(
+    graph: nn.Module,
+    example: Sequence[Tensor],
+    described: str,
+    sizes: Mapping[int, Sequence[int]] | None = None,
+) -> Compiled:
+    """The graph, every size of which may vary that is not fixed by the weights or by ``sizes``.
 
-    example: arguments of the graph. described: what the graph does, beside its weights. Raises what
-    OpenVINO raises where it cannot convert the graph, and ImportError where there is no OpenVINO.
+    example: arguments of the graph. described: what the graph does, beside its weights. sizes: by number of
+    the argument; -1 is a size that may vary. Raises what OpenVINO raises where it cannot convert the graph,
+    and ImportError where there is no OpenVINO.
     """
     runtime = core()
-    path = _path(graph, example, described)
+    path = _path(graph, example, f"{described} {sizes}" if sizes else described)
     found = None if path is None else _kept(runtime, path)
     if found is not None:
         return Compiled(found, path.read_bytes)
-    made = runtime.compile_model(_converted(graph, example), "CPU", settings(threads()))
+    model = _model_of(graph, example)
+    if sizes:
+        model = model.clone()
+        model.reshape({number: list(size) for number, size in sizes.items()})
+    made = runtime.compile_model(model, "CPU", settings(threads()))
     if path is not None and _keep(made, path):
         return Compiled(made, path.read_bytes)
     return Compiled(made, lambda: _content(made))
+
+
+_models: WeakKeyDictionary[nn.Module, object] = WeakKeyDictionary()
+
+
+def _model_of(graph: nn.Module, example: Sequence[Tensor]):
+    """The graph as OpenVINO reads it, converted once for all sizes."""
+    if graph not in _models:
+        _models[graph] = _converted(graph, example)
+    return _models[graph]
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """All ways of drafting, by key."""
 
+from engine.drafters.aded import AdaptiveDraftDrafter
 from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
@@ -7,23 +8,33 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
+from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.falcon import FalconDrafter
+from engine.drafters.gad import GeneralisedAggressiveDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
+from engine.drafters.kangaroo import KangarooDrafter
+from engine.drafters.lud import LexicalUnitDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
 from engine.drafters.pearl import PearlDrafter
+from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
+from engine.drafters.rapid import RapidDrafter
+from engine.drafters.rasd import RetrievalAugmentedDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.smartspec import SmartSpecDrafter
+from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
+from engine.drafters.vocabtrim import VocabTrimDrafter
 from engine.errors import unknown
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
@@ -39,19 +50,30 @@ _ALL = (
     PromptLookupDrafter,
     SuffixDrafter,
     AggressiveDrafter,
+    GeneralisedAggressiveDrafter,
     TokenRecyclingDrafter,
+    AdaptiveDraftDrafter,
+    RetrievalAugmentedDrafter,
+    RapidDrafter,
     JacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
     PearlDrafter,
+    SmartSpecDrafter,
+    SpecDecPlusPlusDrafter,
+    VocabTrimDrafter,
     DimpleDrafter,
     MedusaDrafter,
     HydraDrafter,
     SwiftDrafter,
     EagleDrafter,
     FalconDrafter,
+    DynamicExitDrafter,
+    KangarooDrafter,
+    LexicalUnitDrafter,
+    PromptDecodingDrafter,
 )
 
 

@@ -31,7 +31,7 @@ class Start:
     prompt: tokens, the root last. chance: the drafter's random choices. features: [T - 1, n*H], the
     target's hidden states of all but the root, or None if the drafter asked for none. target: the
     session in which the target reads the text; a drafter that uses the target's own layers may feed
-    it rows and must drop them before it proposes. memory: the visitor's. constraint: on the text,
+    it rows, and drops them before it proposes unless the target is to go on from them (``DraftTree.begun``). memory: the visitor's. constraint: on the text,
     or None.
     """
 
@@ -45,6 +45,18 @@ class Start:
 
 
 @dataclass(frozen=True)
+class Load:
+    """What a pass of the target read. texts: how many shared it. rows: of all of them. context: tokens
+    that stood before their roots, all together. written: tokens that a text wrote in the pass before,
+    a mean over the texts; 0 where there was none."""
+
+    texts: int = 1
+    rows: int = 1
+    context: int = 0
+    written: float = 0.0
+
+
+@dataclass(frozen=True)
 class Kept:
     """What became of a step, as a drafter may know it.
 
@@ -54,7 +66,7 @@ class Kept:
     features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
     None if the drafter asked for none. root: the token the tree stood on; position: tokens committed
     before the step. milliseconds: of the step so far, by stage. probes: logits [M, V] of its probe
-    rows, or None.
+    rows, or None. load: of the pass; of what it took, ``milliseconds`` holds this text's share.
     """
 
     tree: DraftTree
@@ -66,6 +78,7 @@ class Kept:
     position: int = 0
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     probes: Tensor | None = None
+    load: Load = field(default_factory=Load)
 
 
 class Drafter(ABC):
@@ -98,7 +111,7 @@ class Drafter(ABC):
     """Whether siblings may differ in kind or law."""
 
     uses_target: ClassVar[bool] = False
-    """Whether it feeds rows to the target's own session."""
+    """Whether it feeds rows to the target's own session, or lets probe rows ride in its passes."""
 
     learns: ClassVar[bool] = False
     """Whether it keeps anything in the visitor's memory."""

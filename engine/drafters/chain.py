@@ -6,7 +6,6 @@ Chen et al., Accelerating Large Language Model Decoding with Speculative Samplin
 
 from engine.drafters.draft_model import DraftModelDrafter, stop_option
 from engine.options import Option
-from engine.tree import ROOT, DraftTree
 
 
 class ChainDrafter(DraftModelDrafter):
@@ -32,19 +31,9 @@ class ChainDrafter(DraftModelDrafter):
 
     def begin(self, start):
         super().begin(start)
-        looks = self.sampling.greedy and not self.draft.asynchronous
-        self._stop_below = self.settings["stop_below"] if looks else 0.0
+        if self.draft.asynchronous:
+            self.stop_below = 0.0
 
     def propose(self, context, max_depth):
-        tree, parent = DraftTree(), ROOT
         length = min(self.settings["length"], max_depth)
-        drawn = None if self.sampling.greedy else self.chance.uniforms(length)
-        q, chance = self._reader.read(context), 1.0
-        for depth in range(1, length + 1):
-            kind, token = self._pick(q, None if drawn is None else drawn[depth - 1])
-            parent = tree.draw(parent, token, kind, q, "draft model")
-            chance *= tree.q[parent]
-            if depth == length or chance < self._stop_below:
-                break
-            q = self._reader.expand([parent], tree.tokens[-1:], tree.parents[-1:])[0]
-        return tree
+        return self._chain(context, length, self._likely)

@@ -1,6 +1,7 @@
 """The draft model's side of a sequence: what it has read, and rows under tree nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import ClassVar
 
 import torch
@@ -12,8 +13,10 @@ from engine.finite import refuse_nan
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution
 from engine.target.language_model import LanguageModel
-from engine.tree import ROOT, Kind
+from engine.tree import ROOT, DraftTree, Kind
 
+NEVER = -1e4
+"""The logit of a token that a cut head lacks: of probability 0, and yet a law where nothing else is allowed."""
 CAPACITY = 512  # first size of the KV buffers; they double when they must
 
 
@@ -40,9 +43,16 @@ class DraftReader:
         stays: bool = False,
         constraint: Constraint | None = None,
         prompt_length: int = 0,
+        head_tokens: Tensor | None = None,
+        features: tuple[int, ...] = (),
     ) -> None:
+        """features: indices into the model's hidden_states; ``states`` then holds those of the last
+        tree nodes that were read, [R, n*H]. head_tokens: [K], the token of each row of the model's head where it was cut; see
+        ``engine.target.cut_head``. q is 0 for all others."""
         self._model = model
-        self._session = model.session(CAPACITY)
+        self._head_tokens = None if head_tokens is None else head_tokens.to(model.device)
+        self._session = model.session(CAPACITY, features)
+        self.states: Tensor | None = None
         self._vocabulary = vocabulary
         self._sampling = sampling
         self._stays = stays
@@ -63,19 +73,23 @@ class DraftReader:
             committed = self._prompt_length + self._constraint.committed
             self._path_of = {ROOT: tuple(context[committed:])}
         self.passes += 1
-        return self._session.extend(context[self._session.length :])
+        return self._spread(self._session.extend(context[self._session.length :]))
 
     def law(self, logits: Tensor) -> Tensor:
         """What ``read_logits`` returned -> q [V]"""
         return self._q(logits if self._constraint is None else self._constrained(logits, ROOT))
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """Read tree nodes in one pass; their parents have been read. Returns q [len(nodes), V]."""
-        parent_rows = [self._row_of[parent] for parent in parents]
-        for row, node in enumerate(nodes, start=self._session.rows):
+        """Read tree nodes in one pass, a parent before its children. Returns q [len(nodes), V]."""
+        parent_rows = []
+        for row, (node, parent) in enumerate(
+            zip(nodes, parents, strict=True), start=self._session.rows
+        ):
+            parent_rows.append(self._row_of[parent])
             self._row_of[node] = row
         self.passes += 1
-        logits, _ = self._session.feed(tokens, parent_rows)
+        logits, self.states = self._session.feed(tokens, parent_rows)
+        logits = self._spread(logits)
         if self._constraint is not None:
             for node, token, parent in zip(nodes, tokens, parents, strict=True):
                 self._path_of[node] = (*self._path_of[parent], token)
@@ -83,9 +97,22 @@ class DraftReader:
             logits = torch.stack([self._constrained(row, node) for row, node in rows])
         return self._q(logits)
 
+    def _spread(self, logits: Tensor) -> Tensor:
+        """logits [..., K] of a cut head -> [..., V]."""
+        if self._head_tokens is None:
+            return logits
+        spread = logits.new_full((*logits.shape[:-1], self._vocabulary), NEVER)
+        spread[..., self._head_tokens] = logits
+        return spread
+
     def _constrained(self, logits: Tensor, node: int) -> Tensor:
         """logits [V] after a node, with the constraint applied."""
         return masked(logits, self._constraint.allowed(self._path_of[node]))
+
+    def renumber(self, place_of: Mapping[int, int]) -> None:
+        """The tree's nodes have other numbers now; rows of nodes without a new number are never kept."""
+        rows = {place_of[node]: row for node, row in self._row_of.items() if node in place_of}
+        self._row_of = {ROOT: -1} | rows
 
     def keep(self, path: Sequence[int]) -> None:
         """Commit the part of the accepted path that was read."""
@@ -116,6 +143,12 @@ class DraftModelDrafter(Drafter):
     needs = {"draft": "draft"}
     q_stays: ClassVar[bool] = False  # on the draft model's device
 
+    head_tokens: Tensor | None = None
+    """Of a draft whose head was cut; see ``DraftReader``."""
+
+    draft_features: tuple[int, ...] = ()
+    """Indices into the draft's hidden_states that it wants; see ``DraftReader``."""
+
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
         super().__init__(settings)
         self.draft = draft
@@ -135,13 +168,47 @@ class DraftModelDrafter(Drafter):
             self.q_stays,
             start.constraint,
             len(start.prompt),
+            self.head_tokens,
+            self.draft_features,
         )
+        self.stop_below = self.settings.get("stop_below", 0.0) if self.sampling.greedy else 0.0
+
+    @property
+    def reader(self) -> DraftReader:
+        """Of the text that has begun; for whoever puts this drafter's tree into a larger one."""
+        return self._reader
 
     def observe(self, kept):
         self._reader.keep(kept.path)
 
     def passes(self):
         return {"draft": self._reader.passes}
+
+    def _chain(
+        self,
+        context: Sequence[int],
+        length: int,
+        reads: Callable[[DraftTree], bool] = lambda tree: True,
+        follows: Callable[[DraftTree], bool] = lambda tree: True,
+    ) -> DraftTree:
+        """At most so many tokens one after another. After each but the last is asked whether the draft reads
+        it, and, when it has, whether something follows it. The token itself stays, whatever the answer."""
+        tree, parent = DraftTree(), ROOT
+        drawn = None if self.sampling.greedy else self.chance.uniforms(length)
+        q = self._reader.read(context)
+        for place in range(length):
+            kind, token = self._pick(q, None if drawn is None else drawn[place])
+            parent = tree.draw(parent, token, kind, q, "draft model")
+            if place + 1 == length or not reads(tree):
+                break
+            q = self._reader.expand([parent], tree.tokens[-1:], tree.parents[-1:])[0]
+            if not follows(tree):
+                break
+        return tree
+
+    def _likely(self, tree: DraftTree) -> bool:
+        """Whether a token that would come next is likely to be reached; see ``stop_option``."""
+        return not self.stop_below or prod(tree.q) >= self.stop_below
 
     def _pick(self, q: Tensor, drawn: Tensor | None) -> tuple[Kind, int]:
         """How the next token is drafted, and the token. drawn: a uniform; None in greedy decoding."""

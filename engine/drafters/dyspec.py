@@ -91,10 +91,6 @@ class DySpecDrafter(DraftModelDrafter):
     def kinds(cls, sampling):
         return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
-    def begin(self, start):
-        super().begin(start)
-        self._stop_below = self.settings["stop_below"] if self.sampling.greedy else 0.0
-
     def propose(self, context, max_depth):
         growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))
         (root,) = self.places(self._reader.read(context)[None])
@@ -102,7 +98,7 @@ class DySpecDrafter(DraftModelDrafter):
         while growth.room and growth.slots:
             fresh = growth.fill(min(self.settings["width"], growth.room))
             readable = [leaf for leaf in fresh if leaf.depth < growth.max_depth]
-            if sum(leaf.value for leaf in readable) < self._stop_below:
+            if sum(leaf.value for leaf in readable) < self.stop_below:
                 growth.fill_rest()
                 break
             if readable and growth.room:

@@ -4,6 +4,7 @@ Prompt lookup decoding (Saxena, 2023): the longest n-gram that ends the context 
 earlier in the context; what followed it there is the draft. No model, no training.
 """
 
+import sys
 from collections.abc import Sequence
 
 from engine.drafters.base import Drafter
@@ -32,12 +33,12 @@ class PromptLookupDrafter(Drafter):
     def begin(self, start):
         super().begin(start)
         shortest = min(self.settings["min_ngram"], self.settings["max_ngram"])
-        self._index = NgramIndex(shortest, self.settings["max_ngram"])
+        self.index = NgramIndex(shortest, self.settings["max_ngram"])
 
     def propose(self, context, max_depth):
         tree = DraftTree()
-        self._index.read(context)
-        match = self._index.latest(context)
+        self.index.read(context)
+        match = self.index.latest(context)
         if match is None:
             return tree
         start, length = match
@@ -56,6 +57,12 @@ class NgramIndex:
         self._sizes = range(longest, shortest - 1, -1)
         self._continued_at: dict[tuple[int, ...], int] = {}
         self._read = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Of the table and its keys; the numbers in the keys are the text's own."""
+        keys = sum(map(sys.getsizeof, self._continued_at))
+        return sys.getsizeof(self._continued_at) + keys
 
     def read(self, context: Sequence[int]) -> None:
         """Index the tokens that came since the last call."""

@@ -1,9 +1,10 @@
 """The target drafts for itself, leaving out some of its middle sublayers.
 
 SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024):
-no draft model and no training. The skip set is optimised on the tokens written so far, drafting stops
-where the draft is not confident, and its confident alternatives are checked along with it. The draft
-reads the target's own keys and values.
+no draft model and no training. The skip set is optimised on the tokens written so far, by random search and
+Bayesian optimisation; drafting stops where the draft is not confident; at every place of the draft its likeliest
+alternatives are verified along with it, the more of them the less confident it is. The draft reads the target's
+own keys and values.
 
 Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of
 skip sets and drafts together may cost a small share of the time (``engine.policies.ledger``), so which
@@ -12,18 +13,22 @@ steps draft depends on the clock; ``when=always`` does not.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from engine.drafters.base import Drafter, Kept
-from engine.exhibits import Exhibit, Gauge, Layer
-from engine.exhibits import Layers as LayersExhibit
+from engine.drafters.swift_shown import shown
+from engine.exhibits import Exhibit
 from engine.options import Option
 from engine.policies.skipping import SkipSearch, candidates
 from engine.sampling import display_distribution
-from engine.target.layers import ATTENTION, MLP, Layers, cost_share
+from engine.target.layers import Layers, cost_share
 from engine.tree import ROOT, DraftTree
 
+WIDTHS = ((0.95, 0.3), (0.8, 0.5), (0.5, 0.8), (0.0, 1.0))
+"""Where the likeliest token has at least this probability, this share of the width is verified."""
 ENOUGH = 0.95  # a matchness beyond which nothing better is looked for
 LEARNING = 0.1  # weight of a new token in the running acceptance
 ROW_COST = 0.05  # of a pass: the price of one more row to check
@@ -42,7 +47,7 @@ class SwiftDrafter(Drafter):
         Option(
             "skip",
             "float",
-            0.5,
+            0.45,
             "Share of the middle sublayers (attention, MLP) left out when drafting.",
             0.05,
             0.95,
@@ -51,7 +56,7 @@ class SwiftDrafter(Drafter):
         Option(
             "confidence",
             "float",
-            0.7,
+            0.8,
             "Draft no further once the likeliest token has less probability than this.",
             0.0,
             1.0,
@@ -61,11 +66,10 @@ class SwiftDrafter(Drafter):
             "width",
             "int",
             2,
-            "Greedy only: most alternatives checked at the place where confidence ends.",
+            "Tokens verified at a place where the draft is unsure; where it is surer, fewer (10 in the paper).",
             1,
-            8,
-            advanced=True,
-            only="greedy",
+            16,
+            label="Width",
         ),
         Option(
             "window",
@@ -85,7 +89,17 @@ class SwiftDrafter(Drafter):
             1024,
             advanced=True,
         ),
-        Option("trials", "int", 64, "Most skip sets tried.", 1, 256, advanced=True),
+        Option("trials", "int", 64, "Most skip sets tried.", 1, 1024, advanced=True),
+        Option(
+            "bayes",
+            "int",
+            2,
+            "Of so many trials one is proposed by the Gaussian process, the others at random (25 in the paper, "
+            "of a thousand).",
+            1,
+            256,
+            advanced=True,
+        ),
         Option(
             "when",
             "choice",
@@ -115,7 +129,7 @@ class SwiftDrafter(Drafter):
 
     @classmethod
     def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
+        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
     def begin(self, start):
         super().begin(start)
@@ -183,20 +197,28 @@ class SwiftDrafter(Drafter):
             q = self._q(session.states([token], [row], layers))[0]
             confidence = float(q.max())
             row += 1
-            if self.sampling.greedy:
-                ranked = q.topk(min(self.settings["width"], len(q))).indices.tolist()
-                wide = confidence < self.settings["confidence"]
-                drawn = [
-                    tree.draw(parent, t, "one_hot", q, "own layers")
-                    for t in ranked[: None if wide else 1]
-                ]
-                parent, token = drawn[0], ranked[0]
-            else:
-                token = self.chance.draw(q)
-                parent = tree.draw(parent, token, "iid", q, "own layers")
+            tokens = self._candidates(q, self._width(confidence))
+            kind = "one_hot" if self.sampling.greedy else "without_replacement"
+            drawn = [tree.draw(parent, token, kind, q, "own layers") for token in tokens]
+            parent, token = drawn[0], tokens[0]
             if confidence < self.settings["confidence"]:
-                break  # the token that is there stays: a drawn token must never be dropped
+                break  # the tokens that are there stay: a drawn token must never be dropped
         session.drop()
+
+    def _width(self, confidence: float) -> int:
+        share = next((share for least, share in WIDTHS if confidence >= least), 1.0)
+        return math.ceil(share * self.settings["width"])
+
+    def _candidates(self, q: Tensor, count: int) -> list[int]:
+        """Tokens to verify at a place whose draft law is q [V]; the draft goes on behind the first."""
+        count = max(1, min(count, int((q > 0).sum())))
+        if self.sampling.greedy:
+            return q.topk(count).indices.tolist()
+        tokens, left = [], q.clone()
+        for _ in range(count):
+            tokens.append(self.chance.draw(left))
+            left[tokens[-1]] = 0
+        return tokens
 
     def _improve(self, context) -> bool:
         """Try one more skip set on the last tokens, now and then; whether one was tried."""
@@ -208,7 +230,7 @@ class SwiftDrafter(Drafter):
         if self.settings["when"] == "pays" and not self._search.ledger.affords():
             return False
         self._next_trial = len(context) + self.settings["interval"]
-        proposal = self._search.proposal(self.chance.uniforms)
+        proposal = self._search.proposal(self.chance.uniforms, self.settings["bayes"])
         score = self._matchness(context, window, Layers(skipped=self._search.named(proposal)))
         self._search.learn(proposal, score)
         if score > best:
@@ -237,19 +259,5 @@ class SwiftDrafter(Drafter):
         """Made anew after a trial only."""
         tried = len(self._search.scores)
         if self._shown is None or self._shown[0] != tried:
-            shown = [self._shown_layers(skipped), self._shown_matchness(matchness)]
-            self._shown = (tried, shown)
+            self._shown = (tried, shown(self.target.layers, skipped, matchness, tried))
         return self._shown[1]
-
-    def _shown_layers(self, skipped: frozenset) -> LayersExhibit:
-        shown = []
-        for layer in range(self.target.layers):
-            missing = [part for part in (ATTENTION, MLP) if (layer, part) in skipped]
-            state = "skipped" if len(missing) == 2 else "run"
-            label = f"without {missing[0]}" if len(missing) == 1 else ""
-            shown.append(Layer(state, label=label))
-        return LayersExhibit(title="Layers that draft", layers=shown)
-
-    def _shown_matchness(self, matchness: float) -> Gauge:
-        note = f"Skip sets tried: {len(self._search.scores)}."
-        return Gauge(title="Matchness of the best skip set", value=matchness, note=note)

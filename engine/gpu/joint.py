@@ -65,6 +65,8 @@ class JointSessions(SeparateSessions):
     def _in_one_pass(self, drafts: Mapping[int, Draft]) -> bool:
         if not all(session.ready for session in self.sessions):
             return False
+        if any(draft.probes is not None or draft.begun is not None for draft in drafts.values()):
+            return False
         return Size.of(1 + max(len(draft.tree) for draft in drafts.values()), 0) is not None
 
 

@@ -20,7 +20,11 @@ class JoinedModel(LanguageModel):
 
     def __init__(self, model, tokenizer, name: str, lean: bool = True) -> None:
         super().__init__(model, tokenizer, name)
+        self._lean = lean
         self.rows = LeanRows(model) if lean and fits(model) else model
+
+    def _again(self, module) -> LanguageModel:
+        return type(self)(module, self.tokenizer, self.name, self._lean)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         return BufferedSession(self, StaticCache.empty(self.layers, capacity), tuple(features))

@@ -52,7 +52,7 @@ class BufferedSession(Session):
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
-        if draft.probes is not None:
+        if draft.probes is not None or draft.begun is not None:
             return super().look(draft)
         if isinstance(draft.tree, DeviceTree) and draft.tree.shape is not None:
             draft.tree.fetch()
@@ -78,7 +78,7 @@ class StaticSession(BufferedSession):
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
         """Read a root and a tree in one pass, which judges the tree too, if asked and if it can."""
-        if isinstance(draft, QuestionedDraft) and draft.probes is None:
+        if isinstance(draft, QuestionedDraft) and draft.probes is None and draft.begun is None:
             found = self._buffers.judge([self.lay_out(draft)], self.features)
             if found is not None:
                 self.written()

@@ -25,7 +25,7 @@ class DeviceText(Text):
     def draft(self) -> QuestionedDraft:
         draft = super().draft()
         question = self._judge.ask(draft.tree, draft.position)
-        return QuestionedDraft(draft.root, draft.tree, draft.position, question=question)
+        return QuestionedDraft(draft.root, draft.tree, draft.position, draft.probes, question)
 
     def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
         return self._judge(draft, seen)

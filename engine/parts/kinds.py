@@ -19,6 +19,11 @@ MODULES = {
     "hydra_heads": "engine.parts.hydra_heads",
     "eagle": "engine.parts.eagle",
     "falcon": "engine.parts.falcon",
+    "adapter": "engine.parts.adapter",
+    "prompt_tokens": "engine.parts.prompt_tokens",
+    "vocabulary": "engine.parts.vocabulary",
+    "acceptance_head": "engine.parts.acceptance_head",
+    "datastore": "engine.parts.datastore",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

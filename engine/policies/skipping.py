@@ -1,8 +1,9 @@
 """Which sublayers a self-drafting target leaves out, learned from the text it is writing.
 
 SWIFT (Xia et al., 2024): a skip set is scored by its *matchness*, the share of recent tokens that the
-target without these sublayers would have written itself. Random search is followed by Bayesian
-optimisation: a Gaussian process over skip sets proposes the set with the largest expected improvement.
+target without these sublayers would have written itself. The search begins with sublayers left out at equal
+distances, goes on at random, and now and then a Gaussian process over skip sets proposes the set with the
+largest expected improvement.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from engine.target.layers import ATTENTION, MLP
 Sublayer = tuple[int, str]
 RANDOM_TRIALS = 3  # before the Gaussian process has anything to go by
 POOL = 48  # random skip sets among which the process chooses
+RECENT = 96  # trials that it goes by: what it costs grows with their third power
 NOISE = 0.05  # of a matchness that was measured on few tokens
 
 
@@ -44,9 +46,10 @@ class SkipSearch(Store):
 
     @property
     def best(self) -> tuple[frozenset[Sublayer], float]:
-        """The skip set with the highest matchness, and that matchness; nothing and 0 at first."""
+        """The skip set with the highest matchness, and that matchness; before a trial the set of equal
+        distances, and 0."""
         if not self.scores:
-            return frozenset(), 0.0
+            return self.named(self._even()), 0.0
         place = max(range(len(self.scores)), key=self.scores.__getitem__)
         return self.named(self.tried[place]), self.scores[place]
 
@@ -54,12 +57,16 @@ class SkipSearch(Store):
     def nbytes(self) -> int:
         return 8 * (len(self.sublayers) + 1) * len(self.scores)
 
-    def proposal(self, uniforms: Callable[[int], Tensor]) -> Tensor:
+    def proposal(self, uniforms: Callable[[int], Tensor], interval: int = 1) -> Tensor:
         """The next skip set to try: float [S], 1 where a sublayer is skipped.
 
-        uniforms(count): a tensor of uniforms on [0, 1).
+        uniforms(count): a tensor of uniforms on [0, 1). interval: of so many trials the process proposes
+        the last, the others are random.
         """
-        if len(self.scores) < RANDOM_TRIALS:
+        trials = len(self.scores)
+        if not trials:
+            return self._even()
+        if trials <= RANDOM_TRIALS or (trials + 1) % interval:
             return self._random(uniforms)
         pool = torch.stack([self._random(uniforms) for _ in range(POOL)])
         return pool[int(self._expected_improvement(pool).argmax())]
@@ -71,13 +78,18 @@ class SkipSearch(Store):
     def named(self, skipped: Tensor) -> frozenset[Sublayer]:
         return frozenset(self.sublayers[place] for place in skipped.nonzero().flatten().tolist())
 
+    def _even(self) -> Tensor:
+        places = torch.arange(self.size) * len(self.sublayers) // max(1, self.size)
+        return torch.zeros(len(self.sublayers), dtype=torch.float64).index_fill_(0, places, 1.0)
+
     def _random(self, uniforms: Callable[[int], Tensor]) -> Tensor:
         places = uniforms(len(self.sublayers)).argsort()[: self.size]
         return torch.zeros(len(self.sublayers), dtype=torch.float64).index_fill_(0, places, 1.0)
 
     def _expected_improvement(self, pool: Tensor) -> Tensor:
         """[P] of skip sets [P, S], under a Gaussian process with a kernel over differing sublayers."""
-        seen, scores = torch.stack(self.tried), torch.tensor(self.scores, dtype=torch.float64)
+        seen = torch.stack(self.tried[-RECENT:])
+        scores = torch.tensor(self.scores[-RECENT:], dtype=torch.float64)
         mean = scores.mean()
         spread = scores.std(correction=0).clamp(min=0.05)
         within = _kernel(seen, seen) + NOISE * torch.eye(len(seen), dtype=torch.float64)
@@ -86,7 +98,7 @@ class SkipSearch(Store):
         guess = mean + weights.T @ (scores - mean)
         variance = (1 - (across * weights.T).sum(-1)).clamp(min=1e-9)
         deviation = spread * variance.sqrt()
-        gain = guess - scores.max()
+        gain = guess - max(self.scores)
         z = gain / deviation
         density = torch.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         return gain * torch.special.ndtr(z) + deviation * density

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from engine.target.cache import KVCache
 from engine.target.language_model import LanguageModel
-from engine.target.layers import Layers
+from engine.target.layers import Passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
 from engine.target.session import Session
@@ -128,9 +128,9 @@ class ByLengthSession(Session):
         with self.model.lengths(self._lengths(mask)):
             return super()._forward(given, mask, features, last)
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, *how) -> Passed:
         with self.model.lengths(self._lengths(mask)):
-            return super()._through(given, tokens, mask, layers)
+            return super()._through(given, tokens, mask, *how)
 
 
 class AnewSession(ByLengthSession):
@@ -159,6 +159,9 @@ class AnewSession(ByLengthSession):
     def _rows(self, tokens: Sequence[int], parents: Sequence[int]) -> Rows:
         self._scratch += [int(token) for token in tokens]
         return super()._rows(tokens, parents)
+
+    def _goes_on(self, layer: int) -> bool:
+        return False  # the rows below may stand on the other side of the edge
 
     def _lengths(self, mask: RowMask) -> Tensor:
         length = max(mask.span[1], self._edge) + 1 if self._beyond else self._edge

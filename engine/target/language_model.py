@@ -5,7 +5,7 @@ logits, and keep some of the rows for good.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
@@ -58,6 +58,21 @@ class LanguageModel:
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
+
+    def expect(self, features: Sequence[int], nodes: int) -> None:
+        """Make ready, before a text is timed, what its passes over up to so many nodes take."""
+
+    def prepare_stretches(self, cuts: Iterable[int]) -> None:
+        """A drafter will read rows through the layers between these cuts: what makes that faster is made now."""
+
+    def reopened(self, module: PreTrainedModel) -> "LanguageModel":
+        """Another module of the same architecture, read in the same way."""
+        made = self._again(module)
+        made.max_context = self.max_context
+        return made
+
+    def _again(self, module: PreTrainedModel) -> "LanguageModel":
+        return type(self)(module, self.tokenizer, self.name)
 
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""

@@ -7,6 +7,7 @@ some layers. Rows that were read up to a layer can go on from there later.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -35,6 +36,11 @@ class Layers:
         last = self.stop is None or layer < self.stop
         return self.first <= layer and last and (layer, sublayer) not in self.skipped
 
+    def taps(self, wanted: Sequence[int], count: int) -> tuple[int, ...]:
+        """Those of the hidden states ``wanted`` that such a pass of a model of ``count`` layers comes by."""
+        stop = count if self.stop is None else self.stop
+        return tuple(index for index in wanted if self.first < index <= stop)
+
 
 EVERY = Layers()
 
@@ -53,32 +59,37 @@ def final_norm(module: nn.Module) -> nn.Module:
     return getattr(decoder_of(module), _named(decoder_of(module), _NORMS))
 
 
-_VIEWS: WeakKeyDictionary[nn.Module, dict[Layers, nn.Module]] = WeakKeyDictionary()
+_VIEWS: WeakKeyDictionary[nn.Module, dict[tuple, nn.Module]] = WeakKeyDictionary()
 _MOST_VIEWS = 64  # of a model; the oldest goes first
 
 
-def view_of(module: nn.Module, layers: Layers) -> nn.Module:
-    """The decoder with the same weights that runs only these layers.
+def view_of(module: nn.Module, layers: Layers, taps: tuple[int, ...] = ()) -> nn.Module:
+    """The module with the same weights whose decoder runs only these layers.
 
-    Raises UserError for a model whose layers have other names.
+    taps: indices of hidden states (i: behind i layers) that a pass writes down. Raises UserError for a
+    model whose layers have other names.
     """
-    views = _VIEWS.setdefault(module, {})
-    if layers not in views:
+    views, key = _VIEWS.setdefault(module, {}), (layers, taps)
+    if key not in views:
         if len(views) >= _MOST_VIEWS:
             del views[next(iter(views))]
-        views[layers] = _made(module, layers)
-    return views[layers]
+        views[key] = _made(module, layers, taps)
+    return views[key]
 
 
-def _made(module: nn.Module, layers: Layers) -> nn.Module:
-    decoder = _shallow(decoder_of(module))
+def _made(module: nn.Module, layers: Layers, taps: tuple[int, ...]) -> nn.Module:
+    decoder = shallow(decoder_of(module))
     name = _named(decoder, _STACKS)
     stack = getattr(decoder, name)
     parts = [_layer_of(layer, index, layers) for index, layer in enumerate(stack)]
+    for index in taps:
+        parts[index - 1] = _Tapped(parts[index - 1], index)
     decoder._modules[name] = nn.ModuleList(parts)
     if layers.stop is not None:
         decoder._modules[_named(decoder, _NORMS)] = nn.Identity()
-    return decoder
+    whole = shallow(module)
+    whole._modules[module.base_model_prefix] = decoder
+    return whole
 
 
 def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
@@ -87,14 +98,14 @@ def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
         return layer
     if not any(kept.values()):
         return _PassedBy(layer, injects=index < layers.first)
-    shallow = _shallow(layer)
+    view = shallow(layer)
     for sublayer, runs in kept.items():
         if not runs:
             name = _named(layer, _SUBLAYERS[sublayer])
             experts = hasattr(getattr(layer, name), "router")
             silent = _NoAttention() if sublayer == ATTENTION else _NoMlp(experts)
-            shallow._modules[name] = silent
-    return shallow
+            view._modules[name] = silent
+    return view
 
 
 class _PassedBy(nn.Module):
@@ -108,6 +119,20 @@ class _PassedBy(nn.Module):
 
     def forward(self, hidden_states: Tensor, *_, injected: Tensor | None = None, **__) -> Tensor:
         return injected if self._injects and injected is not None else hidden_states
+
+
+class _Tapped(nn.Module):
+    """A layer whose rows are written down behind it."""
+
+    def __init__(self, layer: nn.Module, index: int) -> None:
+        super().__init__()
+        self._layer, self._index = layer, index
+        self.attention_type = getattr(layer, "attention_type", None)
+
+    def forward(self, *rows, taps: dict[int, Tensor], **others) -> Tensor | tuple:
+        found = self._layer(*rows, **others)
+        taps[self._index] = found[0] if isinstance(found, tuple) else found
+        return found
 
 
 class _NoAttention(nn.Module):
@@ -127,7 +152,7 @@ class _NoMlp(nn.Module):
         return (silent, None) if self._gives_scores else silent
 
 
-def _shallow(module: nn.Module) -> nn.Module:
+def shallow(module: nn.Module) -> nn.Module:
     """A copy that shares parameters and submodules, and whose submodules can be replaced."""
     view = copy.copy(module)
     view._modules = dict(module._modules)
@@ -144,7 +169,19 @@ def _named(module: nn.Module, names: tuple[str, ...]) -> str:
     )
 
 
-def states(
+@dataclass(frozen=True)
+class Passed:
+    """What a pass of R rows through some layers gave.
+
+    rows: [R, H] behind the last of them, after the final norm where every layer up to the end was run;
+    or logits [R, V] where the head was asked for, too. taps: hidden states [R, H] by index.
+    """
+
+    rows: Tensor
+    taps: Mapping[int, Tensor]
+
+
+def passed(
     module: nn.Module,
     given: Tensor,
     tokens: Tensor,
@@ -152,12 +189,13 @@ def states(
     mask,
     cache,
     layers: Layers,
-) -> Tensor:
-    """Rows through some layers: hidden states [1, R, H] behind the last of them, after the final norm
-    where every layer up to the end is run.
+    taps: tuple[int, ...] = (),
+    head: bool = False,
+) -> Passed:
+    """Rows through some layers, and through the head if asked.
 
     given: token ids [R], or vectors [R, H] that enter at ``layers.first``. tokens: ids [R]; any where
-    vectors are given.
+    vectors are given. taps: indices of hidden states to hand out, each behind a layer that is run.
     """
     inputs = {"input_ids": tokens[None]}
     if given.is_floating_point():
@@ -165,7 +203,8 @@ def states(
             inputs["injected"] = given[None]
         else:
             inputs = {"inputs_embeds": given[None]}
-    output = view_of(module, layers)(
+    view, found = view_of(module, layers, taps), {}
+    output = (view if head else decoder_of(view))(
         **inputs,
         position_ids=positions[None],
         # transformers hands a 4-D mask through as it is; the real one travels beside it
@@ -173,8 +212,14 @@ def states(
         past_key_values=cache,
         use_cache=True,
         row_mask=mask,
+        **({"taps": found} if taps else {}),
     )
-    return output.last_hidden_state
+    rows = output.logits if head else output.last_hidden_state
+    found = {index: states[0] for index, states in found.items()}
+    last = module.config.get_text_config().num_hidden_layers
+    if last in found:  # the hidden states behind all layers are normed, as everywhere
+        found[last] = final_norm(module)(found[last])
+    return Passed(rows[0], found)
 
 
 def cost_share(module: nn.Module, layers: Layers) -> float:

@@ -15,7 +15,7 @@ from engine.target.alibi import hand_over_columns
 from engine.target.cache import KVCache
 from engine.target.forward import forward_with_mask
 from engine.target.language_model import LanguageModel
-from engine.target.layers import Layers
+from engine.target.layers import Passed
 from engine.target.row_mask import RowMask
 from engine.target.session import Session
 
@@ -31,6 +31,9 @@ class MaskedModel(LanguageModel):
         super().__init__(model, tokenizer, name)
         self.columns = local()
         hand_over_columns(model, self.columns)
+
+    def _again(self, module) -> LanguageModel:
+        return type(self)(module, self.tokenizer, self.name, self.attention, self.window)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         return MaskedSession(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
@@ -55,7 +58,7 @@ class MaskedSession(Session):
         finally:
             self.model.columns.positions = None
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+    def _through(self, *_, **__) -> Passed:
         raise no_layers(self.model.name)
 
 
@@ -66,6 +69,9 @@ class ChainModel(LanguageModel):
         """attention: the module's own implementation."""
         self.attention = attention
         super().__init__(model, tokenizer, name)
+
+    def _again(self, module) -> LanguageModel:
+        return type(self)(module, self.tokenizer, self.name, self.attention)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         return ChainSession(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
@@ -88,7 +94,7 @@ class ChainSession(Session):
     ) -> tuple[Tensor | None, Tensor | None]:
         return _read(self, given, mask, None, features, last)
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+    def _through(self, *_, **__) -> Passed:
         raise no_layers(self.model.name)
 
 

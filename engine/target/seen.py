@@ -29,6 +29,18 @@ class Probes:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """How far the drafter, which is the target's own first layers, has read the rows that it proposes.
+
+    The session's scratch rows are the root and the first nodes, in the order of a draft's rows, and have
+    been read through the layers below ``layer``. states: [R, H], theirs at that layer.
+    """
+
+    layer: int
+    states: Tensor
+
+
+@dataclass(frozen=True)
 class Draft:
     """A tree below the root of a text.
 
@@ -39,6 +51,16 @@ class Draft:
     tree: DraftTree
     position: int
     probes: Probes | None = None
+
+    @property
+    def begun(self) -> Begun | None:
+        """What the pass over these rows may go on from."""
+        return self.tree.begun
+
+    @property
+    def count(self) -> int:
+        """Rows of the pass: the root, the tree and the probes."""
+        return 1 + len(self.tree) + (0 if self.probes is None else len(self.probes))
 
     @property
     def rows(self) -> tuple[list[int], list[int]]:

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from engine.target.cache import KVCache
 from engine.target.forward import forward
-from engine.target.layers import EVERY, Layers, states
+from engine.target.going_on import goes_on
+from engine.target.layers import EVERY, Layers, Passed, passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
 from engine.target.seen import Draft, Seen
@@ -41,6 +42,7 @@ class Session:
     def _clear_scratch(self) -> None:
         self._depths: list[int] = []
         self._ancestors: list[int] = []  # bit s of an entry: the row sees scratch row s
+        self._taps: dict[int, list[Tensor]] = {}  # features of rows read in stretches of layers
 
     @property
     def rows(self) -> int:
@@ -96,32 +98,56 @@ class Session:
         (``proceed``) or be dropped before anything else is read.
         """
         rows = self._rows(_tokens_of(given), parents)
-        return self._states(given, rows, layers)
+        return self._stretch(given, rows, layers)
 
     @torch.no_grad()
-    def proceed(self, states: Tensor, layers: Layers) -> Tensor:
-        """Let the last R rows, whose hidden states [R, H] at ``layers.first`` are given, go on."""
+    def proceed(self, states: Tensor, layers: Layers, head: bool = False) -> Tensor:
+        """Let the last R rows, whose hidden states [R, H] at ``layers.first`` are given, go on.
+
+        head: return logits [R, V] in the place of hidden states.
+        """
         count = len(states)
         rows = Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
-        return self._states(states, rows, layers)
+        return self._stretch(states, rows, layers, head)
 
-    def _states(self, given: Sequence[int] | Tensor, rows: Rows, layers: Layers) -> Tensor:
+    def _stretch(
+        self, given: Sequence[int] | Tensor, rows: Rows, layers: Layers, head: bool = False
+    ) -> Tensor:
         self._cache.reserve(self.length + self.rows)
         self._cache.length = self.length + rows.behind
         tokens = self._tokens(rows)
         vectors = given if isinstance(given, Tensor) else tokens
-        found = self._through(vectors, tokens, self._mask(rows), layers)
+        taps = layers.taps(self.features, self.model.layers)
+        found = self._through(vectors, tokens, self._mask(rows), layers, taps, head)
         self._cache.length = self.length + self.rows  # layers that were not run have not counted
-        return found
+        for index, states in found.taps.items():
+            self._taps.setdefault(index, []).append(states)
+        return found.rows
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, layers: Layers) -> Tensor:
+    def _through(
+        self,
+        given: Tensor,
+        tokens: Tensor,
+        mask: RowMask,
+        layers: Layers,
+        taps: tuple[int, ...],
+        head: bool,
+    ) -> Passed:
+        """See ``engine.target.layers.passed``."""
         positions = mask.row_positions
         module = self.model.model
-        return states(module, given, tokens, positions, mask, self._cache, layers)[0]
+        return passed(module, given, tokens, positions, mask, self._cache, layers, taps, head)
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
-        """Read a root, a tree and perhaps probe rows in one pass."""
+        """Read a root, a tree and perhaps probe rows in one pass.
+
+        Where the drafter has read some of them through the first layers, the pass goes on from there.
+        """
+        if draft.begun is not None:
+            if self._goes_on(draft.begun.layer):
+                return self._go_on(draft)
+            self.drop()
         if draft.probes is None:
             return Seen(*self._read(self._rows(*draft.rows)))
         tokens, parents = draft.rows
@@ -131,6 +157,22 @@ class Session:
         size = len(tokens)
         features = None if features is None else features[:size]
         return Seen(logits[:size], features, logits[size:])
+
+    def _goes_on(self, layer: int) -> bool:
+        """Whether rows that go on from this layer get the numbers of whole passes."""
+        return goes_on(self.model, layer)
+
+    def _go_on(self, draft: Draft) -> Seen:
+        tokens, parents = draft.rows
+        begun, read = draft.begun, self.rows
+        states = begun.states
+        if read < len(tokens):
+            rest = self.states(tokens[read:], parents[read:], Layers(stop=begun.layer))
+            states = torch.cat([states, rest])
+        logits = self.proceed(states, Layers(first=begun.layer), head=True)
+        if not self.features:
+            return Seen(logits, None)
+        return Seen(logits, torch.cat([torch.cat(self._taps[i]) for i in self.features], -1))
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
         return self.model.embed(torch.tensor(tokens, device=self.model.device))

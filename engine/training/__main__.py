@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--tokens",
         type=int,
-        help="recipe text: how many tokens to write; recipes divergences, align, parts: how many are learned from",
+        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many are learned from",
     )
     made.add_argument(
         "--divergence",
@@ -87,6 +87,11 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=root / "presets" / "prompts",
         help="what a named target writes after: a file with a prompt a line, or JSON lines with a field prompt",
+    )
+    parts.add_argument(
+        "--draft",
+        type=Path,
+        help="folder of the draft of a named target, for parts that read its states",
     )
     parts.add_argument("--name", help="of the part's folder (default: the recipe's name)")
     parts.add_argument(

@@ -43,6 +43,7 @@ PLACES = {
     "larger-draft": "parts/draft-3m",
     "diffusion": "diffusion",
     "diffusion-16": "parts/diffusion-16",
+    "datastore": "parts/datastore",
 }
 
 

@@ -50,7 +50,7 @@ def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> fl
 def write(
     paths: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
 ) -> dict[str, dict[int, float]]:
-    """Measure every drafter with a size and put its gains beside the part it needs, or the target.
+    """Measure every drafter with a size, if its part is there, and put its gains beside that part, or the target.
 
     prompts: by workload. The first of each goes into the files, for costs to be measured on. need: only the drafters
     that need this part.
@@ -59,7 +59,8 @@ def write(
     found: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():
         needs = tuple(cls.needs) or ("target",)
-        if cls.size_option is None or len(needs) != 1 or (need and need not in needs):
+        missing = not cls.needs.keys() <= paths.parts.keys()
+        if cls.size_option is None or len(needs) != 1 or missing or (need and need not in needs):
             continue  # gains lie beside the target, or beside the one part that a drafter needs
         (place,) = needs
         models = load_models(paths, cls.needs)

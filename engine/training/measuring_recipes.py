@@ -8,12 +8,15 @@ from engine.parts.loading import ModelPaths
 
 from . import card, compare, figures, prompts
 from .common import UserError, folder_tokenizer, need_data, open_model, place, say
+from .students import MODULES as STUDENTS
 
 
 def evaluate_all(args) -> None:
     need_data(args)
     models = {name: open_model(args, name) for name in ("target", "draft", "diffusion")}
     roles = {name: str(place(args, name)) for name in ("draft", "diffusion")}
+    learned = (args.models / "parts" / key for key in STUDENTS)
+    roles |= {folder.name: str(folder) for folder in learned if folder.is_dir()}
     paths = ModelPaths(str(place(args, "target")), roles)
     parts = {"draft": place(args, "larger-draft"), "diffusion": place(args, "diffusion-16")}
     parts = {need: path for need, path in parts.items() if (path / "model.safetensors").exists()}

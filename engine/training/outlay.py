@@ -49,9 +49,9 @@ def check_memory(found: dict[str, int]) -> str:
     return f"memory: about {need / 1e9:,.2f} GB ({parts})"
 
 
-def told_time(budget: Budget, batch: Callable[[], tuple[Tensor, int]], text: int) -> str:
+def told_time(budget: Budget, batch: Callable[[], tuple[Tensor, int]], epoch: int) -> str:
     """How long it will take, or how far it will come. batch: makes one batch's loss, and says how many tokens it read.
-    text: tokens of the text that is learned from."""
+    epoch: tokens that are read while the target's own text is read once."""
     began = time.monotonic()
     loss, tokens = batch()
     loss.backward()
@@ -62,4 +62,4 @@ def told_time(budget: Budget, batch: Callable[[], tuple[Tensor, int]], text: int
     else:
         total = budget.tokens
         told = f"{total:,} tokens in about {total / tokens * seconds / 60:,.1f} minutes"
-    return f"time: a batch takes {seconds:.2f} s; {told}, {total / text:.1f} times the text"
+    return f"time: a batch takes {seconds:.2f} s; {told}, {total / epoch:.1f} epochs"

@@ -31,6 +31,7 @@ from .students import student_class
 from .teacher import Teacher
 
 LOOKS = 8  # rows of the table
+"""The first is the part before its lessons. Epochs: how often the target's own text was read."""
 COLUMNS = ("done", "tokens", "epochs", "loss", "accepted")
 
 
@@ -38,7 +39,7 @@ def train_part(args, key: str) -> None:
     cls = student_class(key)
     settings = resolve(f"recipe {key}", cls.options, _given(args.option))
     teacher = Teacher.of(args)
-    student = cls(teacher.module, settings)
+    student = cls.of(teacher, settings)
     budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
     Training(teacher, student, args.name or key, budget, args.rows, args.length, args.seed).run()
 
@@ -85,7 +86,7 @@ class Training:
         self._go_on()
         say(f"{self.name}: {parameter_count(self.part):,} parameters that learn")
         say(check_memory(memory(self.student, self.part, self.text.tokens[0].size * self.rows)))
-        say(told_time(self.budget, lambda: self.batch(0), self.text.tokens.size))
+        say(told_time(self.budget, lambda: self.batch(0), self.teacher.epoch))
         self.part.zero_grad()
         probes = self.teacher.probes()
         self.budget = self.budget.part(1.0)  # what was spent so far does not count
@@ -148,7 +149,7 @@ class Training:
         look = {
             "done": len(self.looks) / LOOKS,
             "tokens": self.budget.spent_tokens,
-            "epochs": self.budget.spent_tokens / self.text.tokens.size,
+            "epochs": self.budget.spent_tokens / self.teacher.epoch,
             "loss": sum(losses) / len(losses) if losses else None,
             "accepted": self._accepted(probes),
         }

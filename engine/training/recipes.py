@@ -7,12 +7,14 @@ so each can run alone; those that train resume where they were stopped.
     keep         the target's last checkpoint in small -> <kept>; `target` goes on from there on an empty machine
     export       the target's last checkpoint -> <models>/target, to look at before it is done
     text         target -> <checkpoints>/selftext.npz: what the target writes by itself (also of --target DIR)
+    vocabulary   text -> <models>/parts/vocabulary: how often the target writes each token (also of --target DIR)
     draft        windows -> <models>/draft (with --larger: <models>/parts/draft-3m)
     divergences  which divergence aligns the draft best -> screen, <checkpoints>/divergences.json
     align        the target's distributions and hidden states -> the drafters of --students
     evaluate     held-out figures of the family -> screen, <checkpoints>/figures.json, <models>/README.md
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
+    datastore    texts of the generators -> <models>/parts/datastore, in which the drafter rasd looks up
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target; memory and time
@@ -27,9 +29,10 @@ from functools import partial
 
 import torch
 
-from . import drafting_recipes, measuring_recipes, pretraining_recipes
+from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabulary
 from .budget import Budget
 from .common import UserError, need_data, say
+from .datastore import datastore
 from .large_pair import train_pair
 from .part_recipe import train_part
 from .students import MODULES as STUDENTS
@@ -62,12 +65,14 @@ RECIPES: dict[str, Recipe] = {
     "keep": pretraining_recipes.keep_target,
     "export": pretraining_recipes.export,
     "text": drafting_recipes.text,
+    "vocabulary": vocabulary.count_tokens,
     "draft": pretraining_recipes.draft,
     "divergences": drafting_recipes.divergences,
     "align": drafting_recipes.align,
     "evaluate": measuring_recipes.evaluate_all,
     "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,
+    "datastore": datastore,
     "large-pair": large_pair,
     **{key: partial(train_part, key=key) for key in STUDENTS},
 }

@@ -10,13 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from engine.options import Option, Value
+
+if TYPE_CHECKING:
+    from .teacher import Teacher
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,11 @@ class Student(ABC):
         self.target = target
         self.config = target.config.get_text_config(decoder=True)
         self.settings = dict(settings)
+
+    @classmethod
+    def of(cls, teacher: Teacher, settings: Mapping[str, Value]) -> Student:
+        """A student of this teacher; those that learn beside a draft get it here (``teacher.draft``)."""
+        return cls(teacher.module, settings)
 
     @property
     def logit_sets(self) -> int:

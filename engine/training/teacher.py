@@ -38,13 +38,14 @@ PROBED = 96  # tokens written after each of them
 class Teacher:
     """folder: of the target. work: of its text and of checkpoints. parts: of the results. prompts: a file or a folder of
     files, one prompt a line, for a named target; None for the family's own, which has corpora and generators. data: of
-    the corpora."""
+    the corpora. draft_folder: of the draft that some parts read, or None."""
 
     folder: Path
     work: Path
     parts: Path
     data: Path
     prompts: Path | None = None
+    draft_folder: Path | None = None
 
     @classmethod
     def of(cls, args) -> Teacher:
@@ -54,7 +55,8 @@ class Teacher:
             folder = place(args, "target")
             if not (folder / "model.safetensors").exists():
                 raise UserError(f"no model in {folder}: run the recipe that makes it first")
-            return cls(folder, args.checkpoints, args.models / "parts", args.data)
+            parts, draft = args.models / "parts", args.draft or place(args, "draft")
+            return cls(folder, args.checkpoints, parts, args.data, draft_folder=draft)
         found = inspect(args.target)
         if found.nbytes > free_bytes():
             raise UserError(
@@ -62,7 +64,7 @@ class Teacher:
                 f"{free_bytes() / 1e9:,.1f} GB are free."
             )
         work = args.checkpoints / "targets" / f"{args.target.name}-{digest_of(args.target)}"
-        return cls(args.target, work, work / "parts", args.data, args.prompts)
+        return cls(args.target, work, work / "parts", args.data, args.prompts, args.draft)
 
     @property
     def text_file(self) -> Path:
@@ -75,12 +77,19 @@ class Teacher:
     @cached_property
     def module(self) -> PreTrainedModel:
         """Frozen, in fp32; on a GPU where there is one."""
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        found = AutoModelForCausalLM.from_pretrained(
-            self.folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-        )
-        refuse_unreadable(found, self.folder.name)
-        return found.to(device).eval().requires_grad_(False)
+        return _opened(self.folder)
+
+    @cached_property
+    def draft(self) -> PreTrainedModel:
+        """Frozen, in fp32. Raises UserError where none was named, or one with another tokenizer."""
+        if self.draft_folder is None:
+            raise UserError("This part reads the states of a draft; name its folder (--draft).")
+        folder = inspect(self.draft_folder).folder
+        if AutoTokenizer.from_pretrained(folder).get_vocab() != self.tokenizer.get_vocab():
+            raise UserError(
+                f"The draft {folder.name} has another vocabulary than {self.folder.name}."
+            )
+        return _opened(folder)
 
     @property
     def end_token(self) -> int:
@@ -102,6 +111,11 @@ class Teacher:
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
         return text_windows(path, length, seed, WINDOWS, corpora)
+
+    @cached_property
+    def epoch(self) -> int:
+        """Tokens that are read while the target's own text is read once: in turn with the corpora, if there are any."""
+        return len(selftext.load(self.text_file).tokens) * (2 if self.prompts is None else 1)
 
     def probes(self, seed: int = 0) -> list[alignment.Text]:
         """Greedy texts of the target after prompts that its drafters have not learned from; written once."""
@@ -142,6 +156,15 @@ class Teacher:
         else:
             found = self.tokenizer(texts).input_ids
         return [ids[-selftext.LONGEST_PROMPT :] for ids in found if ids]
+
+
+def _opened(folder: Path) -> PreTrainedModel:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    found = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+    )
+    refuse_unreadable(found, folder.name)
+    return found.to(device).eval().requires_grad_(False)
 
 
 def text_windows(

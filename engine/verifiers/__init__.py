@@ -6,7 +6,10 @@ from engine.errors import unknown
 from engine.options import Value, resolve
 from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.bild import BigLittle
+from engine.verifiers.gad import TopBeta
 from engine.verifiers.greedy import Greedy
+from engine.verifiers.lud import Unchecked
+from engine.verifiers.rapid import Transfer
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
 from engine.verifiers.spectr import SpecTr
@@ -21,6 +24,9 @@ RULES: list[type[Verifier]] = [
     SpecTr,
     BigLittle,
     Typical,
+    Unchecked,
+    TopBeta,
+    Transfer,
 ]
 
 

@@ -175,6 +175,31 @@ def test_back_and_forward_lead_to_the_examples_before(visit):
     clear(page)
 
 
+def test_back_while_a_run_is_paused_leaves_the_run_and_marks_it(visit):
+    visitor = visit("/", **STILL)
+    page = visitor.page
+    shown = "p => document.querySelector('#prompt textarea').value === p"
+    first, second = presets()[:2]
+    visitor.choose("preset", second.title)
+    page.wait_for_function("name => location.search.includes(name)", arg=second.name)
+    clear(page)
+    visitor.click("step")
+    visitor.wait_state("paused")
+    clear(page)
+    run = page.evaluate("DraftscopePage.trace('watch')")
+    page.go_back()
+    page.wait_for_function(shown, arg=first.prompt)
+    covered(page, "the prompt")
+    assert page.evaluate("DraftscopePage.trace('watch')") == run
+    visitor.click("stop")
+    visitor.wait_state("done")
+    covered(page, "the prompt")
+    page.go_forward()
+    page.wait_for_function(shown, arg=second.prompt)
+    clear(page)
+    assert visitor.trace() == trace_files()[second.name].read_text("utf-8")
+
+
 def test_back_leads_to_the_tab_before(visit):
     visitor = visit("/", **STILL)
     page = visitor.page

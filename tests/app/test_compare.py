@@ -207,7 +207,7 @@ def test_each_lane_may_have_a_rule_of_its_own(visit):
     page = visitor.page
     page.wait_for_selector(".pg-racer >> nth=1")
     first, second = page.locator(".pg-racer").all()
-    named = f"{rule_menu()['sampler_match']['title']} · exact"
+    named = f"{rule_menu()['sampler_match']['title']} · lossless"
     assert named in second.locator(".pg-racer-more > summary").inner_text()
     first.locator(".pg-racer-more > summary").click()
     rule = first.get_by_label("rule", exact=True)

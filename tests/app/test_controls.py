@@ -114,5 +114,5 @@ def test_no_visitor_can_name_a_directory():
 def test_pairs_say_what_they_are():
     for about in drafter_menu().values():
         assert about["rules"]
-        assert all("exact" in words or "lossy" in words for words in about["rules"].values())
+        assert all("lossless" in words or "lossy" in words for words in about["rules"].values())
         assert set(about["automatic"].values()) <= set(about["rules"])

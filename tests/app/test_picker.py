@@ -208,7 +208,7 @@ def test_the_list_has_groups_and_says_what_is_exact_and_what_is_missing(light, m
     for key, about in many["drafters"].items():
         said = light.locator(f"[data-key={key}]").get_attribute("aria-label")
         assert said.startswith(about["title"]) and said.endswith(f"({key})")
-        assert (about["missing"] or "exact") in said
+        assert (about["missing"] or "lossless") in said
     light.keyboard.type("birch")
     light.keyboard.press("Enter")
     assert light.locator("[data-key=birch]").get_attribute("aria-disabled") == "true"

@@ -1,10 +1,10 @@
-"""The bench of retrieval: what it asks, what it counts, and that both drafters write the same text."""
+"""The bench of retrieval: what it asks, what it counts, and that all drafters write the same text."""
 
 import json
 
-from engine.bench import retrieval
+from engine.bench import lookup_cost, retrieval
 from engine.memory import Memory
-from engine.parts.loading import load_models
+from engine.parts.loading import ModelPaths, load_models
 from presets import family, prompts
 
 
@@ -19,6 +19,12 @@ def test_prompts_come_from_all_workloads_in_turn():
     assert retrieval.interleaved(kinds) == ["a1", "b1", "a2"]
 
 
+def test_a_long_prompt_ends_with_its_request_and_holds_one_like_it():
+    made = retrieval.long_prompts(["Add 1 and 2.", "Say hello.", "Go."])
+    assert made[0] == "Add 1 and 3.\n\nGo.\n\nSay hello.\n\nAdd 1 and 2.\n\nAdd 1 and 2."
+    assert made[1].startswith("Say garden.") and made[1].endswith("Say hello.")
+
+
 def test_both_write_the_same_and_memory_saves_passes(monkeypatch):
     monkeypatch.setattr(retrieval, "TOKENS", 24)
     models, prompt = load_models(family(), {}), prompts("template")[0]["prompt"]
@@ -30,13 +36,26 @@ def test_both_write_the_same_and_memory_saves_passes(monkeypatch):
 
 
 def test_a_small_bench(monkeypatch, tmp_path, capsys):
-    changes = {"TOKENS": 6, "LOOKUPS": 3, "LENGTHS": (50, 80), "REPEATED": 5, "ALONE": ("edit",)}
-    for name, value in changes.items():
+    for name, value in {"TOKENS": 6, "LENGTHS": (50, 80), "REPEATED": 5}.items():
         monkeypatch.setattr(retrieval, name, value)
+    monkeypatch.setattr(lookup_cost, "LOOKUPS", 3)
     out = tmp_path / "retrieval.json"
     workloads = {"edit": prompts("edit")[:1], "story": prompts("story")[:1]}
     retrieval.retrieval(family(), workloads, True, str(out))
-    assert "suffix against prompt_lookup, repeated" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    for line in ("suffix against prompt_lookup, repeated", "rapid against chain, long"):
+        assert line in told
+    assert "rasd against dyspec, edit" in told and "rasd against datastore, story" in told
     found = json.loads(out.read_text("utf-8"))
-    assert {row["workload"] for row in found["speeds"]} == {"edit", "repeated"}
-    assert all(row["bytes"] for row in found["lookups"] if row["drafter"] == "suffix")
+    kept = {(row["workload"], row["drafter"]) for row in found["speeds"]}
+    assert {workload for workload, _ in kept} == {"edit", "story", "repeated", "long"}
+    assert {drafter for _, drafter in kept} == {*retrieval.KEYS, *retrieval.LONG}
+    assert all(row["same"] == 1 for row in found["speeds"]), "all of them are exact"
+    sized = {row["what"]: row["bytes"] for row in found["lookups"]}
+    assert all(sized[what] for what in sized if not what.startswith("rapid")) and len(sized) == 5
+
+
+def test_without_parts_the_others_are_measured(monkeypatch):
+    paths = ModelPaths(family().target)
+    assert retrieval.needed(paths) == {}
+    assert set(retrieval.needed(family())) == {"draft", "datastore", "diffusion"}

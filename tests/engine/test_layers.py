@@ -1,12 +1,16 @@
 """Passes through some layers, rows that are vectors, and probe rows."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 import torch
 
 from engine.errors import UserError
 from engine.opening import language_model
+from engine.target.going_on import goes_on
 from engine.target.layers import ATTENTION, MLP, Layers
-from engine.target.seen import Draft, Probes
+from engine.target.seen import Begun, Draft, Probes
 from engine.tree import ROOT, DraftTree
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 
@@ -109,6 +113,58 @@ def test_probes_see_the_tree_and_leave_no_mark(architecture):
         tokens, parents = [2, 3, 8, 11, 30, 31, 32], [-1, 0, 1, 0, 3, 1, 5]
         as_tokens, _ = session.feed(tokens, parents)
         torch.testing.assert_close(seen.probes, as_tokens[4:], **CLOSE)
+
+
+def begun_tree(session, layer, read):
+    """A tree of which a drafter has read the root and the first nodes through some layers."""
+    tree = DraftTree()
+    first = tree.draw(ROOT, 3)
+    tree.draw(first, 8)
+    tree.draw(ROOT, 11)
+    tokens, parents = Draft(2, tree, len(PROMPT)).rows
+    states = [
+        session.states([token], [parent], Layers(stop=layer))
+        for token, parent in zip(tokens[:read], parents[:read], strict=True)
+    ]
+    tree.begun = Begun(layer, torch.cat(states))
+    return tree
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+@pytest.mark.parametrize("layer, read", [(1, 2), (2, 4)])
+def test_the_target_goes_on_from_where_a_drafter_stopped(architecture, layer, read):
+    """Logits with all that the head does to them, features of layers on either side, the rows kept."""
+    for model, session in sessions(architecture, (1, 2, 3)):
+        tree = begun_tree(session, layer, read)
+        seen = session.look(Draft(2, tree, len(PROMPT)))
+        assert session.rows == len(tree) + 1
+        session.commit([0, 1])
+        after, _ = session.feed([1], [-1])
+        session.rewind(len(PROMPT))
+        plain = session.look(Draft(2, replace(tree, begun=None), len(PROMPT)))
+        torch.testing.assert_close(seen.logits, plain.logits, **CLOSE)
+        torch.testing.assert_close(seen.features, plain.features, **CLOSE)
+        session.commit([0, 1])
+        torch.testing.assert_close(after, session.feed([1], [-1])[0], **CLOSE)
+
+
+def test_a_model_that_cannot_go_on_reads_anew():
+    """The rows of a model whose layers share more than one hidden state would get other logits."""
+    model = language_model(tiny_hf_model("llama"), None, "tiny", lean=False)
+    last = model.model.model.layers[-1]
+    last.forward = partial(counting, last.forward, [])
+    assert not goes_on(model, 1)
+    session = model.session(64)
+    session.prefill(PROMPT)
+    tree = begun_tree(session, 1, 3)
+    seen = session.look(Draft(2, tree, len(PROMPT)))
+    assert session.rows == len(tree) + 1 and seen.logits.shape[0] == len(tree) + 1
+
+
+def counting(forward, seen, hidden_states, *rows, **others):
+    """A layer that looks at more than its rows: at how many of them came before."""
+    seen.append(hidden_states)
+    return forward(hidden_states * len(seen), *rows, **others)
 
 
 def test_an_unknown_architecture_is_one_sentence():

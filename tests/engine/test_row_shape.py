@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cpu.row_shape import FEW, MANY, RowShape, change_in_rows
+from engine.cpu.row_shape import FEW, MANY, RowShape, change_in_rows, rounded
 
 WANTED = st.lists(st.integers(1, 60), min_size=1, max_size=80)
 
@@ -35,6 +35,16 @@ def test_every_change_to_fewer_rows_was_paid_for(wanted, change):
     wasted = sum(max(0, each - rows) for each, rows in zip(found, wanted, strict=True))
     saved = sum(max(0, one - other) for one, other in itertools.pairwise(found))
     assert fewer * change <= wasted + saved
+
+
+@given(WANTED, st.floats(0, 40))
+def test_with_usual_numbers_every_number_is_one_of_them_as_far_as_they_go(wanted, change):
+    sizes = (1, 5, 9)
+    shape = RowShape(change, sizes)
+    for rows in wanted:
+        found = shape.of(rows)
+        assert found >= rounded(rows, sizes) >= rows
+        assert found in sizes or found > sizes[-1]
 
 
 def test_a_row_more_or_less_changes_nothing():

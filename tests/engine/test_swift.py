@@ -46,6 +46,42 @@ def test_the_search_finds_a_planted_skip_set():
     assert search.nbytes == 8 * 13 * 30
 
 
+def test_the_search_begins_with_equal_distances_and_asks_the_process_now_and_then():
+    asked = []
+
+    class Watched(SkipSearch):
+        def _expected_improvement(self, pool):
+            asked.append(len(self.scores))
+            return super()._expected_improvement(pool)
+
+    sublayers = candidates(6)
+    search = Watched(sublayers, 4)
+    first, score = search.best
+    assert first == {(1, ATTENTION), (2, ATTENTION), (3, ATTENTION), (4, ATTENTION)} and score == 0
+    generator = torch.Generator().manual_seed(1)
+    for trial in range(24):
+        proposal = search.proposal(lambda count: torch.rand(count, generator=generator), 5)
+        assert int(proposal.sum()) == 4
+        assert trial or search.named(proposal) == first
+        search.learn(proposal, 0.5)
+    assert asked == [4, 9, 14, 19]
+
+
+def test_the_less_it_is_sure_the_more_it_verifies():
+    target = language_model(tiny_hf_model("llama", num_hidden_layers=3), None, "tiny", lean=False)
+    settings = resolve("swift", SwiftDrafter.options, {"width": 10})
+    drafter = SwiftDrafter.build(settings, Models(target))
+    assert [drafter._width(sure) for sure in (0.99, 0.9, 0.6, 0.2)] == [3, 5, 8, 10]
+    drafter.begin(Start(PROMPT, Sampling(0.8), Chance.of(1).drafting, memory=Memory()))
+    law = torch.tensor([0.0, 0.5, 0.3, 0.2])
+    drawn = [tuple(drafter._candidates(law, 4)) for _ in range(2000)]
+    assert all(sorted(tokens) == [1, 2, 3] for tokens in drawn), (
+        "no token twice, none that q excludes"
+    )
+    share = drawn.count((2, 1, 3)) / len(drawn)
+    assert share == pytest.approx(0.3 * 0.5 / 0.7, abs=0.04)
+
+
 def test_cost_share_counts_weights():
     model = tiny_hf_model("llama")
     assert cost_share(model, Layers()) == 1

@@ -32,6 +32,11 @@ def has_room(tree) -> bool:
     return sum(map(len, tree.draws.values())) <= Size.of(1 + len(tree), 0).rows
 
 
+def is_plain(tree) -> bool:
+    """Whether a pass over root and tree alone reads it, for only such a pass judges."""
+    return tree.probes is None and tree.begun is None
+
+
 @pytest.mark.parametrize("key", JUDGED)
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_the_text_is_that_of_a_recorded_run(
@@ -41,7 +46,7 @@ def test_the_text_is_that_of_a_recorded_run(
     assert not judged
     found = steps_of(static_models, built(key, static_models), rule, sampling, False)
     assert_same(found, expected)
-    assert judged == [has_room(step.tree) for step in found]
+    assert judged == [has_room(step.tree) for step in found if is_plain(step.tree)]
     lucky = not drafters()[key].needs  # without a model it may guess nothing right
     assert lucky or max(len(step.output) for step in found) > 1
 

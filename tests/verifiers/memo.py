@@ -33,6 +33,9 @@ class MemoModel:
     def session(self, capacity: int, features: Sequence[int] = ()) -> "MemoSession":
         return MemoSession(self, tuple(features))
 
+    def reopened(self, module) -> "MemoModel":
+        return MemoModel(self._model.reopened(module))
+
     def row(self, text: tuple[int, ...], features: tuple[int, ...]) -> tuple:
         """Logits [V] and features [1, n*H] of the last token of a text."""
         key = (text, features)

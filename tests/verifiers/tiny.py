@@ -8,11 +8,21 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
-from tests.parts import beginners, eagle_cell, falcon_cell
+from engine.parts.vocabulary import Vocabulary
+from tests.parts import (
+    acceptance_head,
+    beginners,
+    eagle_cell,
+    falcon_cell,
+    tiny_adapter,
+    tiny_datastore,
+    tiny_prompt_tokens,
+)
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
-    """A target of two layers, a draft that is the target with noise on it, a diffusion drafter, and heads.
+    """A target of two layers, a draft that is the target with noise on it, and a part of every other kind.
+    The list of tokens ends with token 0.
 
     The weights are large, so that distributions differ from context to context. With seed 2 and a
     vocabulary of 4 a refusal mostly leaves two or three tokens: with one, many faults are hidden.
@@ -64,5 +74,10 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "hydra": beginners("hydra", opened, layers=2, prefix=True),
             "eagle": eagle_cell(opened),
             "falcon": falcon_cell(opened),
+            "kangaroo": tiny_adapter(opened),
+            "ppd": tiny_prompt_tokens(opened),
+            "acceptance": acceptance_head(16),
+            "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
+            "datastore": tiny_datastore(vocabulary),
         },
     )

@@ -20,8 +20,8 @@
     const a = one.run, b = other.run;
     if (!a.verifier.lossless || !b.verifier.lossless) return " A lossy rule may change the text.";
     if (a.sampling.temperature !== b.sampling.temperature) return " The temperature differs, so another text is to be expected.";
-    if (a.sampling.temperature === 0) return " Both rules are exact and the temperature is 0, so only rounding can explain a difference.";
-    return " Both rules are exact, so both texts are draws from the target’s own distribution; chance decides which.";
+    if (a.sampling.temperature === 0) return " Both runs are lossless and the temperature is 0, so only rounding can explain a difference.";
+    return " Both runs are lossless, so both texts are draws from the target’s own distribution; chance decides which.";
   }
 
   /** {index: where the texts part or null, alike: true | false, text: one or two sentences}. */

@@ -109,7 +109,7 @@
         const kind = final ? view.final.kind : node === -1 ? "root" : nodes.status[node];
         const look = final ? view.final.look : kind;
         headChip(D.mendTree(step, rootPiece)[final ? view.count : node === -1 ? "root" : node], kind, look);
-        status.replaceChildren(look === "plain" ? glossary.term("plain", "plain, written by the target") : glossary.known(kind, kind));
+        status.replaceChildren(look === "plain" ? glossary.term("plain", "plain") : glossary.known(kind, kind));
         if (node !== -1) status.append(", ", glossary.term("depth", "depth"), ` ${final ? (place < 0 ? 1 : nodes.depth[place] + 1) : nodes.depth[node]}`);
         box.setAttribute("data-status", kind);
         sentence.textContent = coming && typeof node === "number" && node >= 0 ? D.judging(step, node) : D.sentence(step, node);

@@ -1,4 +1,4 @@
-// The result of a race: a table, and a sentence on whether the exact lanes wrote the same text.
+// The result of a race: a table, and a sentence on whether the lossless lanes wrote the same text.
 (function (D) {
   "use strict";
 
@@ -55,14 +55,14 @@
   const seedDecides = ({ run, steps }) => (typeof run.verifier.same_text === "boolean" ? run.verifier.same_text
     : steps.every((step) => step.judgements.every(({ coin }) => coin === null || coin === undefined)));
 
-  /** Exact lanes must write the same text at temperature 0, and above it where the seed alone decides the text. */
+  /** Lossless lanes must write the same text at temperature 0, and above it where the seed alone decides the text. */
   function compareExact(exact) {
     const greedy = exact.every(([, model]) => model.run.sampling.temperature === 0);
     const bound = greedy ? exact : exact.filter(([, model]) => seedDecides(model));
     if (bound.length < 2) return { text: "Sampled: every lossless lane draws from the same distribution, each with random numbers of its own, so the texts may differ.", index: null, alike: null };
-    if (bound.length === exact.length) return compareBound(bound, "exact lanes");
+    if (bound.length === exact.length) return compareBound(bound, "lossless lanes");
     const verdict = compareBound(bound, "lanes whose text the seed decides");
-    return { ...verdict, text: `${verdict.text} The other exact lanes draw with random numbers of their own.` };
+    return { ...verdict, text: `${verdict.text} The other lossless lanes draw with random numbers of their own.` };
   }
 
   /** who: the name of these lanes in the sentence. */

@@ -25,17 +25,20 @@ from engine.text import TextRequest
 from engine.verifiers import verifier
 
 NODES = (8, 16, 32, 64, 128)
-TEXTS = 4  # that share a pass
+TEXTS = 4  # texts that share one pass
 PREFIX = 2048
-WARM_UP, STEPS = 5, 30  # of the loop whose host time is measured
+WARM_UP, STEPS = 5, 30  # steps of the decoding loop: run first, then measured for the host's share
 
 
 def step_times(
     shape: Shape, found: Ceilings, nodes: tuple[int, ...] = NODES, prefix: int = PREFIX
 ) -> Iterator[dict]:
-    """One row for the 1-token step, one a tree size with its ratio to the first, one for a tree that
-    is judged in its pass, one for what the host does in a whole step of the loop, and one for a pass
-    over several texts; each as soon as it is known."""
+    """Yield one row for each measurement, as soon as it is known.
+
+    The rows are: a step of one token; a step of each tree size, with its ratio to the first row; a tree
+    that is judged within its pass; the host's share of a whole step of the decoding loop; and one pass
+    over several texts. prefix: tokens in the KV cache before each step.
+    """
     model = random_model(shape)
     prompt = torch.randint(0, shape.vocabulary, (prefix,)).tolist()
     session = model.session(prefix + 2 * max(nodes) + 2)
@@ -66,12 +69,12 @@ def _steps(shape: Shape, found: Ceilings, nodes, model, session, prompt) -> Iter
 
 
 def weights_milliseconds(shape: Shape, found: Ceilings) -> float:
-    """The weights of a step at copy bandwidth."""
+    """The milliseconds that reading the weights of one step takes at copy bandwidth."""
     return 1000 * shape.step_parameters * 2 / found.bandwidth
 
 
 def random_model(shape: Shape):
-    """A module of these sizes behind the engine's own session, on static buffers."""
+    """A model of these sizes with random weights, on the engine's static buffers."""
     from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
 
     from engine.gpu.model import StaticModel
@@ -95,9 +98,10 @@ def random_model(shape: Shape):
 
 
 def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
-    """Feed the root and a tree, and drop them again.
+    """Time a pass over the root and a tree; nothing of it is kept.
 
-    ms: GPU time from the inputs' copy to the logits.
+    The row's ms is GPU time from the copy of the inputs to the logits. Raises RuntimeError if the
+    session is longer afterwards.
     """
     tree = binary_tree(nodes)
     tokens = [1, *tree.tokens]
@@ -117,7 +121,7 @@ def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
 
 
 def _judged(shape: Shape, session, nodes: int) -> dict:
-    """The same step with verdict and commit within the pass; what was kept is dropped again."""
+    """Time the same step with verdict and commit inside the pass; the kept tokens are dropped again."""
     tree = binary_tree(nodes)
     key = JudgingKey("greedy", Sampling(), frozenset({"one_hot"}))
     question = Question(key, Places.of(tree), [], None)
@@ -131,7 +135,7 @@ def _judged(shape: Shape, session, nodes: int) -> dict:
 
 
 def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
-    """TEXTS copies of the session, a root and a tree each, in one pass; as ``_step`` otherwise."""
+    """Time one pass over TEXTS copies of the session, each with a root and a tree."""
     tree = binary_tree(nodes)
     joint = JointSessions(session.model, session.length + 2 * nodes, [()] * TEXTS)
     for one in joint.sessions:
@@ -146,7 +150,7 @@ def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
 
 
 class FixedTree(Drafter):
-    """The same tree in every step; random weights keep next to nothing of it."""
+    """Drafts the same tree in every step. A target with random weights keeps next to none of it."""
 
     key, family, summary = "fixed", "tree", ""
 
@@ -163,9 +167,12 @@ class FixedTree(Drafter):
 
 
 def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
-    """Of whole steps of the loop (draft, pass, verdict, commit) the share of time in which the
-    host neither launches a graph nor waits for the verdict. Medians a step."""
-    # a bonus or recovered token a step at least: this length is not reached
+    """Time whole steps of the loop (draft, pass, verdict, commit) and the host's share of them.
+
+    The host's share is the time in which it neither launches a graph nor waits for the verdict.
+    The figures are medians over STEPS steps.
+    """
+    # enough tokens for every step, even if each keeps its whole tree
     wanted = (WARM_UP + STEPS + 1) * (nodes + 1)
     request = TextRequest(FixedTree(nodes), verifier("greedy"), Sampling(), prompt, wanted)
     steps = decode(model, request, recorded=False)

@@ -11,6 +11,9 @@ MODULES: dict[str, str] = {
     "hydra": "hydra",
     "eagle": "eagle",
     "falcon": "falcon",
+    "kangaroo": "kangaroo",
+    "ppd": "ppd",
+    "specdec_pp": "specdec_pp",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 

@@ -1,0 +1,48 @@
+"""What RASD retrieves without its draft model: the most frequent continuations in the datastore.
+
+REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), for the bench alone: RASD is measured
+beside both its sources.
+"""
+
+from engine.drafters.base import Drafter
+from engine.drafters.retrieved_tree import frequent
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+
+class DatastoreAlone(Drafter):
+    key = "datastore"
+    title = "Datastore alone"
+    family = "retrieval"
+    summary = "Copies the most frequent continuations of the text's end from a datastore."
+    needs = {"datastore": "datastore"}
+    options = (
+        Option("retrieved", "int", 12, "Most nodes.", 1, 64),
+        Option("length", "int", 10, "Longest branch.", 1, 64),
+        Option("longest_match", "int", 16, "Most tokens looked up.", 1, 64),
+        Option("shortest_match", "int", 2, "Fewest tokens that match.", 1, 64),
+    )
+
+    @classmethod
+    def build(cls, settings, models):
+        drafter = cls(settings)
+        drafter.index = models.part("datastore")
+        return drafter
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def propose(self, context, max_depth):
+        most, least = self.settings["longest_match"], self.settings["shortest_match"]
+        tree, found = DraftTree(), self.index.longest(context[-most:], most, least)
+        if found is None:
+            return tree
+        length = min(self.settings["length"], max_depth)
+        retrieved = frequent(self.index.continuations(found, length), self.settings["retrieved"])
+        node_of = {ROOT: ROOT}
+        for node, (token, parent) in enumerate(
+            zip(retrieved.tokens, retrieved.parents, strict=True)
+        ):
+            node_of[node] = tree.draw(node_of[parent], token, source="datastore")
+        return tree

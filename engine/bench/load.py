@@ -1,0 +1,113 @@
+"""`python -m engine bench --suite load`: where does speculation stop paying, and does goodput know?
+
+1 to 16 texts, greedy, each round of them one pass of the target (``engine.batch.together``): without drafts, with
+chains of fixed lengths, and with ``smartspec``, which chooses a length for each text and step. All write the same
+texts, so tokens a second can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from engine.batch.together import decode_together
+from engine.bench.command import check_writable, processor
+from engine.bench.joined import requests, side_by_side, timed
+from engine.parts.loading import ModelPaths, load_models
+from engine.trace import write_lines
+
+LOADS = (1, 2, 4, 8, 12, 16)
+FIXED = (2, 4, 7)  # lengths of the chains
+TOKENS, WARM_UP = 96, 12
+LEAST = 0.97
+"""Of the better of no drafts and a fixed length: what smartspec must reach at every load."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """So many texts. speeds: tokens a second of all texts together, by contestant. equal: texts that smartspec
+    wrote as plain decoding did."""
+
+    texts: int
+    speeds: Mapping[str, float]
+    equal: int
+
+    @property
+    def ratio(self) -> float:
+        """smartspec, by the better of the others."""
+        return self.speeds["smartspec"] / max(
+            speed for name, speed in self.speeds.items() if name != "smartspec"
+        )
+
+
+def load(
+    paths: ModelPaths, workloads: Mapping[str, Sequence[dict]], quick: bool, out: str | None
+) -> None:
+    """The suite. quick: 1, 4 and 16 texts, once."""
+    by_turns = zip(*workloads.values(), strict=False)
+    prompts = [card["prompt"] for cards in by_turns for card in cards]
+    loads = (1, 4, 16) if quick else LOADS
+    run_load(paths, prompts, loads, 1 if quick else 3, out)
+
+
+def contestants() -> dict[str, tuple[str, dict]]:
+    """By name: drafter and options."""
+    chains = {f"chain {n}": ("chain", {"length": n, "stop_below": 0.0}) for n in FIXED}
+    return {"none": ("none", {}), **chains, "smartspec": ("smartspec", {})}
+
+
+def run_load(
+    paths: ModelPaths, prompts: Sequence[str], loads: Sequence[int], rounds: int, out: str | None
+) -> list[Row]:
+    """Measure, print a table, and write JSON where ``out`` says. Contestants take turns; of several rounds the
+    fastest counts."""
+    if out is not None:
+        check_writable(Path(out))
+    models = load_models(paths, {"draft": "draft"}, "float32", "cpu")
+    beside = side_by_side(paths, models.target)
+    read = [models.target.tokenizer(one)["input_ids"] for one in prompts]
+    rows = []
+    for count in loads:
+        given = [read[place % len(read)] for place in range(count)]
+        speeds: dict[str, list[float]] = {name: [] for name in contestants()}
+        texts: dict[str, list[list[int]]] = {}
+        for turn in range(rounds + 1):
+            for name, (key, options) in contestants().items():
+                asked = requests(models, key, options, given, TOKENS if turn else WARM_UP)
+                speed, texts[name] = timed(decode_together(beside, asked()), count)
+                speeds[name] += [speed] if turn else []
+        pairs = zip(texts["none"], texts["smartspec"], strict=True)
+        best = {name: max(found) for name, found in speeds.items()}
+        rows.append(Row(count, best, sum(one == other for one, other in pairs)))
+    print(table(rows))
+    if out is not None:
+        data = {
+            "target": models.target.name,
+            "threads": torch.get_num_threads(),
+            "processor": processor(),
+            "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
+        }
+        write_lines(out, [json.dumps(data, allow_nan=False, indent=1) + "\n"])
+        print(f"written to {out}", file=sys.stderr)
+    return rows
+
+
+def table(rows: Sequence[Row]) -> str:
+    names = list(contestants())
+    lines = [f"{'texts':>5} " + " ".join(f"{name:>9}" for name in names) + f" {'ratio':>6}"]
+    for row in rows:
+        speeds = " ".join(f"{row.speeds[name]:9.1f}" for name in names)
+        lines.append(f"{row.texts:5} {speeds} {row.ratio:6.2f}")
+    least = min(row.ratio for row in rows)
+    lines.append(
+        f"tokens a second of all texts; ratio: smartspec by the best of the others, at least {least:.2f} "
+        f"({'met' if least >= LEAST else 'missed'}: {LEAST})"
+    )
+    alike, every = sum(row.equal for row in rows), sum(row.texts for row in rows)
+    lines.append(f"{alike} of {every} texts written alike")
+    return "\n".join(lines)

@@ -1,0 +1,217 @@
+"""Passes through some of a model's layers, compiled: each stretch between two cuts is a graph of its own.
+
+Drafters that are the target's own layers cut it where they leave it. A pass goes through one stretch after the other;
+where a pass begins or ends between two cuts, or leaves out parts of layers, the module makes it.
+
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size, D head
+size, V vocabulary, N layers of the stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache
+
+from engine.cpu.arrays import bias, padded, positions
+from engine.cpu.calls import Calls
+from engine.cpu.columns import Columns
+from engine.cpu.graph import PassedColumns
+from engine.cpu.passes import CompiledPasses, NotConvertible
+from engine.cpu.row_shape import RowShape
+from engine.cpu.store import compiled
+from engine.target.cache import KVCache
+from engine.target.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
+from engine.target.row_mask import RowMask
+
+ROWS = 3  # of the example that a graph is traced with
+
+
+class _StretchGraph(nn.Module):
+    """Layers first to stop - 1 of a module. windows: their sliding windows, None among them for a layer without."""
+
+    def __init__(self, module: nn.Module, first: int, stop: int, windows: Sequence) -> None:
+        super().__init__()
+        self._view = decoder_of(view_of(module, Layers(first, stop)))
+        self._first, self._windows = first, list(windows)
+
+    def forward(self, rows: Tensor, places: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
+        """rows [R, W] at the first layer, places [R]; for each window what is added to the scores, [R, C + R];
+        then k and v of each layer, [1, Hkv, C, D]. Returns rows [R, W] behind the last layer and the rows' own k
+        and v, [2 N, Hkv, R, D]."""
+        masks = dict(zip(self._windows, given, strict=False))
+        columns = given[len(masks) :]
+        made = [PassedColumns(*pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
+        output = self._view(
+            inputs_embeds=rows[None],
+            injected=rows[None],
+            position_ids=places[None],
+            attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),
+            past_key_values=Cache(layers=[made[0]] * self._first + made),
+            use_cache=True,
+            row_mask=masks,
+        )
+        fresh = torch.cat([each for layer in made for each in layer.fresh])
+        return output.last_hidden_state[0], fresh
+
+
+class _EndGraph(nn.Module):
+    """What comes behind the last layer: rows [R, W] -> logits [R, V]"""
+
+    def __init__(self, module: nn.Module, count: int) -> None:
+        super().__init__()
+        self._view = view_of(module, Layers(first=count))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        places = torch.zeros(1, 1, dtype=torch.long)
+        output = self._view(
+            inputs_embeds=rows[None],
+            injected=rows[None],
+            position_ids=places,
+            attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),
+            use_cache=False,
+        )
+        return output.logits[0]
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    first: int
+    stop: int
+    windows: Sequence[int | None]
+    graph: Calls
+
+
+class CompiledStretches:
+    """The stretches of one module, made as they are asked for."""
+
+    def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
+        self._module, self._passes = module, passes
+        self._count = passes.layers
+        self._norm = final_norm(module)
+        self._made: dict[tuple[int, int], _Stretch] = {}
+        self._end: Calls | None = None
+
+    def prepare(self, cuts: Iterable[int]) -> None:
+        """Make the stretches between these layers. Raises NotConvertible where one has other numbers than the module,
+        and whatever OpenVINO or the module raise."""
+        edges = sorted({0, *cuts, self._count})
+        for first, stop in pairwise(edges):
+            if (first, stop) not in self._made:
+                self._made[first, stop] = self._compiled(first, stop)
+        if self._end is None:
+            self._end = self._compiled_end()
+
+    def way(self, layers: Layers, taps: Sequence[int]) -> list[_Stretch] | None:
+        """The stretches that such a pass goes through, at whose ends the taps lie; None where there is none."""
+        stop = self._count if layers.stop is None else layers.stop
+        if layers.skipped or self._end is None:
+            return None
+        found, at = [], layers.first
+        while at < stop:
+            ends = [
+                end
+                for first, end in self._made
+                if first == at and end <= stop and not any(at < tap < end for tap in taps)
+            ]
+            if not ends:
+                return None
+            found.append(self._made[at, max(ends)])
+            at = max(ends)
+        return found
+
+    def __call__(
+        self,
+        given: Tensor,
+        mask: RowMask,
+        columns: Columns,
+        shapes: dict[int, RowShape],
+        way: list[_Stretch],
+        layers: Layers,
+        taps: Sequence[int],
+        head: bool,
+    ) -> Passed:
+        """See ``engine.target.layers.passed``. shapes: of the session's passes, by the stretch's first layer."""
+        rows = given.numpy() if layers.first else self._passes.vectors(given)
+        count, found = len(rows), {}
+        for stretch in way:
+            shape = shapes.setdefault(stretch.first, self._passes.row_shape()).of(count)
+            rows = self._through(stretch, rows, mask, columns, shape)
+            if stretch.stop in taps:
+                found[stretch.stop] = torch.from_numpy(rows)
+        if layers.stop is not None:
+            return Passed(torch.from_numpy(rows), found)
+        if head:
+            shape = shapes.setdefault(self._count, self._passes.row_shape()).of(count)
+            logits = self._end([padded(rows, shape)], [0], lambda logits: logits[:count].copy())
+            out = torch.from_numpy(logits)
+        if not head or self._count in found:
+            normed = self._norm(torch.from_numpy(rows))
+            if self._count in found:
+                found[self._count] = normed
+        return Passed(out if head else normed, found)
+
+    def _through(
+        self, stretch: _Stretch, rows: np.ndarray, mask: RowMask, columns: Columns, shape: int
+    ) -> np.ndarray:
+        count, start = len(rows), mask.committed + mask.scratch - len(rows)
+        biases = [bias(mask, window, shape, columns.capacity) for window in stretch.windows]
+
+        def take(after: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+            columns.write(stretch.first, start, fresh, count)
+            return after[:count].copy()
+
+        arguments = [padded(rows, shape), positions(mask, shape), *biases]
+        shared = columns.between(stretch.first, stretch.stop)
+        return stretch.graph(arguments, [0, 1], take, shared)
+
+    @torch.no_grad()
+    def _compiled(self, first: int, stop: int) -> _Stretch:
+        windows = self._passes.windows_of(Layers(first, stop))
+        pairs = self._passes.example[2 * first : 2 * stop]
+        width = pairs[0].shape[2]
+        rows = torch.randn(ROWS, self._passes.width, generator=torch.Generator().manual_seed(0))
+        masks = [torch.zeros(ROWS, width + ROWS)] * len(windows)
+        given = [rows, torch.arange(ROWS), *masks, *pairs]
+        with self._passes.tracing():
+            graph = _StretchGraph(self._module, first, stop, windows)
+            made = compiled(graph, given, self._passes.described(f"layers {first} to {stop}"))
+        if len(made.model.inputs) != len(given):
+            raise NotConvertible("its layers do not use all that a pass gives them")
+        found = _Stretch(first, stop, windows, Calls(made))
+        self._compare(found, rows)
+        return found
+
+    @torch.no_grad()
+    def _compiled_end(self) -> Calls:
+        rows = torch.randn(ROWS, self._passes.width, generator=torch.Generator().manual_seed(1))
+        graph = _EndGraph(self._module, self._count)
+        expected = graph(rows)
+        made = Calls(compiled(graph, [rows], self._passes.described("end")))
+        found = made([rows.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
+        if not _close(found, expected):
+            raise NotConvertible("the compiled head gives other numbers")
+        return made
+
+    def _compare(self, stretch: _Stretch, rows: Tensor) -> None:
+        columns, cache = self._passes.columns(64), KVCache.empty(self._count, 64)
+        layers = Layers(stretch.first, stretch.stop)
+        for mask in (
+            RowMask(0, [0, 1, 2], [0b1, 0b11, 0b111], torch.device("cpu")),
+            RowMask(3, [0, 1, 1], [0b1, 0b11, 0b101], torch.device("cpu")),
+        ):
+            columns.length = cache.length = mask.committed
+            found = self._through(stretch, rows.numpy(), mask, columns, len(rows))
+            tokens, places = torch.zeros(len(rows), dtype=torch.long), mask.row_positions
+            expected = passed(self._module, rows, tokens, places, mask, cache, layers).rows
+            if not _close(torch.from_numpy(found), expected):
+                raise NotConvertible("a compiled stretch of its layers gives other numbers")
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))

@@ -1,0 +1,162 @@
+"""Search for the draft in a tri-gram matrix that learns from every pass of the target.
+
+ADED (Liu et al., Adaptive Draft-Verification for Efficient Large Language Model Decoding, AAAI 2025): a
+tri-gram matrix stands in for the target: after each pair of tokens, the likeliest next ones and their
+probabilities. Every pass of the target writes its probabilities into the rows of the pairs that it read,
+kept or refused. The draft is made by Monte-Carlo tree search on the matrix, which balances what is
+likely with what was seldom tried; the places that were visited most are drafted.
+
+The paper counts its first matrix in a corpus. Here it begins with the prompt, and a visitor's own matrix goes on.
+"""
+
+from __future__ import annotations
+
+from engine.drafters.base import Drafter
+from engine.drafters.draft_search import DraftSearch
+from engine.drafters.trigram_matrix import TrigramMatrix
+from engine.exhibits import Gauge, Table, Token
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+SHOWN = 12  # places of the search tree in the table
+
+
+class AdaptiveDraftDrafter(Drafter):
+    key = "aded"
+    title = "Adaptive draft-verification"
+    family = "retrieval"
+    summary = "Searches a matrix of tri-grams, kept up to date by the target, for what to draft."
+    options = (
+        Option(
+            "budget",
+            "int",
+            0,
+            "Most nodes of the tree (0: the size that pays).",
+            0,
+            64,
+            label="Nodes",
+        ),
+        Option(
+            "simulations",
+            "int",
+            48,
+            "Walks of the search in each step (150 in the paper).",
+            1,
+            512,
+            label="Simulations",
+        ),
+        Option(
+            "explore",
+            "float",
+            1.0,
+            "How much the search tries what it has seldom visited.",
+            0.0,
+            8.0,
+            label="Exploring",
+        ),
+        Option("depth", "int", 8, "Longest branch.", 1, 16, label="Depth", advanced=True),
+        Option(
+            "successors",
+            "int",
+            12,
+            "Candidates kept for each pair of tokens.",
+            1,
+            16,
+            label="Candidates",
+            advanced=True,
+        ),
+        Option(
+            "share",
+            "float",
+            0.5,
+            "How much of a row the target's last pass over its pair makes up.",
+            0.05,
+            1.0,
+            label="Newest pass",
+            advanced=True,
+        ),
+    )
+    learns = True
+    size_option, usual_size = "budget", 12
+    trial = {"budget": 3, "simulations": 8, "depth": 2, "successors": 2}
+
+    @classmethod
+    def build(cls, settings, models):
+        drafter = cls(settings)
+        drafter._target = models.folders.get("target", models.target.name)
+        drafter._vocabulary = models.target.vocab_size
+        return drafter
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        width = self.settings["successors"]
+        key = (self.key, self._target, self._vocabulary, width)
+        self.index = start.memory.store(key, lambda: TrigramMatrix(self._vocabulary, width))
+        self.index.count(start.prompt)
+        self.start.memory.trim()
+        self._last: tuple[int, int] | None = None
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        self._last = tuple(context[-2:]) if len(context) > 1 else None
+        if self._last is None:
+            return tree
+        depth = min(self.settings["depth"], max_depth)
+        search = DraftSearch(self.index.row, self._last, depth, self.settings["explore"])
+        search.run(self.settings["simulations"])
+        chosen = search.best(self.settings["budget"])
+        node_of = {id(search.root): ROOT}
+        for place in chosen:
+            parent = node_of[id(place.parent)]
+            source = f"search, {place.visits} visits"
+            node_of[id(place)] = tree.draw(parent, place.token, source=source, q=place.chance)
+        if search.visited:
+            tree.exhibits.append(_visits(search, len(chosen)))
+        tree.exhibits.append(self._filled())
+        return tree
+
+    def observe(self, kept):
+        """Write what the target said after every pair that it read."""
+        if self._last is None or kept.logits is None:
+            return
+        tokens, parents = kept.tree.tokens, kept.tree.parents
+        above = [kept.root if parent == ROOT else tokens[parent] for parent in parents]
+        pairs = [(self._last[0], kept.root), *zip(above, tokens, strict=True)]
+        self.index.write(pairs, kept.logits, self.settings["share"])
+        self.start.memory.trim()
+
+    def _filled(self) -> Gauge:
+        matrix = self.index
+        return Gauge(
+            title="Pairs in the tri-gram matrix",
+            note=f"It takes {matrix.nbytes / 1000:,.0f} kB; the oldest pair is forgotten first.",
+            value=matrix.filled,
+            maximum=matrix.rows,
+            unit="pairs",
+        )
+
+
+def _visits(search: DraftSearch, drafted: int) -> Table:
+    rows = [
+        [
+            Token(place.token),
+            "the text" if place.depth == 1 else Token(place.parent.token),
+            place.depth,
+            place.visits,
+            round(place.mean, 3),
+            round(place.chance, 3),
+            "yes" if rank < drafted else "no",
+        ]
+        for rank, place in enumerate(search.best(SHOWN))
+    ]
+    return Table(
+        title="Search tree: the places visited most",
+        note=f"{search.root.visits} simulations came to {len(search.visited)} places; "
+        f"the {drafted} visited most are drafted.",
+        columns=["Token", "After", "Depth", "Visits", "Mean worth", "Probability", "Drafted"],
+        rows=rows,
+    )

@@ -1,0 +1,110 @@
+"""Monte-Carlo tree search for a draft: which continuations are worth a place in the tree.
+
+A simulation walks down from the root, always to the child with the highest score, until it comes to a
+child that no simulation has visited; what it found goes back up. The score is that of AlphaZero (PUCT):
+
+    Q + P * sqrt(N) / (1 + n) * (EXPLORE + log((N + SLOWLY + 1) / SLOWLY))
+
+P: the child's probability. n: its visits, N: those of all siblings. Q: what the simulations through it
+found, on average: the tokens of the path, this one first, that can be expected to be kept, divided by
+the longest path there may be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+EXPLORE = 1.25
+SLOWLY = 19_652
+"""With so many visits the search begins to prefer what it has seldom tried."""
+
+Prior = Callable[[tuple[int, int]], list[tuple[int, float]]]
+"""(token, next token) -> what may come after both, and with what probability."""
+
+
+@dataclass
+class Place:
+    """A node of the search tree, reached by ``token`` with probability ``chance``."""
+
+    token: int
+    chance: float
+    depth: int
+    parent: Place | None = None
+    visits: int = 0
+    worth: float = 0.0
+    """The sum of what its simulations found."""
+    children: list[Place] | None = None
+    """None until a simulation has looked at what may follow."""
+    order: int = 0
+    """The simulation that came here first."""
+
+    @property
+    def mean(self) -> float:
+        """Q: of its simulations."""
+        return self.worth / self.visits if self.visits else 0.0
+
+
+@dataclass
+class DraftSearch:
+    """One search. explore: weighs what was seldom tried against what was found good; 1 is AlphaZero."""
+
+    prior: Prior
+    before: tuple[int, int]
+    most_depth: int
+    explore: float = 1.0
+    root: Place = field(init=False)
+    visited: list[Place] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.root = Place(self.before[1], 1.0, 0)
+
+    def run(self, simulations: int) -> None:
+        """Walk so often. Ends where there is nowhere to go."""
+        for number in range(simulations):
+            leaf = self._descend(number + 1)
+            if leaf is self.root:
+                return
+            self._back_up(leaf)
+
+    def best(self, most: int) -> list[Place]:
+        """The places that were visited most, of equals the one that was reached first; parents before
+        children, for no child has more visits than its parent."""
+        return sorted(self.visited, key=lambda place: (-place.visits, place.order))[:most]
+
+    def _descend(self, number: int) -> Place:
+        place = self.root
+        while place.depth < self.most_depth:
+            if place.children is None:
+                place.children = self._after(place)
+            if not place.children:
+                break
+            place = self._choose(place.children)
+            if not place.visits:
+                place.order = number
+                self.visited.append(place)
+                break
+        return place
+
+    def _after(self, place: Place) -> list[Place]:
+        above = self.before[0] if place.parent is None else place.parent.token
+        return [
+            Place(token, chance, place.depth + 1, place)
+            for token, chance in self.prior((above, place.token))
+        ]
+
+    def _choose(self, siblings: list[Place]) -> Place:
+        total = sum(one.visits for one in siblings)
+        pull = self.explore * math.sqrt(total or 1)
+        pull *= EXPLORE + math.log((total + SLOWLY + 1) / SLOWLY)
+        return max(siblings, key=lambda one: one.mean + pull * one.chance / (1 + one.visits))
+
+    def _back_up(self, leaf: Place) -> None:
+        found, place = 0.0, leaf
+        while place.parent is not None:
+            found = place.chance * (1.0 + found)
+            place.visits += 1
+            place.worth += found / self.most_depth
+            place = place.parent
+        self.root.visits += 1

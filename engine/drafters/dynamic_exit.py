@@ -1,0 +1,171 @@
+"""The target drafts with its first layers; how many of them, and how far, is decided at every step.
+
+Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding"
+(2025). The shadow tokens of every exit are read off the hidden states of the verified places, the last
+places of the prompt among them; see ``engine.policies.exits``. The target goes on from the exit, so a
+drafted row is read by each layer once.
+
+Beyond the paper: where plain decoding gives most tokens per layer nothing is drafted (``when``), and the
+exits are then looked at every few steps only, because a small target's head costs as much as a layer.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.drafters.own_layers import OwnLayersDrafter
+from engine.exhibits import Curve, Exhibit, Gauge, Layer, Series
+from engine.exhibits import Layers as LayersExhibit
+from engine.options import Option
+from engine.policies.exits import Exits, Plan
+from engine.tree import DraftTree
+
+ELEMENTS = 2**24
+"""Of logits that are held at once while shadow tokens are looked for."""
+
+
+class DynamicExitDrafter(OwnLayersDrafter):
+    key = "del"
+    title = "Dynamic exit layer, DEL"
+    summary = (
+        "The target drafts with its first layers; where it leaves them is chosen at every step."
+    )
+    options = (
+        Option("length", "int", 18, "Most tokens drafted in a step.", 1, 32, label="Length"),
+        Option(
+            "stop",
+            "choice",
+            "confidence",
+            "Draft until a token is less likely than the threshold of its exit, or as many tokens as give "
+            "most tokens per layer.",
+            choices=("confidence", "length"),
+            label="Stop by",
+        ),
+        Option(
+            "when",
+            "choice",
+            "pays",
+            "Draft only where it gives more tokens per layer than plain decoding, or always.",
+            choices=("pays", "always"),
+            label="Draft",
+        ),
+        Option(
+            "decay",
+            "float",
+            0.95,
+            "Weight that what was counted keeps from step to step.",
+            0.0,
+            1.0,
+            advanced=True,
+        ),
+        Option(
+            "interval",
+            "int",
+            8,
+            "Steps without a draft between two looks at the exits.",
+            1,
+            256,
+            advanced=True,
+        ),
+        Option(
+            "prompt",
+            "int",
+            32,
+            "Last tokens of the prompt on which the exits are tried first.",
+            1,
+            256,
+            advanced=True,
+        ),
+    )
+    trial = {"length": 2, "when": "always"}
+
+    def __init__(self, settings, target) -> None:
+        super().__init__(settings, target)
+        self.feature_layers = tuple(range(1, target.layers + 1)) if target.layers > 1 else ()
+
+    @classmethod
+    def build(cls, settings, models):
+        models.target.prepare_stretches(range(models.target.layers))
+        return cls(settings, models.target)
+
+    def begin(self, start):
+        super().begin(start)
+        self._exits = None
+        self._undrafted = 0  # steps in a row
+        if self.feature_layers:
+            self._exits = Exits(self.target.layers, self.settings["decay"])
+            self._look(start.features[-self.settings["prompt"] :])
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        if self._exits is None:
+            return tree
+        most = min(self.settings["length"], max_depth)
+        plan = self._exits.best(most, least=int(self.settings["when"] == "always"))
+        if plan.length:
+            threshold = self._exits.threshold(plan.layer)
+            by_length = self.settings["stop"] == "length"
+            bounds = (plan.length, 0.0) if by_length else (most, threshold)
+            sure = self._chain(tree, context, plan.layer, *bounds)
+            if not by_length:
+                tree.exhibits.append(self._confidence(sure, threshold))
+        tree.exhibits += self._exhibits(plan, most)
+        return tree
+
+    def observe(self, kept):
+        self._undrafted = 0 if len(kept.tree) else self._undrafted + 1
+        if self._exits is not None and self._undrafted % self.settings["interval"] == 0:
+            self._look(kept.features)
+
+    @torch.no_grad()
+    def _look(self, features: Tensor) -> None:
+        """features [R, L*H] of verified places: what each exit would have drafted there."""
+        if not len(features):
+            return
+        layers = self.target.layers
+        states = features.unflatten(-1, (layers, -1)).transpose(0, 1)  # [L, R, H], the last normed
+        states = torch.cat([self.target.norm(states[:-1]), states[-1:]]).flatten(0, 1)
+        tokens, sure = [], []
+        for part in states.split(max(1, ELEMENTS // self.target.vocab_size)):
+            best = self.law(self.target.head(part)).max(-1)
+            tokens.append(best.indices)
+            sure.append(best.values)
+        tokens, sure = (torch.cat(parts).view(layers, -1) for parts in (tokens, sure))
+        self._exits.learn(tokens[:-1], sure[:-1], tokens[-1])
+
+    def _exhibits(self, plan: Plan, most: int) -> list[Exhibit]:
+        accepted = [round(share, 3) for share in self._exits.acceptance.tolist()]
+        shown = [Layer("run", value) for value in [*accepted, None]]
+        if plan.length:
+            shown[plan.layer - 1] = Layer("exit", accepted[plan.layer - 1])
+            shown[plan.layer :] = [Layer("skipped", layer.value) for layer in shown[plan.layer :]]
+        stack = LayersExhibit(
+            title="Layers that draft",
+            note="A bar is the share of an exit's shadow tokens that the target agreed with lately.",
+            layers=shown,
+        )
+        plain = 1 / self.target.layers
+        gains = (self._exits.per_layer(most)[:, 1:].max(-1).values / plain).tolist()
+        curve = Curve(
+            title="Tokens per layer by exit, plain decoding = 1",
+            note="The mark is the exit that drafts."
+            if plan.length
+            else "No exit gives more than plain decoding, so nothing is drafted.",
+            x=range(1, self.target.layers),
+            series=[
+                Series("tokens per layer", [round(gain, 3) for gain in gains]),
+                Series("share accepted", accepted),
+            ],
+            x_label="layers that draft",
+            mark=plan.layer if plan.length else None,
+        )
+        return [stack, curve]
+
+    def _confidence(self, sure: float, threshold: float) -> Gauge:
+        note = (
+            "Below the threshold: drafting stopped." if sure < threshold else "The longest draft."
+        )
+        return Gauge(
+            title="Probability of the last drafted token", note=note, value=sure, mark=threshold
+        )

@@ -1,0 +1,91 @@
+"""Draft a block with a model that fills all of it at once, and keep what the target would write.
+
+Generalised Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive
+Decoding, 2022; Xia et al., Speculative Decoding: Exploiting Speculative Execution for Accelerating
+Seq2seq Generation, 2022): where the output does not repeat the input, a non-autoregressive model takes
+the input's place. It fills a block of masks in one pass; the target checks the block; from the first
+difference (a bifurcation) on the rest is dropped, and a new block is filled behind it.
+
+The model here is the denoiser that reads the target's states; the paper's is an encoder and a decoder of
+its own. The lossy rule of the paper's GAD++ is ``engine.verifiers.gad``. What the paper drops can be used
+once more (``realign``): where the end of the output stands exactly once in the dropped block, what follows
+there is a second branch, as input-guided decoding finds its place in the input again. That helps where the
+block says a word twice and the target once, which is rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.drafters.aggressive import InputPointer
+from engine.drafters.dflash import DiffusionDrafter
+from engine.exhibits import Token, Words
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+
+class GeneralisedAggressiveDrafter(DiffusionDrafter):
+    key = "gad"
+    title = "Aggressive decoding, generalised"
+    summary = "A model fills a block at once; behind a difference a new block is filled."
+    options = (
+        Option("length", "int", 0, "Tokens of a block (0: the size that pays).", 0, 31),
+        Option(
+            "realign",
+            "bool",
+            False,
+            "Draft the rest of the last block, too, where the text's end stands exactly once in it.",
+            label="Use the rest",
+        ),
+    )
+    size_option, usual_size = "length", 7
+    trial = {"length": 2}
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._block: list[int] = []
+        self._since: list[int] = []
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        marginals = self._marginals(context, max_depth).cpu()
+        block, parent = marginals.argmax(-1).tolist(), ROOT
+        for place, token in enumerate(block):
+            source = f"block {place + 1}"
+            parent = tree.draw(parent, token, law=marginals[place], source=source)
+        rest = self._rest()[:max_depth] if self.settings["realign"] else []
+        tree.chain(rest, "rest of the last block")
+        tree.exhibits += self._told(rest)
+        self._block = block
+        return tree
+
+    def observe(self, kept):
+        super().observe(kept)
+        self._since = kept.tokens
+
+    def _rest(self) -> list[int]:
+        """What stood behind the place in the last block at which the output's end stands alone."""
+        pointer = InputPointer(self._block)
+        for token in self._since:
+            pointer.follow(token)
+        return pointer.rest(len(self._block)) if pointer.bifurcations and pointer.suffix else []
+
+    def _told(self, rest: Sequence[int]) -> list[Words]:
+        if not self._since:
+            return []
+        before = [one == other for one, other in zip(self._block, self._since, strict=False)]
+        same = before.index(False) if False in before else len(before)
+        line: list[str | Token] = [
+            f"Of the last block {same} of {len(self._block)} tokens were kept"
+        ]
+        if same < min(len(self._block), len(self._since)):
+            line += ["; then ", Token(self._since[same]), " came instead of "]
+            line += [Token(self._block[same])]
+        lines = [[*line, "."]]
+        if rest:
+            lines.append(["The rest of that block goes on from here: ", *map(Token, rest)])
+        return [Words(title="Bifurcation", lines=lines)]

@@ -1,0 +1,103 @@
+"""The target's first layers and a small adapter draft; the layers above go on from there to verify.
+
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): the first exit is behind
+a fixed few layers, whose states a trained adapter (``engine.parts.adapter``) makes fit for the target's head; the
+second one is out of drafting, once the adapter is less sure of its likeliest token than a threshold. Drafted rows
+pass each layer once.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.drafters.own_layers import OwnLayersDrafter
+from engine.exhibits import Exhibit, Gauge, Layer
+from engine.exhibits import Layers as LayersExhibit
+from engine.options import Option
+from engine.parts.adapter import Adapter, AdapterReader
+from engine.tree import DraftTree
+
+
+class KangarooDrafter(OwnLayersDrafter):
+    """The adapter reads a row when its token has been drafted or kept: those of the committed text are always read
+    but for the last ones, which wait for the next draft."""
+
+    key = "kangaroo"
+    title = "First layers and an adapter, Kangaroo"
+    summary = "The target's first layers and a small adapter draft; only the layers above verify."
+    needs = {"kangaroo": "adapter"}
+    options = (
+        Option("length", "int", 6, "Most tokens drafted in a step.", 1, 32, label="Length"),
+        Option(
+            "confidence",
+            "float",
+            0.6,
+            "Draft no further once the likeliest token has less probability than this.",
+            0.0,
+            1.0,
+            label="Confidence",
+        ),
+    )
+    trial = {"length": 2, "confidence": 0.0}
+
+    def __init__(self, settings, target, adapter: Adapter) -> None:
+        super().__init__(settings, target)
+        self.adapter = adapter
+        self.exit_layer = adapter.config.exit_layer
+        self.feature_layers = (self.exit_layer,)
+
+    @classmethod
+    def build(cls, settings, models):
+        adapter = models.part("kangaroo")
+        models.target.prepare_stretches([adapter.config.exit_layer])
+        return cls(settings, models.target, adapter)
+
+    def begin(self, start):
+        super().begin(start)
+        self._reader = AdapterReader(self.adapter)
+        self._committed = 0  # rows of the text that the adapter has read
+        self._waiting = start.features  # [R, H] of those behind them
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        length, threshold = self.settings["length"], self.settings["confidence"]
+        sure = self._chain(tree, context, self.exit_layer, min(length, max_depth), threshold)
+        tree.exhibits = self._exhibits(sure)
+        return tree
+
+    def observe(self, kept):
+        """The adapter has read the root and the nodes above the last; of them those stay that were kept."""
+        read = min(self._reader.length - self._committed, len(kept.features))
+        self._committed += read
+        self._reader.rewind(self._committed)
+        self._waiting = torch.cat([self._waiting, kept.features[read:]])
+
+    def _exit(self, states: Tensor) -> Tensor:
+        rows = self._reader.read(torch.cat([self._waiting, states]))[-1:]
+        self._committed += len(self._waiting)
+        self._waiting = self._waiting[:0]
+        return self.target.head(rows)
+
+    def _sure(self, q: Tensor, token: int) -> float:
+        return float(q.max())
+
+    def _exhibits(self, sure: float) -> list[Exhibit]:
+        exit_layer, threshold = self.exit_layer, self.settings["confidence"]
+        shown = [
+            Layer("run" if layer < exit_layer else "skipped") for layer in range(self.target.layers)
+        ]
+        shown[exit_layer - 1] = Layer("adapter", label="the adapter reads what comes out here")
+        stack = LayersExhibit(
+            title="Layers that draft",
+            note="The layers above go on from there with all drafted rows at once, to verify.",
+            layers=shown,
+        )
+        low = sure < threshold
+        gauge = Gauge(
+            title="How sure the adapter was at its last place",
+            note="Below the threshold: drafting stopped." if low else "The longest draft.",
+            value=sure,
+            mark=threshold,
+        )
+        return [stack, gauge]

@@ -1,0 +1,62 @@
+"""The model writes several tokens at once where it is sure enough of each.
+
+Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024). Behind
+the text stand placeholders, and one pass tells, beside the next token, those at their places; the longest run of
+tokens that are all sure enough, a *lexical unit*, is written with it. Nobody checks them: the text is not the target's
+own. In the paper the whole model is fine-tuned to read placeholders; here the target stays as it is, and the
+placeholders are trained instead (``engine.parts.prompt_tokens``).
+
+A step here begins with the unit that the pass before has found, so that the trace can say what the target, reading it,
+would have written: its rule is ``engine.verifiers.lud``. With an exact rule in its place the drafter is exact.
+"""
+
+from __future__ import annotations
+
+from engine.drafters.prompted import PromptedDrafter, sure_tokens
+from engine.exhibits import Cell, Table, Token
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+
+class LexicalUnitDrafter(PromptedDrafter):
+    key = "lud"
+    title = "Lexical units"
+    family = "self"
+    summary = "The model writes several tokens at once where it is sure of each, unchecked: lossy."
+    options = (
+        Option(
+            "sure",
+            "float",
+            0.9,
+            "A unit ends before the first token that is less likely than this.",
+            0.0,
+            1.0,
+            label="Sure enough",
+        ),
+    )
+    default_verifier = default_greedy_verifier = "lud"
+    trial = {"sure": 0.0}
+
+    def propose(self, context, max_depth):
+        tree, parent = DraftTree(), ROOT
+        found = [] if self._marginals is None else sure_tokens(self._marginals)
+        unit = 0
+        while unit < min(len(found), max_depth) and found[unit][1] >= self.settings["sure"]:
+            token, _ = found[unit]
+            parent = tree.draw(parent, token, "one_hot", self._marginals[unit], "lexical unit")
+            unit += 1
+        self._ask_behind(tree, [parent])
+        if found:
+            tree.exhibits.append(self._said(found, unit))
+        return tree
+
+    def _said(self, found: list[tuple[int, float]], unit: int) -> Table:
+        rows: list[list[Cell]] = [
+            [place + 1, Token(token), sure, "in the unit" if place < unit else "left out"]
+            for place, (token, sure) in enumerate(found)
+        ]
+        return Table(
+            title=f"What the placeholders said; a unit ends below {self.settings['sure']:g}",
+            columns=["placeholder", "token", "probability", "outcome"],
+            rows=rows,
+        )

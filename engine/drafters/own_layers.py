@@ -1,0 +1,73 @@
+"""What drafters that are the target's first layers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.drafters.base import Drafter
+from engine.sampling import display_distribution
+from engine.target.layers import Layers
+from engine.target.seen import Begun
+from engine.tree import ROOT, DraftTree
+
+
+class OwnLayersDrafter(Drafter):
+    """Drafts a chain row by row in the target's own session. What it has read stays there, so that the
+    target goes on from the exit in the place of reading these rows anew."""
+
+    family = "self"
+    uses_target = True
+
+    def __init__(self, settings, target) -> None:
+        super().__init__(settings)
+        self.target = target
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._draft_passes = 0
+
+    def passes(self):
+        return {"own layers": self._draft_passes}
+
+    def _chain(
+        self, tree: DraftTree, context: Sequence[int], layer: int, length: int, stop: float
+    ) -> float:
+        """Draft up to ``length`` tokens with the first ``layer`` layers, no further once one was less
+        sure than ``stop``; that token stays, for a drawn token must never be dropped.
+
+        Returns how sure the last one was.
+        """
+        session, parent, sure = self.start.target, ROOT, 1.0
+        rows, states = context[session.length :], []
+        while len(tree) < length and sure >= stop:
+            parents = range(session.rows - 1, session.rows - 1 + len(rows))
+            states.append(session.states(rows, parents, Layers(stop=layer)))
+            self._draft_passes += 1
+            q = self.law(self._exit(states[-1]))[0]
+            if self.sampling.greedy:
+                kind, token = "one_hot", int(q.argmax())
+            else:
+                kind, token = "iid", self.chance.draw(q)
+            parent = tree.draw(parent, token, kind, q, "own layers")
+            rows, sure = [token], self._sure(q, token)
+        tree.begun = Begun(layer, torch.cat(states))
+        return sure
+
+    def _exit(self, states: Tensor) -> Tensor:
+        """Hidden states [R, H] of the next rows, behind the drafting layers -> logits [1, V] of the last"""
+        return self.target.head(self.target.norm(states[-1:]))
+
+    def _sure(self, q: Tensor, token: int) -> float:
+        """What is held against the threshold once a token was drafted from q [V]."""
+        return float(q[token])
+
+    def law(self, logits: Tensor) -> Tensor:
+        """logits [R, V] -> q [R, V] on the host"""
+        return display_distribution(logits, self.sampling).cpu()

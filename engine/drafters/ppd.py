@@ -1,0 +1,86 @@
+"""Prompt tokens ride in the target's pass and tell the tokens to come, which the next pass verifies as a tree.
+
+Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024). The
+likeliest paths through the places' laws form the candidates; prompt tokens stand behind the nodes at which a step is
+likeliest to end, for only there can the next draft be known. The tree has the size that pays on this machine.
+"""
+
+from __future__ import annotations
+
+from engine.drafters.ddtree import best_first_tree
+from engine.drafters.prompted import PromptedDrafter, no_marginals
+from engine.exhibits import Cell, Table, Token
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+SHOWN = 3  # tokens of a place
+
+
+class PromptDecodingDrafter(PromptedDrafter):
+    key = "ppd"
+    title = "Prompt tokens, PPD"
+    family = "heads"
+    summary = "Trained prompt tokens ride in the target's pass and tell the tokens to come."
+    options = (
+        Option(
+            "budget",
+            "int",
+            0,
+            "Candidates of a step (0: the size that pays).",
+            0,
+            64,
+            label="Budget",
+        ),
+        Option(
+            "asked",
+            "int",
+            3,
+            "Places, the likeliest ends of the step, behind which prompt tokens stand.",
+            1,
+            16,
+            label="Places asked",
+        ),
+    )
+    size_option, usual_size = "budget", 4
+    trial = {"budget": 3, "asked": 2}
+
+    def propose(self, context, max_depth):
+        tree, laws = DraftTree(), self._marginals
+        if laws is None:
+            laws = no_marginals(self.target.vocab_size)
+        if len(laws):
+            tree = best_first_tree(laws[:max_depth], self.settings["budget"])
+        self._ask_behind(tree, self._likeliest_ends(tree))
+        if len(laws):
+            tree.exhibits.append(self._said(tree, laws))
+        return tree
+
+    def _likeliest_ends(self, tree: DraftTree) -> list[int]:
+        """By the laws of the tree: a step ends at a node when it is reached and none of its children is right."""
+        reached = {ROOT: 1.0}
+        for node, parent in enumerate(tree.parents):
+            reached[node] = reached[parent] * (tree.q[node] or 0.0)
+        ends = dict(reached)
+        for node, parent in enumerate(tree.parents):
+            ends[parent] -= reached[node]
+        order = sorted(ends, key=lambda node: (-ends[node], node))
+        return order[: self.settings["asked"]]
+
+    def _said(self, tree: DraftTree, laws) -> Table:
+        depths = set(tree.depths)
+        rows: list[list[Cell]] = []
+        for place, law in enumerate(laws):
+            best = law.topk(min(SHOWN, len(law)))
+            cells: list[Cell] = []
+            for token, sure in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+                cells += [Token(token), sure]
+            rows.append(
+                [place + 1, *cells, *[None] * (2 * SHOWN - len(cells)), place + 1 in depths]
+            )
+        names = [name for rank in range(1, SHOWN + 1) for name in (f"token {rank}", f"q {rank}")]
+        return Table(
+            title="What the prompt tokens said in the pass before",
+            note=f"Prompt tokens ride behind {len(self._first)} places of this step.",
+            columns=["place", *names, "drafted"],
+            rows=rows,
+        )

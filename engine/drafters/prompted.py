@@ -1,0 +1,71 @@
+"""What drafters with prompt tokens have in common: probe rows in the target's pass, read after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.drafters.base import Drafter
+from engine.parts.prompt_tokens import PromptTokens
+from engine.sampling import display_distribution
+from engine.target.language_model import LanguageModel
+from engine.target.seen import Probes
+from engine.tree import ROOT, DraftTree
+
+
+class PromptedDrafter(Drafter):
+    """The probes behind the last kept node tell the tokens that come after the next one, which is the
+    target's own: its law stands in the same pass."""
+
+    needs = {"ppd": "prompt_tokens"}
+    uses_target = True
+
+    def __init__(self, settings, target: LanguageModel, tokens: PromptTokens) -> None:
+        super().__init__(settings)
+        self.target, self.prompt_tokens = target, tokens
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.target, models.part("ppd"))
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._marginals: Tensor | None = None  # [K, V] of the next draft's places, on the host
+        self._first: dict[int, int] = {}  # node with probes -> the first of them
+
+    def observe(self, kept):
+        last = kept.path[-1] if kept.path else ROOT
+        first = self._first.get(last)
+        self._marginals = None
+        if kept.probes is not None and first is not None:
+            rows = kept.probes[first : first + len(self.prompt_tokens)]
+            logits = self.prompt_tokens.logits(rows)
+            self._marginals = display_distribution(logits, self.sampling).cpu()
+
+    def _ask_behind(self, tree: DraftTree, nodes: Sequence[int]) -> None:
+        """Let prompt tokens ride behind these nodes, which may be ROOT."""
+        tokens, parents = self.prompt_tokens, []
+        self._first = {}
+        for node in nodes:
+            self._first[node] = first = len(parents)
+            for row in range(len(tokens)):
+                seen = tokens.seen(row)
+                parents.append(node if seen is None else len(tree) + first + seen)
+        tree.probes = Probes(tokens.rows.repeat(len(nodes), 1), parents)
+
+
+def sure_tokens(marginals: Tensor) -> list[tuple[int, float]]:
+    """The likeliest token of each place of [K, V], and its probability."""
+    best = marginals.max(-1)
+    return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
+
+
+def no_marginals(vocabulary: int) -> Tensor:
+    """[0, V]"""
+    return torch.zeros(0, vocabulary)

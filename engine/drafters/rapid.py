@@ -1,0 +1,116 @@
+"""The draft model reads a short, retrieved prompt; the target reads all of it.
+
+RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding, ICML 2025):
+behind a long prompt a draft model is hardly faster than the target, because both go through its keys and values at every
+token. Here the draft model gets the pieces of the prompt that have to do with its end, and the end itself. Whatever it
+makes of them, the target checks it with the whole prompt, so that any exact rule keeps the text. The
+transfer that moves p towards q is the rule ``engine.verifiers.rapid``.
+
+The paper retrieves with an embedding model and BM25; here it is BM25 over token ids alone
+(``engine.drafters.retrieved_prompt``). A draft model whose context is too short for the prompt can
+draft all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.drafters.base import Drafter
+from engine.drafters.chain import ChainDrafter
+from engine.drafters.retrieved_prompt import ShortPrompt, shortened
+from engine.exhibits import Gauge, Token, Words
+from engine.options import Option
+
+SHOWN = 6  # pieces
+WORDS = 10  # tokens of each
+
+
+class RapidDrafter(Drafter):
+    key = "rapid"
+    title = "Retrieved context, RAPID"
+    family = "retrieval"
+    summary = "A draft model reads only the pieces of a long prompt that matter for its end."
+    needs = ChainDrafter.needs
+    options = (
+        Option("length", "int", 0, "Most tokens drafted in a step (0: the size that pays).", 0, 32),
+        Option(
+            "retrieved",
+            "int",
+            128,
+            "Most tokens of the prompt that are retrieved for the draft model.",
+            0,
+            16_384,
+            label="Retrieved tokens",
+        ),
+        Option(
+            "ending",
+            "int",
+            64,
+            "Tokens at the end of the prompt that the draft model reads as they are; by them the rest is searched.",
+            1,
+            4096,
+            label="End of the prompt",
+        ),
+        Option("piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece", advanced=True),
+        *(option for option in ChainDrafter.options if option.name == "stop_below"),
+    )
+    size_option, usual_size = "length", ChainDrafter.usual_size
+    trial = {"length": 2, "retrieved": 2, "ending": 2, "piece": 4}
+
+    def __init__(self, settings, own: ChainDrafter) -> None:
+        """own: drafts behind the short prompt."""
+        super().__init__(settings)
+        self._own = own
+
+    @classmethod
+    def build(cls, settings, models):
+        sizes = {name: settings[name] for name in ("length", "stop_below")}
+        return cls(settings, ChainDrafter.build(sizes, models))
+
+    @classmethod
+    def kinds(cls, sampling):
+        return ChainDrafter.kinds(sampling)
+
+    def begin(self, start):
+        super().begin(start)
+        chosen = (self.settings[name] for name in ("ending", "piece", "retrieved"))
+        self._short = shortened(start.prompt, *chosen)
+        self._length = len(start.prompt)
+        self.max_context = self._own.max_context + self._length - len(self._short.tokens)
+        self._own.begin(replace(start, prompt=self._short.tokens))
+        self._told = exhibits(self._short, start.prompt)
+
+    def propose(self, context, max_depth):
+        tree = self._own.propose([*self._short.tokens, *context[self._length :]], max_depth)
+        tree.exhibits += self._told
+        return tree
+
+    def observe(self, kept):
+        self._own.observe(kept)
+
+    def passes(self):
+        return self._own.passes()
+
+
+def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
+    """How much of the prompt the draft model reads, and why those pieces."""
+    read = Gauge(
+        title="What the draft model reads of the prompt",
+        note="The target reads all of it."
+        if short.pieces
+        else "All of it: the prompt is short enough.",
+        value=len(short.tokens),
+        maximum=len(prompt),
+        unit="tokens",
+    )
+    kept = sum(piece.kept for piece in short.pieces)
+    best = sorted(short.pieces, key=lambda piece: (not piece.kept, -piece.score))[:SHOWN]
+    if not best:
+        return [read]
+    share = f"{kept} of {len(short.pieces)} pieces are read: those that score highest"
+    lines: list[str | list[str | Token]] = [f"{share}, by BM25 with the prompt's end."]
+    for piece in best:
+        outcome = "read" if piece.kept else "left out"
+        begins = [Token(token) for token in prompt[piece.start : piece.end][:WORDS]]
+        lines.append([f"{piece.score:.1f}, {outcome}, from token {piece.start}: ", *begins, " …"])
+    return [read, Words(title="Pieces of the prompt", lines=lines)]

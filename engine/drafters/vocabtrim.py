@@ -1,0 +1,101 @@
+"""A chain from a draft whose head keeps only the tokens that the target writes most often.
+
+Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). The head is the part of a
+small draft that reads the most bytes for a token. Tokens that it lacks have q = 0: they are never drafted, and where
+the target writes one of them the draft is refused, so the text stays the target's.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.drafters.draft_model import DraftModelDrafter, stop_option
+from engine.exhibits import Gauge, Table, Token
+from engine.options import Option
+from engine.parts.vocabulary import Vocabulary
+from engine.target.cut_head import head_bytes, with_head
+from engine.target.language_model import LanguageModel
+
+
+class VocabTrimDrafter(DraftModelDrafter):
+    key = "vocabtrim"
+    title = "VocabTrim"
+    family = "chain"
+    summary = "A draft model whose head keeps only the target's most frequent tokens writes a few tokens ahead."
+    options = (
+        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
+        Option(
+            "kept",
+            "float",
+            0.25,
+            "The share of the vocabulary that the draft's head keeps, the most frequent tokens first.",
+            0.001,
+            1.0,
+            label="Share of the head",
+        ),
+        stop_option(
+            0.25,
+            "Draft no further when the chance that everything so far is kept falls below this, by q",
+        ),
+    )
+    needs = {"draft": "draft", "vocabulary": "vocabulary"}
+    trial = {"length": 2, "kept": 0.75}
+
+    def __init__(self, settings, draft: LanguageModel, vocabulary: int, whole_bytes: int) -> None:
+        """draft: with the cut head. whole_bytes: of the head before."""
+        super().__init__(settings, draft, vocabulary)
+        self.bytes = head_bytes(draft), whole_bytes
+
+    @classmethod
+    def build(cls, settings, models):
+        whole: LanguageModel = models.part("draft")
+        tokens = kept_tokens(models.part("vocabulary"), settings["kept"], whole.vocab_size)
+        made = cls(settings, with_head(whole, tokens), models.target.vocab_size, head_bytes(whole))
+        made.head_tokens = tokens
+        made._has = torch.zeros(models.target.vocab_size, dtype=torch.bool)
+        made._has[tokens] = True
+        return made
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        super().begin(start)
+        self.missing = self.written = 0  # tokens that the head lacks, and all, of the target's
+
+    def propose(self, context, max_depth):
+        return self._chain(context, min(self.settings["length"], max_depth), self._likely)
+
+    def observe(self, kept):
+        super().observe(kept)
+        lacking = [token for token in kept.tokens if not self._has[token]]
+        self.missing += len(lacking)
+        self.written += len(kept.tokens)
+        kept.tree.exhibits += [self._saved(), self._lacking(lacking)]
+
+    def _saved(self) -> Gauge:
+        cut, whole = self.bytes
+        return Gauge(
+            title="Bytes of the draft's head",
+            note=f"{len(self.head_tokens):,} of {self.vocabulary:,} tokens; "
+            f"{1 - cut / whole:.0%} less to read for every drafted token.",
+            value=cut / 1000,
+            maximum=whole / 1000,
+            unit="kB",
+        )
+
+    def _lacking(self, tokens: list[int]) -> Table:
+        return Table(
+            title="Written by the target, not in the draft's head",
+            note=f"{self.missing} of {self.written} tokens so far; none of them could be drafted.",
+            columns=["token"],
+            rows=[[Token(token)] for token in tokens],
+        )
+
+
+def kept_tokens(vocabulary: Vocabulary, share: float, rows: int) -> Tensor:
+    """The most frequent tokens of which a head of so many rows knows, [K], K at least 1 and this share of the rows."""
+    known = vocabulary.tokens[vocabulary.tokens < rows]
+    return known[: max(1, round(share * min(rows, len(known))))]

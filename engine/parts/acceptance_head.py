@@ -1,0 +1,109 @@
+"""Acceptance heads: how likely a drafted token is to be kept, read off the draft's hidden state behind it.
+
+Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). Residual blocks
+x + SiLU(linear(x)) on the state behind the final norm of the draft, then two numbers: refused and kept.
+
+The layout of the published checkpoints: ``model.{block}.linear.{weight,bias}`` and, behind the D blocks,
+``model.{D}.{weight,bias}`` of shape [2, H]. A head belongs to a draft as well as to a target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.errors import UserError
+from engine.parts.digest import digest_of
+from engine.parts.files import load_published, read_config, read_tensors, write_part
+from engine.parts.kinds import PartKind
+
+NOUN = "acceptance head"
+DRAFT = "draftscope_draft"
+"""The entry of the config that holds the digest of the draft whose states it reads."""
+WEIGHT = "rejected_weight"
+PUBLISHED_WEIGHT = 6.0
+_BLOCK = re.compile(r"model\.(\d{1,2})\.linear\.(weight|bias)")
+
+
+class AcceptanceHead(nn.Module):
+    """rejected_weight: how many times a refused token counted in the loss. draft_digest: None where the config names no
+    draft."""
+
+    def __init__(self, layers: int, width: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.out = nn.Linear(width, 2)
+        self.rejected_weight = PUBLISHED_WEIGHT
+        self.draft_digest: str | None = None
+
+    @property
+    def width(self) -> int:
+        return self.out.in_features
+
+    def forward(self, states: Tensor) -> Tensor:
+        """states [..., H] of the draft behind drafted tokens -> log-odds [...] of being kept"""
+        for block in self.blocks:
+            states = states + F.silu(block(states))
+        refused, kept = self.out(states).unbind(-1)
+        return kept - refused
+
+    @torch.no_grad()
+    def chance(self, state: Tensor) -> float:
+        """Of one token, [H]."""
+        weight = self.out.weight
+        return float(self(state.to(weight)).sigmoid())
+
+    def names(self) -> dict[str, str]:
+        """Published name of each weight -> its name in this module."""
+        kinds, last = ("weight", "bias"), len(self.blocks)
+        found = {
+            f"model.{block}.linear.{kind}": f"blocks.{block}.{kind}"
+            for block in range(last)
+            for kind in kinds
+        }
+        return found | {f"model.{last}.{kind}": f"out.{kind}" for kind in kinds}
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        """about: fields of the config beside its own."""
+        weights = self.state_dict()
+        own = {"hidden_size": self.width, "num_layers": len(self.blocks)}
+        tensors = {name: weights[inner] for name, inner in self.names().items()}
+        write_part(folder, tensors, {**own, WEIGHT: self.rejected_weight, **about})
+
+
+def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None) -> None:
+    """Raises UserError where the head reads the states of another draft than this one."""
+    found = None if folder is None or not Path(folder).is_dir() else digest_of(folder)
+    named = head.draft_digest
+    if head.width != width or (named is not None and found is not None and named != found):
+        raise UserError(f"The acceptance head was trained for another draft than {name}.")
+
+
+def _load(path: str, target, dtype, device: str) -> AcceptanceHead:
+    folder = Path(path)
+    tensors = read_tensors(folder, NOUN)
+    config = read_config(folder)
+    blocks = {int(found[1]) for name in tensors if (found := _BLOCK.fullmatch(name))}
+    try:
+        last = tensors.get(f"model.{len(blocks)}.weight")
+        if last is None or last.ndim != 2:
+            raise ValueError("its last layer is missing")
+        with torch.device("meta"):
+            head = AcceptanceHead(len(blocks), last.shape[1])
+        load_published(head, head.names(), tensors)
+        head.rejected_weight = float(config.get(WEIGHT, PUBLISHED_WEIGHT))
+        if not 0 < head.rejected_weight < 1e6:
+            raise ValueError(f"its {WEIGHT} is no positive number")
+    except (ValueError, TypeError) as error:
+        raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
+    named = config.get(DRAFT)
+    head.draft_digest = named if isinstance(named, str) else None
+    return head.to(device).eval().requires_grad_(False)
+
+
+KIND = PartKind(NOUN, _load)

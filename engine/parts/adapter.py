@@ -1,0 +1,221 @@
+"""The adapter of Kangaroo: it turns what a target's first layers say into what all of them would.
+
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): one attention block
+without an MLP, normed before and behind; embedding and head are the target's. The layout of the published
+checkpoints: ``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``,
+beside a config of Llama's kind. Those do not say behind which layer the adapter stands; ours do (``exit_layer``).
+
+Letters in shapes: H hidden size, D head size, R rows, T columns read before them, N attention blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.errors import UserError
+from engine.parts.dflash_model import rotary, rotate
+from engine.parts.files import load_published, read_config, read_tensors, write_part
+from engine.parts.kinds import PartKind
+from engine.target.language_model import LanguageModel
+
+NOUN = "Kangaroo adapter"
+PUBLISHED_EXIT = 2
+"""Layers below a published adapter that does not say how many: as the authors run theirs."""
+MOST = 4096  # blocks, heads and such; beyond it a config is nonsense
+_ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
+
+KeyValue = tuple[Tensor, Tensor]  # k, v: each [..., Hkv, T, D], k rotated already
+
+
+@dataclass(frozen=True)
+class AdapterConfig:
+    hidden_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    num_hidden_layers: int = 1
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+    exit_layer: int = PUBLISHED_EXIT
+    """How many layers of the target stand below the adapter."""
+
+    @classmethod
+    def of(cls, raw: Mapping) -> AdapterConfig:
+        """From a config.json. Raises ValueError, in words that end a sentence."""
+        rope = raw.get("rope_parameters") or {}
+        found = {"rope_theta": rope.get("rope_theta"), **raw}
+        heads, width = found.get("num_attention_heads"), found.get("hidden_size")
+        if isinstance(heads, int) and isinstance(width, int) and heads > 0:
+            found["num_key_value_heads"] = found.get("num_key_value_heads") or heads
+            found["head_dim"] = found.get("head_dim") or width // heads
+        for field in fields(cls):
+            value = found.get(field.name)
+            if value is None and field.name in _REQUIRED:
+                raise ValueError(f"its config has no {field.name}")
+            whole = field.type == "int"
+            fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+            if value is not None and not (fits and 0 < value <= (MOST if whole else 1e12)):
+                raise ValueError(f"{value!r} is no {field.name}")
+        known = {field.name: found[field.name] for field in fields(cls) if found.get(field.name)}
+        made = cls(**known)
+        if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:
+            raise ValueError("its heads cannot be rotated or shared")
+        return made
+
+
+_REQUIRED = ("hidden_size", "num_attention_heads")
+
+
+class _Attention(nn.Module):
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self._size = config.head_dim
+        queries, keys = (
+            config.num_attention_heads * config.head_dim,
+            config.num_key_value_heads * config.head_dim,
+        )
+        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
+        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
+
+    def forward(
+        self, rows: Tensor, angles: tuple[Tensor, Tensor], before: KeyValue | None
+    ) -> tuple[Tensor, KeyValue]:
+        """rows [B, R, H], one behind the other and behind the T columns ``before``."""
+        queries, keys, values = (
+            project(rows).unflatten(-1, (-1, self._size)).transpose(-2, -3)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        queries, keys = rotate(queries, *angles), rotate(keys, *angles)
+        fresh = keys, values
+        if before is not None:
+            keys, values = (torch.cat(pair, -2) for pair in zip(before, fresh, strict=True))
+        count, columns = queries.shape[-2], keys.shape[-2]
+        mask = None
+        if count > 1:
+            mask = torch.ones(count, columns, dtype=torch.bool, device=rows.device)
+            mask = mask.tril(columns - count)
+        found = F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=mask, enable_gqa=True
+        )
+        return self.o_proj(found.transpose(-2, -3).flatten(-2)), fresh
+
+
+class _Block(nn.Module):
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self.self_attn = _Attention(config)
+        self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def forward(self, rows, angles, before) -> tuple[Tensor, KeyValue]:
+        added, fresh = self.self_attn(self.input_layernorm(rows), angles, before)
+        return rows + added, fresh
+
+
+class Adapter(nn.Module):
+    """Its names are those of the published checkpoints."""
+
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList(_Block(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def forward(
+        self, states: Tensor, start: int = 0, before: Sequence[KeyValue] = ()
+    ) -> tuple[Tensor, list[KeyValue]]:
+        """Hidden states [B, R, H] behind the target's first layers, of rows that stand one behind the other
+        from position ``start`` on -> states [B, R, H] for the target's head, and k, v of each block.
+
+        before: k, v of the ``start`` rows before them, by block.
+        """
+        config = self.config
+        places = torch.arange(start, start + states.shape[-2], device=states.device)
+        angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
+        made = []
+        for index, block in enumerate(self.layers):
+            states, fresh = block(states, angles, before[index] if before else None)
+            made.append(fresh)
+        return self.norm(states), made
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        """about: fields of the config beside its own."""
+        own = {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
+        write_part(folder, self.state_dict(), own | dict(about))
+
+
+class AdapterReader:
+    """One text that an adapter reads: rows behind each other, of which the last ones can be forgotten."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self._columns: list[tuple[Tensor, Tensor]] = []  # k, v by block, [1, Hkv, capacity, D]
+        self.length = 0
+
+    @torch.no_grad()
+    def read(self, states: Tensor) -> Tensor:
+        """Append rows [R, H]; returns theirs [R, H] for the target's head."""
+        before = [(k[:, :, : self.length], v[:, :, : self.length]) for k, v in self._columns]
+        found, fresh = self._adapter(states[None], self.length, before)
+        self._append(fresh)
+        return found[0]
+
+    def rewind(self, length: int) -> None:
+        """Forget the rows beyond the first ``length``."""
+        self.length = min(self.length, length)
+
+    def _append(self, fresh: list[KeyValue]) -> None:
+        end = self.length + fresh[0][0].shape[2]
+        if not self._columns or end > self._columns[0][0].shape[2]:
+            self._columns = [
+                tuple(self._larger(each, index, part) for part, each in enumerate(pair))
+                for index, pair in enumerate(fresh)
+            ]
+        for pair, new in zip(self._columns, fresh, strict=True):
+            for buffer, each in zip(pair, new, strict=True):
+                buffer[:, :, self.length : end] = each
+        self.length = end
+
+    def _larger(self, like: Tensor, index: int, part: int) -> Tensor:
+        """Twice the columns that are needed now, what has been read among them."""
+        batch, heads, rows, size = like.shape
+        larger = like.new_zeros(batch, heads, 2 * (self.length + rows), size)
+        if self._columns:
+            larger[:, :, : self.length] = self._columns[index][part][:, :, : self.length]
+        return larger
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> Adapter:
+    folder = Path(path)
+    raw, tensors = read_config(folder), read_tensors(folder, NOUN)
+    try:
+        found = _from_published(raw, tensors)
+        if found.config.hidden_size != target.hidden_size:
+            raise ValueError(
+                f"its hidden size is {found.config.hidden_size}, the target's {target.hidden_size}"
+            )
+        if found.config.exit_layer >= target.layers:
+            raise ValueError(
+                f"it stands behind {found.config.exit_layer} layers of the target's {target.layers}"
+            )
+    except ValueError as error:
+        raise UserError(f"{folder.name} holds no {NOUN} for {target.name}: {error}.") from None
+    return found.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
+
+
+def _from_published(raw: Mapping, tensors: Mapping[str, Tensor]) -> Adapter:
+    tensors = {name: each for name, each in tensors.items() if not name.endswith(_ANGLES)}
+    with torch.device("meta"):
+        made = Adapter(AdapterConfig.of(raw))
+    load_published(made, {name: name for name in made.state_dict()}, tensors)
+    return made
+
+
+KIND = PartKind(NOUN, _load)

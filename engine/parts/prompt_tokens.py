@@ -1,0 +1,111 @@
+"""Prompt tokens: trained vectors in the place of embeddings that make a frozen target say what comes later.
+
+Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024):
+behind a token stand K prompt tokens, and the i-th of them gives the law of the token i + 1 places behind it, one
+further than the target's own. Each may be an ensemble of E vectors, whose logits are averaged; member j sees the
+members j before it. The layout of the published checkpoints: ``prompt_embeddings`` [K*E, H], place by place, and an
+``adapter_config.json`` that says how many of each.
+
+Letters in shapes: K places, E members, H hidden size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import UserError
+from engine.parts.files import WEIGHTS, read_config, read_tensors, write_part
+from engine.parts.kinds import PartKind
+from engine.target.language_model import LanguageModel
+
+NOUN = "set of prompt tokens"
+FILES = ("adapter_model.safetensors", WEIGHTS)
+PUBLISHED_CONFIG = "adapter_config.json"
+TENSOR = "prompt_embeddings"
+PLACES, MEMBERS = "num_special_tokens", "virtual_tokens_per_special_token"
+
+
+class PromptTokens(nn.Module):
+    """embeddings: [K, E, H]"""
+
+    def __init__(self, places: int, members: int, width: int) -> None:
+        super().__init__()
+        self.embeddings = nn.Parameter(torch.zeros(places, members, width))
+
+    @property
+    def places(self) -> int:
+        return self.embeddings.shape[0]
+
+    @property
+    def members(self) -> int:
+        return self.embeddings.shape[1]
+
+    def __len__(self) -> int:
+        """Rows that they take."""
+        return self.places * self.members
+
+    @property
+    def rows(self) -> Tensor:
+        """[K*E, H], place by place"""
+        return self.embeddings.flatten(0, 1)
+
+    def seen(self, row: int) -> int | None:
+        """The last row that a row sees of the others; None where it sees none of them."""
+        return row - self.members if row >= self.members else None
+
+    def logits(self, rows: Tensor) -> Tensor:
+        """What the target said at the rows, [..., K*E, V] -> [..., K, V]"""
+        return rows.unflatten(-2, (self.places, self.members)).mean(-2)
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        """about: fields of the config beside its own."""
+        own = {"peft_type": "PROMPT_TUNING", PLACES: self.places, MEMBERS: self.members}
+        write_part(folder, {TENSOR: self.rows}, own | dict(about))
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> PromptTokens:
+    folder = Path(path)
+    config, tensors = _config(folder), read_tensors(folder, NOUN, FILES)
+    try:
+        found = _from_published(config, tensors, target.hidden_size)
+    except ValueError as error:
+        raise UserError(f"{folder.name} holds no {NOUN} for {target.name}: {error}.") from None
+    return found.to(device=device, dtype=target.dtype).requires_grad_(False)
+
+
+def _config(folder: Path) -> dict:
+    file = folder / PUBLISHED_CONFIG
+    if not file.is_file():
+        return read_config(folder)
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UserError(f"The {PUBLISHED_CONFIG} of {folder.name} is no JSON object.")
+    return found
+
+
+def _from_published(config: Mapping, tensors: Mapping[str, Tensor], width: int) -> PromptTokens:
+    if set(tensors) != {TENSOR}:
+        raise ValueError(f"it must hold the tensor {TENSOR} and no other")
+    rows = tensors[TENSOR]
+    if rows.dim() != 2 or rows.shape[1] != width or not 0 < len(rows) <= 1024:
+        raise ValueError(
+            f"{TENSOR} has the shape {list(rows.shape)}, where [rows, {width}] is needed"
+        )
+    members = config.get(MEMBERS, 1)
+    fits = isinstance(members, int) and not isinstance(members, bool) and members > 0
+    if not fits or len(rows) % members:
+        raise ValueError(f"{len(rows)} rows are no whole number of places with {members!r} each")
+    made = PromptTokens(len(rows) // members, members, width)
+    made.embeddings.data.copy_(rows.view_as(made.embeddings))
+    return made
+
+
+KIND = PartKind(NOUN, _load)

@@ -1,0 +1,45 @@
+"""Whether predicted chances come true: predictions in bins, and the share of each that did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from engine.exhibits import Curve, Series
+
+BINS = 10
+
+
+@dataclass
+class CalibrationCurve:
+    """counts, true: by bin, how many predictions fell there and how many of them came true."""
+
+    counts: list[float] = field(default_factory=lambda: [0] * BINS)
+    true: list[float] = field(default_factory=lambda: [0] * BINS)
+
+    def see(self, seen: Iterable[tuple[float, float]]) -> None:
+        """Pairs of a predicted chance and what happened, from 0 (it did not) to 1."""
+        for chance, happened in seen:
+            place = min(int(chance * BINS), BINS - 1)
+            self.counts[place] += 1
+            self.true[place] += happened
+
+    def snapshot(self) -> CalibrationCurve:
+        return CalibrationCurve(list(self.counts), list(self.true))
+
+    def shares(self) -> list[float | None]:
+        """By bin; None where nothing was predicted."""
+        pairs = zip(self.true, self.counts, strict=True)
+        return [true / count if count else None for true, count in pairs]
+
+    def shown(self) -> Curve:
+        middles = [(place + 0.5) / BINS for place in range(BINS)]
+        return Curve(
+            title="Predicted chances and what came of them",
+            note=f"{sum(self.counts):,.0f} tokens that were judged. Training counts a refused token several times, so "
+            "that predictions are low: the share that is kept lies above the diagonal.",
+            x=middles,
+            series=[Series("kept", self.shares()), Series("as predicted", middles)],
+            x_label="predicted chance to be kept",
+            y_label="share kept",
+        )

@@ -1,0 +1,69 @@
+"""Where a model that drafts with its own first layers should leave them, learned while it verifies.
+
+DEL (Entezari Zarch et al., 2025): every layer's early exit has a *shadow token* at each place that the
+target has verified, the token that it would have drafted there. The share of them that the target agreed
+with, older places counting less, is the acceptance rate a of that exit. With d tokens drafted by the first
+l of L layers a step writes (1 - a^(d+1)) / (1 - a) tokens on average and runs L + d l layers one after the
+other: their ratio is *tokens per layer*, and the exit and length with the largest one are taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Draft ``length`` tokens with the first ``layer`` layers. per_layer: tokens a layer, as expected."""
+
+    layer: int
+    length: int
+    per_layer: float
+
+
+class Exits:
+    """The exits behind 1 to L - 1 layers; row i of what is kept is that behind i + 1 layers."""
+
+    def __init__(self, layers: int, decay: float) -> None:
+        """layers: L, at least 2. decay: of what was counted, a step."""
+        self._layers, self._decay = layers, decay
+        self._counts = torch.zeros(layers - 1, 2, dtype=torch.float64)  # agreed, disagreed
+        self._confidences = torch.zeros(layers - 1, 2, dtype=torch.float64)  # sums, likewise
+
+    def learn(self, shadows: Tensor, confidences: Tensor, chosen: Tensor) -> None:
+        """shadows, confidences [L - 1, R]: each exit's token at R verified places, and its probability.
+        chosen: the target's own tokens there, [R]."""
+        agreed = (shadows == chosen).double()
+        split = torch.stack([agreed, 1 - agreed])
+        sums = torch.stack([split.sum(-1), (split * confidences).sum(-1)])  # [2, 2, L - 1]
+        self._counts = self._decay * self._counts + sums[0].T
+        self._confidences = self._decay * self._confidences + sums[1].T
+
+    @property
+    def acceptance(self) -> Tensor:
+        """[L - 1], the share of shadow tokens that the target agreed with; 0 before there are any."""
+        return self._counts[:, 0] / self._counts.sum(-1).clamp(min=1e-9)
+
+    def threshold(self, layer: int) -> float:
+        """Half-way between the mean confidence of tokens that the target agreed with and that of the
+        others; 0 while there are none of one kind."""
+        counts, sums = self._counts[layer - 1], self._confidences[layer - 1]
+        return float((sums / counts).mean()) if bool((counts > 0).all()) else 0.0
+
+    def per_layer(self, most: int) -> Tensor:
+        """[L - 1, most + 1]: tokens per layer of each exit with 0 to ``most`` drafted tokens."""
+        lengths = torch.arange(most + 1, dtype=torch.float64)
+        written = (self.acceptance[:, None] ** lengths).cumsum(-1)
+        exits = torch.arange(1, self._layers, dtype=torch.float64)
+        return written / (self._layers + exits[:, None] * lengths)
+
+    def best(self, most: int, least: int = 0) -> Plan:
+        """The plan with most tokens per layer among those of ``least`` to ``most`` drafted tokens; of
+        equals, the one with the lower exit and the shorter draft."""
+        values = self.per_layer(most)
+        values[:, :least] = -1
+        row, length = divmod(int(values.argmax()), most + 1)
+        return Plan(row + 1, length, float(values[row, length]))

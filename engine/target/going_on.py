@@ -1,0 +1,44 @@
+"""Whether a model may go on from a layer: compared once with its whole passes.
+
+Some architectures carry more from layer to layer than one hidden state, and rows that were stopped at a
+layer would get other logits behind it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import torch
+
+from engine.target.layers import Layers
+
+if TYPE_CHECKING:
+    from engine.target.language_model import LanguageModel
+
+PROMPT, ROWS, PARENTS = (1, 2, 0, 3, 1), (2, 1, 0, 3), (-1, 0, 0, 1)
+
+_KNOWN: WeakKeyDictionary[LanguageModel, dict[int, bool]] = WeakKeyDictionary()
+
+
+def goes_on(model: LanguageModel, layer: int) -> bool:
+    """Whether a small tree whose rows are stopped at this layer gets the logits of a whole pass."""
+    known = _KNOWN.setdefault(model, {})
+    if layer not in known:
+        known[layer] = _compared(model, layer)
+    return known[layer]
+
+
+def _compared(model: LanguageModel, layer: int) -> bool:
+    rows = [min(token, model.vocab_size - 1) for token in ROWS]
+    session = model.session(len(PROMPT) + len(ROWS))
+    session.prefill([min(token, model.vocab_size - 1) for token in PROMPT])
+    expected, _ = session.feed(rows, PARENTS)
+    expected = expected.clone()  # buffers on a device are written anew by the next pass
+    session.drop()
+    below = Layers(stop=layer)
+    parts = [session.states(rows[:2], PARENTS[:2], below)]
+    parts.append(session.states(rows[2:], PARENTS[2:], below))
+    found = session.proceed(torch.cat(parts), Layers(first=layer), head=True)
+    allowed = 0.02 if found.dtype in (torch.bfloat16, torch.float16) else 1e-3
+    return torch.allclose(found, expected, rtol=allowed, atol=allowed * float(expected.std()))

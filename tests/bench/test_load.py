@@ -1,0 +1,28 @@
+"""The bench of the load: every contestant at every load, the same texts, and a verdict."""
+
+import json
+
+from engine.__main__ import SUITE_NAMES
+from engine.bench import load
+from engine.bench.suites import SUITES
+from presets import family
+
+
+def test_a_small_bench(monkeypatch, tmp_path, capsys):
+    for name, value in {"TOKENS": 8, "WARM_UP": 2, "FIXED": (2,)}.items():
+        monkeypatch.setattr(load, name, value)
+    out = tmp_path / "load.json"
+    rows = load.run_load(family(), ["Once upon a time", "The dog"], (1, 3), 1, str(out))
+    assert [(row.texts, row.equal) for row in rows] == [(1, 1), (3, 3)]
+    for row in rows:
+        assert set(row.speeds) == {"none", "chain 2", "smartspec"}
+        best = max(row.speeds["none"], row.speeds["chain 2"])
+        assert row.ratio == row.speeds["smartspec"] / best
+    told = capsys.readouterr().out
+    least = min(row.ratio for row in rows)
+    assert f"{'met' if least >= load.LEAST else 'missed'}: 0.97" in told
+    assert "4 of 4 texts written alike" in told
+    assert {"load", "vocabtrim"} <= set(SUITE_NAMES) & set(SUITES)
+    assert [row["ratio"] for row in json.loads(out.read_text("utf-8"))["rows"]] == [
+        row.ratio for row in rows
+    ]

@@ -1,0 +1,121 @@
+"""DEL: what it learns from shadow tokens, what it plans, and that drafted rows are read once."""
+
+import pytest
+import torch
+
+from engine.drafters.dynamic_exit import DynamicExitDrafter
+from engine.drafters.none import NoDrafter
+from engine.loops import run_loop
+from engine.opening import language_model
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.policies.exits import Exits
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.engine.tiny import tiny_hf_model, tiny_model
+
+PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
+
+
+def learned(decay=1.0):
+    """Three exits of four layers at four places: the first agrees once, the second thrice, the third never."""
+    exits = Exits(4, decay)
+    chosen = torch.tensor([1, 2, 3, 4])
+    shadows = torch.tensor([[1, 0, 0, 0], [1, 2, 3, 0], [0, 0, 0, 0]])
+    sure = torch.tensor([[0.9, 0.1, 0.2, 0.3], [0.8, 0.6, 0.7, 0.5], [0.1, 0.1, 0.1, 0.1]])
+    exits.learn(shadows, sure, chosen)
+    return exits
+
+
+def test_acceptance_and_thresholds():
+    exits = learned()
+    assert exits.acceptance.tolist() == pytest.approx([0.25, 0.75, 0.0])
+    assert exits.threshold(1) == pytest.approx((0.9 + 0.2) / 2)
+    assert exits.threshold(2) == pytest.approx((0.7 + 0.5) / 2)
+    assert exits.threshold(3) == 0, "no token of this exit was right, so nothing divides them"
+
+
+def test_older_places_count_less():
+    exits = learned(decay=0.5)
+    shadows = torch.tensor([[1], [0], [1]])
+    exits.learn(shadows, torch.full((3, 1), 0.5), torch.tensor([1]))
+    assert exits.acceptance.tolist() == pytest.approx([1.5 / 3, 1.5 / 3, 1 / 3])
+
+
+def test_the_plan_has_most_tokens_per_layer():
+    """By hand, for the exit behind two of four layers that is right three times in four."""
+    exits = learned()
+    with_two = (1 + 0.75 + 0.75**2) / (4 + 2 * 2)
+    assert float(exits.per_layer(5)[1, 2]) == pytest.approx(with_two)
+    every = {
+        (layer, length): sum(share**i for i in range(length + 1)) / (4 + layer * length)
+        for layer, share in ((1, 0.25), (2, 0.75), (3, 0.0))
+        for length in range(6)
+    }
+    plan = exits.best(5, least=1)
+    assert (plan.layer, plan.length) == max((k for k in every if k[1]), key=every.get)
+    assert plan.per_layer == pytest.approx(every[plan.layer, plan.length])
+    assert exits.best(5).length == (0 if max(every.values()) == 1 / 4 else plan.length)
+
+
+GREEDY = Sampling()
+
+
+def run(target, options, sampling=GREEDY, count=24, cls=DynamicExitDrafter):
+    drafter = cls.build(resolve(cls.key, cls.options, options), Models(target))
+    request = TextRequest(drafter, verifier("sampler_match"), sampling, PROMPT, count)
+    steps = list(run_loop(target, request))
+    return [token for step in steps for token in step.output], steps, drafter
+
+
+def idle_above(layer, layers=4):
+    """A target whose layers above the first few add nothing, so that their exit says what it says."""
+    module = tiny_hf_model("llama", num_hidden_layers=layers)
+    with torch.no_grad():
+        for one in module.model.layers[layer:]:
+            one.self_attn.o_proj.weight.zero_()
+            one.mlp.down_proj.weight.zero_()
+    return language_model(module, None, "idle", lean=False)
+
+
+def test_it_finds_the_exit_behind_which_nothing_changes():
+    target = idle_above(2)
+    text, steps, drafter = run(target, {"length": 5})
+    assert {step.tree.begun.layer for step in steps if len(step.tree)} == {2}
+    assert [len(step.tree) for step in steps[:-1]] == [5] * (len(steps) - 1)
+    assert drafter._exits.acceptance[1:].tolist() == [1, 1]
+    assert text == run(target, {}, cls=NoDrafter)[0] and len(steps) == 4
+
+
+def test_where_no_exit_is_right_it_decodes_plainly():
+    _, steps, drafter = run(tiny_model("llama"), {"interval": 3})
+    assert float(drafter._exits.acceptance.max()) < 0.4
+    assert sum(len(step.tree) for step in steps) < 3
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "gpt2", "gpt_oss"])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_text_of_plain_decoding(architecture, temperature):
+    target, sampling = tiny_model(architecture), Sampling(temperature, seed=4)
+    plain, *_ = run(target, {}, sampling, cls=NoDrafter)
+    found, steps, _ = run(target, {"length": 3, "when": "always", "stop": "length"}, sampling)
+    assert found == plain
+    assert sum(len(step.tree) for step in steps) > 10
+
+
+def test_a_drafted_row_is_read_by_each_layer_once():
+    target = tiny_model("llama")
+    read = []
+    for index, layer in enumerate(target.model.model.layers):
+        layer.register_forward_hook(
+            lambda _, rows, __, index=index: read.append((index, rows[0].shape[1]))
+        )
+    settings = {"length": 3, "when": "always", "stop": "length", "prompt": 1}
+    _, steps, drafter = run(target, settings, count=8)
+    passes = drafter.passes()["own layers"]
+    assert passes == sum(len(step.tree) for step in steps) > 0
+    rows = [sum(count for layer, count in read if layer == index) for index in range(target.layers)]
+    assert len(set(rows)) == 1, (
+        "as many rows in each layer, the prompt's and the trial's among them"
+    )

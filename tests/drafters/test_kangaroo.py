@@ -1,0 +1,163 @@
+"""Kangaroo: the adapter's file, what it reads, and that a good one makes long drafts."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from engine.drafters.kangaroo import KangarooDrafter
+from engine.drafters.none import NoDrafter
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.opening import language_model
+from engine.options import resolve
+from engine.parts.adapter import KIND, Adapter, AdapterConfig, AdapterReader
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.engine.tiny import tiny_hf_model, tiny_model
+
+PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
+GREEDY = Sampling()
+
+
+def adapter(exit_layer=1, **changes):
+    torch.manual_seed(3)
+    return Adapter(AdapterConfig(32, 4, 2, 8, exit_layer=exit_layer, **changes)).eval()
+
+
+def run(target, part=None, sampling=GREEDY, count=24, **options):
+    parts = {} if part is None else {"kangaroo": part.requires_grad_(False)}
+    cls = NoDrafter if part is None else KangarooDrafter
+    drafter = cls.build(resolve(cls.key, cls.options, options), Models(target, parts))
+    request = TextRequest(drafter, verifier("sampler_match"), sampling, PROMPT, count)
+    steps = list(run_loop(target, request))
+    return [token for step in steps for token in step.output], steps, drafter
+
+
+def transplanted(module):
+    """The second layer of a target of two as an adapter behind the first; that layer has no MLP."""
+    second = module.model.layers[1]
+    with torch.no_grad():
+        second.mlp.down_proj.weight.zero_()
+    made = adapter()
+    weights = {f"layers.0.{name}": each for name, each in second.state_dict().items()}
+    kept = {name: each for name, each in weights.items() if name in made.state_dict()}
+    made.load_state_dict({**kept, "norm.weight": module.model.norm.weight.data})
+    return made
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_an_adapter_that_is_the_rest_of_the_target_is_always_right(temperature):
+    """Then its columns and places are those of the target's own layer, after refusals of none and after bonuses."""
+    module = tiny_hf_model("llama", num_hidden_layers=2)
+    made = transplanted(module)
+    target = language_model(module, None, "tiny", lean=False)
+    sampling = Sampling(temperature, seed=4)
+    _, steps, _ = run(target, made, sampling, length=3, confidence=0.0)
+    q = [q for step in steps for q in step.tree.q]
+    p = [float(step.p[row, token]) for step in steps for row, token in enumerate(step.tree.tokens)]
+    if temperature:
+        assert q == pytest.approx(p, rel=1e-3)
+    else:
+        assert all(len(step.verdict.accepted) == len(step.tree) for step in steps)
+        assert len(steps) == 6
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "gpt2", "gpt_oss"])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_text_of_plain_decoding(architecture, temperature):
+    target, sampling = tiny_model(architecture), Sampling(temperature, seed=4)
+    plain, *_ = run(target, sampling=sampling)
+    found, steps, drafter = run(target, adapter(2), sampling, length=3, confidence=0.0)
+    assert found == plain
+    assert drafter.passes()["own layers"] == sum(len(step.tree) for step in steps) > 10
+
+
+def test_it_stops_where_it_is_unsure():
+    _, steps, _ = run(tiny_model("llama"), adapter(), length=4, confidence=1.0)
+    assert {len(step.tree) for step in steps[:-1]} == {1}
+    gauge = steps[0].tree.exhibits[1]
+    assert gauge.mark == 1.0 and gauge.value == pytest.approx(float(steps[0].tree.laws[0].max()))
+
+
+def test_reading_in_pieces_is_reading_at_once():
+    made = adapter(num_hidden_layers=2)
+    states = torch.randn(9, 32)
+    whole = AdapterReader(made).read(states)
+    reader = AdapterReader(made)
+    first = reader.read(states[:3])
+    reader.read(torch.randn(4, 32))
+    reader.rewind(3)
+    pieces = torch.cat([first, *(reader.read(states[at : at + 2]) for at in range(3, 9, 2))])
+    torch.testing.assert_close(pieces, whole, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(made(states[None])[0][0], whole, rtol=1e-4, atol=1e-5)
+
+
+def published(folder, **config):
+    """A checkpoint as the authors' training writes it, but for safetensors: a Llama config, 4 heads that share nothing."""
+    torch.manual_seed(5)
+    attention = {f"{one}_proj.weight": torch.randn(32, 32) for one in "qkvo"}
+    tensors = {f"layers.0.self_attn.{name}": each for name, each in attention.items()}
+    tensors["layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
+    tensors["layers.0.input_layernorm.weight"] = torch.ones(32)
+    tensors["norm.weight"] = torch.ones(32)
+    own = {
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 32,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 1,
+        "rms_norm_eps": 1e-06,
+        "vocab_size": 61,
+    }
+    folder.mkdir(exist_ok=True)
+    save_file(tensors, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(own | config))
+    return tensors
+
+
+def test_a_published_checkpoint_loads(tmp_path):
+    tensors = published(tmp_path)
+    found = KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")
+    assert found.config == AdapterConfig(32, 4, 4, 8, exit_layer=2)
+    assert torch.equal(
+        found.layers[0].self_attn.k_proj.weight, tensors["layers.0.self_attn.k_proj.weight"]
+    )
+
+
+def test_one_that_was_saved_comes_back(tmp_path):
+    made = adapter(num_hidden_layers=2, rope_theta=5e5)
+    made.save(tmp_path, {"note": 1})
+    found = KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")
+    assert found.config == made.config
+    states = torch.randn(1, 5, 32)
+    torch.testing.assert_close(found(states)[0], made(states)[0], rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "config, told",
+    [
+        ({"hidden_size": 64, "head_dim": 8}, "has the shape"),
+        ({"hidden_size": None}, "its config has no hidden_size"),
+        ({"num_attention_heads": "four"}, "'four' is no num_attention_heads"),
+        ({"num_hidden_layers": 2}, "layers.1"),
+        ({"exit_layer": 3}, "it stands behind 3 layers of the target's 3"),
+        ({"head_dim": 7}, "cannot be rotated"),
+        ({"rope_theta": -1.0}, "-1.0 is no rope_theta"),
+        ({"num_attention_heads": 10**9, "head_dim": 8}, "is no num_attention_heads"),
+    ],
+)
+def test_a_wrong_one_is_refused_in_one_sentence(tmp_path, config, told):
+    published(tmp_path, **config)
+    with pytest.raises(UserError, match=told) as found:
+        KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")
+    assert "\n" not in str(found.value) and str(found.value).endswith(".")
+
+
+def test_pickled_weights_are_not_opened(tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
+    with pytest.raises(UserError, match="pickled"):
+        KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")

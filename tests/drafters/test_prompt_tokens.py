@@ -1,0 +1,167 @@
+"""Prompt tokens: their file, what the target says at them, and the two drafters that listen: `ppd` and `lud`."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from engine.catalogue import catalogue
+from engine.drafters import drafters
+from engine.drafters.lud import LexicalUnitDrafter
+from engine.drafters.none import NoDrafter
+from engine.drafters.ppd import PromptDecodingDrafter
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.parts.prompt_tokens import KIND, PromptTokens
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.tree import ROOT, DraftTree
+from engine.verifiers import verifier
+from tests.engine.tiny import tiny_model
+
+PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
+GREEDY = Sampling()
+
+
+@pytest.fixture(scope="module")
+def target():
+    return tiny_model("llama")
+
+
+def standing_for(target, *members):
+    """Prompt tokens that hold embeddings: one list of tokens a member."""
+    made = PromptTokens(len(members[0]), len(members), target.hidden_size)
+    ids = torch.tensor(members).T  # [K, E]
+    made.embeddings.data.copy_(target.embed(ids))
+    return made.requires_grad_(False)
+
+
+def run(cls, target, part, rule, sampling=GREEDY, count=24, **options):
+    models = Models(target, {} if part is None else {"ppd": part})
+    drafter = cls.build(resolve(cls.key, cls.options, options), models)
+    request = TextRequest(drafter, verifier(rule), sampling, PROMPT, count)
+    steps = list(run_loop(target, request))
+    return [token for step in steps for token in step.output], steps, drafter
+
+
+def logits_after(target, text):
+    return target.session(len(text)).extend(text)
+
+
+def test_the_target_says_at_them_what_it_would_say_after_their_tokens(target):
+    """Of two members each sees its own at the place before, and the token that was kept last."""
+    part = standing_for(target, [3, 8], [30, 11])
+    cls = LexicalUnitDrafter
+    drafter = cls.build(resolve("lud", cls.options, {"sure": 0.0}), Models(target, {"ppd": part}))
+    request = TextRequest(drafter, verifier("lud"), GREEDY, PROMPT, 12)
+    written = list(PROMPT)
+    for step in run_loop(target, request):
+        kept = [*written, *step.output[:-1]]
+        written += step.output
+        if step.stop is None:
+            places = [[[3], [30]], [[3, 8], [30, 11]]]
+            for law, members in zip(drafter._marginals, places, strict=True):
+                said = torch.stack([logits_after(target, [*kept, *tokens]) for tokens in members])
+                torch.testing.assert_close(law, said.mean(0).softmax(-1), rtol=1e-3, atol=1e-4)
+    assert len(written) == len(PROMPT) + 12
+
+
+def test_a_unit_ends_where_the_model_is_unsure_and_stays_unchecked(target):
+    part = standing_for(target, [3, 8, 11])
+    plain, *_ = run(NoDrafter, target, None, "greedy")
+    never, steps, _ = run(LexicalUnitDrafter, target, part, "lud", sure=1.0)
+    assert never == plain and not any(len(step.tree) for step in steps)
+    text, steps, _ = run(LexicalUnitDrafter, target, part, "lud", sure=0.0)
+    assert text != plain, "nobody checks, and these placeholders know nothing"
+    assert [len(step.tree) for step in steps[:3]] == [0, 3, 3]
+    for step in steps:
+        assert step.verdict.status == ["accepted"] * len(step.tree)
+        assert step.verdict.final_token == step.logits[len(step.tree)].argmax()
+    shown = steps[1].verdict.exhibits[0]
+    assert shown.rows[0][2] == pytest.approx(
+        float(steps[1].logits[0].softmax(-1)[steps[1].tree.tokens[0]])
+    )
+    sure = sorted(q for step in steps for q in step.tree.q)
+    _, steps, _ = run(LexicalUnitDrafter, target, part, "lud", sure=sure[len(sure) // 2])
+    assert 0 < min(q for step in steps for q in step.tree.q) >= sure[len(sure) // 2]
+
+
+def test_lossy_is_said_and_with_an_exact_rule_it_is_exact(target):
+    listed = {one["key"]: one for one in catalogue()["drafters"]}
+    assert listed["ppd"]["lossless"] and not listed["lud"]["lossless"]
+    rules = {one["key"]: one for one in catalogue()["verifiers"]}
+    assert rules["lud"]["kind"] == "lossy" and "lossy" in rules["lud"]["title"]
+    assert verifier("rejection").lossless_with(drafters()["lud"].kinds(Sampling(1.0)))
+
+
+@pytest.mark.parametrize("key", ["ppd", "lud"])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_text_of_plain_decoding(target, key, temperature):
+    part, sampling = standing_for(target, [3, 8], [30, 11]), Sampling(temperature, seed=4)
+    plain, *_ = run(NoDrafter, target, None, "sampler_match", sampling)
+    options = dict(drafters()[key].trial)
+    found, steps, _ = run(drafters()[key], target, part, "sampler_match", sampling, **options)
+    assert found == plain
+    assert sum(len(step.tree) for step in steps) > 3
+
+
+def test_prompt_tokens_stand_where_the_step_is_likeliest_to_end(target):
+    """Root .4, first .6 * .3, second .6 * .7 * .5 and its child as much, of which nothing follows."""
+    part = standing_for(target, [3])
+    settings = resolve("ppd", PromptDecodingDrafter.options, {"asked": 3})
+    drafter = PromptDecodingDrafter.build(settings, Models(target, {"ppd": part}))
+    tree = DraftTree()
+    first = tree.draw(ROOT, 1, q=0.6)
+    second = tree.draw(first, 2, q=0.7)
+    last = tree.draw(second, 3, q=0.45)
+    assert drafter._likeliest_ends(tree) == [ROOT, second, last]
+    drafter._ask_behind(tree, [ROOT, last])
+    assert list(tree.probes.parents) == [ROOT, last]
+
+
+def test_members_and_places_see_their_own_line(target):
+    part = standing_for(target, [3, 8, 4], [30, 11, 9])
+    settings = resolve("ppd", PromptDecodingDrafter.options, {})
+    drafter = PromptDecodingDrafter.build(settings, Models(target, {"ppd": part}))
+    tree = DraftTree()
+    node = tree.draw(ROOT, 1)
+    drafter._ask_behind(tree, [ROOT, node])
+    assert list(tree.probes.parents) == [-1, -1, 1, 2, 3, 4, node, node, 7, 8, 9, 10]
+
+
+def test_a_published_checkpoint_loads_and_ours_comes_back(target, tmp_path):
+    rows = torch.randn(6, 32)
+    published, own = tmp_path / "published", tmp_path / "own"
+    published.mkdir()
+    save_file({"prompt_embeddings": rows}, published / "adapter_model.safetensors")
+    config = {"peft_type": "PROMPT_TUNING", "num_special_tokens": 3, "num_virtual_tokens": 6}
+    config["virtual_tokens_per_special_token"] = 2
+    (published / "adapter_config.json").write_text(json.dumps(config))
+    found = KIND.load(str(published), target, None, "cpu")
+    assert (found.places, found.members) == (3, 2)
+    assert torch.equal(found.embeddings[1, 0], rows[2])
+    found.save(own, {"epochs": 1})
+    again = KIND.load(str(own), target, None, "cpu")
+    torch.testing.assert_close(again.embeddings, found.embeddings, rtol=0.01, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "tensors, config, told",
+    [
+        ({"prompt_embeddings": torch.zeros(4, 16)}, {}, r"\[rows, 32\] is needed"),
+        ({"prompt_embeddings": torch.zeros(4)}, {}, "has the shape"),
+        ({"weight": torch.zeros(4, 32)}, {}, "the tensor prompt_embeddings and no other"),
+        ({"prompt_embeddings": torch.zeros(4, 32)}, {"virtual_tokens_per_special_token": 3}, "no whole number"),
+        ({"prompt_embeddings": torch.zeros(4, 32)}, {"virtual_tokens_per_special_token": "2"}, "no whole number"),
+        ({"prompt_embeddings": torch.zeros(4, 32)}, [], "no JSON object"),
+    ],
+)  # fmt: skip
+def test_a_wrong_one_is_refused_in_one_sentence(target, tmp_path, tensors, config, told):
+    save_file(tensors, tmp_path / "adapter_model.safetensors")
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=told) as found:
+        KIND.load(str(tmp_path), target, None, "cpu")
+    assert "\n" not in str(found.value) and str(found.value).endswith(".")

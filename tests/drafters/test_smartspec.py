@@ -1,0 +1,221 @@
+"""SmartSpec: the time it predicts, the length it chooses, what it knows of other texts, and that the text stays."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from engine.batch.together import decode_together
+from engine.drafters.base import Load
+from engine.drafters.none import NoDrafter
+from engine.drafters.smartspec import FIRST, PATIENCE, SmartSpecDrafter
+from engine.loops import run_loop
+from engine.options import resolve
+from engine.policies.goodput import (
+    Acceptance,
+    FixedCosts,
+    Line,
+    MeasuredCosts,
+    Round,
+    best_length,
+    expected_tokens,
+    goodputs,
+)
+from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.drafters.writing import built, text_of
+from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
+
+PROMPTS = [[3, 5, 7, 3, 5], [9, 2, 6, 5], [1, 8, 2]]
+
+
+def test_expected_tokens_are_those_of_independent_coins():
+    chance = 0.6
+    for length, found in enumerate(expected_tokens(chance, 4)):
+        truth = 0.0
+        for coins in itertools.product([True, False], repeat=length):
+            kept = len(list(itertools.takewhile(bool, coins)))
+            truth += math.prod(chance if coin else 1 - chance for coin in coins) * (kept + 1)
+        assert found == pytest.approx(truth)
+
+
+def test_a_line_finds_what_varied_and_guesses_the_rest():
+    line = Line((0.05, 0.0))
+    for step in range(200):
+        rows, context = 1 + step % 6, 0.5 + (step * 7 % 11) / 10
+        line.see(2.0 + 0.3 * rows + 0.8 * context, rows, context)
+    for rows, context in itertools.product((1, 3, 6), (0.6, 1.0, 1.4)):
+        truth = 2.0 + 0.3 * rows + 0.8 * context
+        assert line.at(rows, context) == pytest.approx(truth, rel=0.03)
+    alike = Line((0.05,))
+    for _ in range(50):
+        alike.see(3.0, 5.0)
+    assert alike.at(5.0) == pytest.approx(3.0)
+    assert alike.weights[1] == pytest.approx(0.05 * 3.0 / 1.25), "never varied: the guess stays"
+
+
+def test_no_slope_is_negative_and_a_hiccup_counts_little():
+    line = Line((0.05,))
+    for step in range(60):
+        line.see(4.0 - 0.1 * (step % 5), 1 + step % 5)
+    assert line.weights[1] == 0 and 3.4 < line.at(3.0) < 4.0
+    before = line.at(3.0)
+    line.see(4000.0, 3.0)
+    assert line.at(3.0) < 1.2 * before
+
+
+def costs(draft, row, start=2.0):
+    """Costs that have seen rounds of these prices."""
+    found = MeasuredCosts()
+    for step in range(80):
+        length = step % 6
+        times = {"draft": draft * length, "verify": start + row * (length + 1), "judge": 0.1}
+        found.see(times, length, Load(rows=length + 1))
+    return found
+
+
+def chosen(chance, prices, others=None):
+    return best_length(goodputs(expected_tokens(chance, 8), prices, others or Round()))
+
+
+def test_the_length_follows_acceptance_price_and_load():
+    cheap, dear = costs(0.05, 0.05), costs(1.5, 0.8)
+    by_chance = [chosen(chance, cheap) for chance in (0.05, 0.5, 0.7, 0.95)]
+    assert by_chance == sorted(by_chance) and by_chance[0] <= 1 and by_chance[-1] == 8
+    assert chosen(0.7, dear) == 0
+    by_load = [chosen(0.7, costs(0.1, 0.3), Round(alike=n)) for n in (1, 2, 4, 8, 16, 32)]
+    assert by_load == sorted(by_load, reverse=True) and by_load[0] >= 2 and by_load[-1] == 0
+
+
+def test_measured_costs_predict_rounds_of_several_texts():
+    """Three texts of which each sees its own drafting and a third of every pass."""
+    found = MeasuredCosts()
+    for step in range(80):
+        length, rows = step % 4, 3 + step % 10
+        verify = (5.0 + 0.5 * rows) / 3
+        times = {"draft": 0.4 * length, "verify": verify, "judge": 0.2}
+        found.see(times, length, Load(3, rows, 300, 1.5))
+    others = Round.after(Load(3, 9, 300, 1.5), own_rows=4, asked=0)
+    assert (others.texts, others.rows, others.written) == (2, 5, 3.0)
+    time = 0.4 * (3 + 2) + 5.0 + 0.5 * (5 + 3) + 3 * 0.2
+    (_, _, goodput) = goodputs(expected_tokens(0.5, 2), found, others)
+    assert goodput == pytest.approx((3.0 + 1.75) / time, rel=0.1)
+
+
+@pytest.fixture(scope="module")
+def target():
+    return tiny_model()
+
+
+def drafting(target, noise, **options):
+    """SmartSpec whose draft is the target with so much noise."""
+    torch.manual_seed(1)
+    module = tiny_hf_model()
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight += noise * torch.randn_like(weight)
+    settings = resolve("smartspec", SmartSpecDrafter.options, options)
+    return SmartSpecDrafter(settings, LanguageModel(module, None, "draft"), VOCABULARY)
+
+
+def request(drafter, prompt, count=40):
+    return TextRequest(drafter, verifier("greedy"), Sampling(), prompt, count)
+
+
+def test_each_text_of_a_pass_has_its_own_length(target):
+    """One draft is always right, the other never: with the same prices only the first goes on."""
+    given = [drafting(target, noise, row_cost=0.3) for noise in (0.0, 3.0)]
+    steps = [[], []]
+    for index, step in decode_together(target, [request(d, PROMPTS[0]) for d in given]):
+        steps[index].append(len(step.tree))
+    assert steps[0][-2] == 8 and sum(steps[1][3:13]) <= 2
+
+
+def test_a_text_that_drafts_nothing_tries_again_now_and_then(target):
+    lengths = [
+        len(step.tree)
+        for step in run_loop(target, request(drafting(target, 3.0, row_cost=2.0), PROMPTS[0], 80))
+    ]
+    tries = [place for place, length in enumerate(lengths) if length]
+    assert tries == [PATIENCE, 3 * PATIENCE + 1, 7 * PATIENCE + 2]
+    assert {lengths[place] for place in tries} == {1}
+
+
+class Watching(NoDrafter):
+    """Drafts nothing, and keeps what it is told of the passes."""
+
+    def begin(self, start):
+        super().begin(start)
+        self.loads = []
+
+    def observe(self, kept):
+        self.loads.append((kept.load, kept.milliseconds["verify"]))
+
+
+def test_a_drafter_is_told_what_shared_its_pass(target):
+    watching = Watching({})
+    requests = [
+        request(watching, PROMPTS[0], 6),
+        request(built(SmartSpecDrafter, _models(target)), PROMPTS[1], 30),
+        request(NoDrafter({}), PROMPTS[2], 3),
+    ]
+    rounds = {}
+    for index, step in decode_together(target, requests):
+        rounds.setdefault(step.index, {})[index] = step
+    assert [load.texts for load, _ in watching.loads] == [3, 3, 3, 2, 2, 2]
+    written = 0.0
+    for index, (load, share) in enumerate(watching.loads):
+        steps = rounds[index].values()
+        assert load.rows == sum(1 + len(step.tree) for step in steps)
+        assert load.context == sum(step.position for step in steps)
+        assert load.written == written
+        assert all(step.milliseconds["verify"] == share for step in steps)
+        written = sum(len(step.output) for step in steps) / len(steps)
+
+    alone = Watching({})
+    positions = [step.position for step in run_loop(target, request(alone, PROMPTS[0], 4))]
+    assert [load for load, _ in alone.loads] == [
+        Load(1, 1, position, float(place > 0)) for place, position in enumerate(positions)
+    ]
+
+
+def _models(target):
+    from tests.parts import tiny_parts
+
+    return tiny_parts(
+        target, [SmartSpecDrafter], lambda module: LanguageModel(module, None, "part")
+    )
+
+
+@pytest.mark.parametrize("load", [0, 5])
+def test_lengths_by_the_clock_leave_the_greedy_text_as_it_is(target, load):
+    plain = text_of(run_loop(target, request(NoDrafter({}), PROMPTS[0])))
+    steps = list(run_loop(target, request(drafting(target, 0.05, load=load), PROMPTS[0])))
+    assert text_of(steps) == plain
+    assert [len(step.tree) for step in steps[:3]] == [FIRST] * 3
+
+
+def test_what_it_shows_is_what_it_chose_by(target):
+    steps = list(run_loop(target, request(drafting(target, 0.1, row_cost=0.1), PROMPTS[0])))
+    for step in steps:
+        by_length, by_load, share = (e.to_dict(str) for e in step.tree.exhibits)
+        best = max(by_length["series"][0]["y"])
+        assert by_length["series"][0]["y"][len(step.tree)] == best
+        assert by_length["mark"] == len(step.tree) and 0 <= share["value"] <= 1
+        with_draft, without = (series["y"] for series in by_load["series"])
+        assert all(one >= other for one, other in zip(with_draft, without, strict=True))
+    assert len({len(step.tree) for step in steps}) > 1
+
+
+def test_the_share_that_is_kept_moves():
+    found = Acceptance()
+    for _ in range(40):
+        found.see(3, 3)
+    assert found.chance > 0.95
+    for _ in range(40):
+        found.see(0, 1)
+    assert found.chance < 0.4
+    assert chosen(0.9, FixedCosts(0.1)) > chosen(0.4, FixedCosts(0.1))

@@ -1,0 +1,233 @@
+"""Datastores: lookups against a search, files that are refused, and the command that makes them."""
+
+import json
+import shutil
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.__main__ import main
+from engine.errors import UserError
+from engine.parts import datastore as datastores
+from engine.parts import making_datastores
+from engine.parts.datastore import Datastore, open_datastore
+from engine.parts.loading import load_models
+from engine.training.datastore import datastore as recipe
+from presets import KINDS, family, prompts
+
+TEXT = "The cat sat on the mat.\nThe cat sat on the hat.\n"
+NEEDS = {"datastore": "datastore"}
+
+
+def places(tokens, run):
+    """Where a run stands in a list, by looking everywhere."""
+    size = len(run)
+    return [at for at in range(len(tokens) - size + 1) if tokens[at : at + size] == run]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    tokens=st.lists(st.integers(0, 3), max_size=40),
+    context=st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    most=st.integers(1, 6),
+    length=st.integers(1, 4),
+)
+def test_lookups_against_a_search(tokens, context, most, length):
+    store = Datastore(np.array(tokens, dtype=np.int64))
+    standing = [n for n in range(1, min(most, len(context)) + 1) if places(tokens, context[-n:])]
+    found = store.longest(context, most)
+    assert (found and found.length) == (max(standing) if standing else None)
+    if found is not None:
+        expected = places(tokens, context[-found.length :])
+        assert found.last - found.first == len(expected)
+        after = [tokens[at + found.length :][:length] for at in expected]
+        assert sorted(store.continuations(found, length)) == sorted(after)
+
+
+def test_large_ids_are_ordered_as_numbers():
+    tokens = [65_536, 1, 256, 65_536, 2, 256, 70_000, 1]
+    store = Datastore(np.array(tokens))
+    assert [tokens[at:] for at in store._order] == sorted(tokens[at:] for at in range(8))
+
+
+def test_of_many_occurrences_some_are_looked_at_from_first_to_last():
+    tokens = [token for number in range(1000) for token in (7, 8 + number)]
+    store = Datastore(np.array(tokens))
+    looked = [path[0] - 8 for path in store.continuations(store.find([7]), 1)]
+    assert 32 <= len(looked) <= 64 and looked[0] == 0 and looked[-1] >= 960
+
+
+def test_a_lookup_reads_a_few_places_of_a_long_text():
+    rng = np.random.default_rng(0)
+
+    class Counted(Datastore):
+        reads = 0
+
+        def _bound(self, first, last, depth, token):
+            self.reads += (last - first).bit_length()
+            return super()._bound(first, last, depth, token)
+
+    def reads(size):
+        store = Counted(rng.integers(0, 50, size))
+        for start in range(0, 500, 10):
+            store.longest(store.tokens[start : start + 16].tolist(), 16)
+        return store.reads
+
+    assert reads(100_000) < 2 * reads(1000), "a hundred times the text"
+
+
+# ---- Files --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A good datastore for the embedded target."""
+    (tmp_path / "text.txt").write_text(TEXT, "utf-8")
+    out = tmp_path / "store"
+    making_datastores.make_datastore(tmp_path / "text.txt", out, family().target)
+    return out
+
+
+def opened(path):
+    return load_models(family().with_parts({"datastore": str(path)}), NEEDS).part("datastore")
+
+
+def test_a_text_comes_back_as_it_was(folder):
+    tokenizer = load_models(family(), {}).target.tokenizer
+    assert tokenizer.decode(opened(folder).tokens) == TEXT
+
+
+def test_pieces_of_a_long_text_are_put_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(making_datastores, "AT_ONCE", 5)
+    (tmp_path / "text.txt").write_text(TEXT * 3, "utf-8")
+    making_datastores.make_datastore(tmp_path / "text.txt", tmp_path / "s", family().target)
+    tokenizer = load_models(family(), {}).target.tokenizer
+    assert opened(tmp_path / "s").tokens.tolist() == tokenizer(TEXT * 3)["input_ids"]
+
+
+def refused(path):
+    with pytest.raises(UserError) as told:
+        opened(path)
+    assert str(told.value).endswith(".") and "\n" not in str(told.value)
+    return str(told.value)
+
+
+def save(array):
+    return lambda folder: np.save(folder / "tokens.npy", array)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: (folder / "config.json").unlink(),
+        lambda folder: (folder / "config.json").write_text("[]"),
+        lambda folder: (folder / "config.json").write_text('{"kind": "draft"}'),
+        lambda folder: (folder / "tokens.npy").unlink(),
+        lambda folder: (folder / "tokens.npy").write_bytes(b"\x93NUMPY"),
+        save(np.array([{"a": 1}], dtype=object)),
+        save(np.array([0.5])),
+        save(np.array([[1, 2]], dtype=np.uint16)),
+        save(np.array([], dtype=np.uint16)),
+        save(np.array([2**32 - 1], dtype=np.uint32)),
+    ],
+)
+def test_what_is_no_datastore_is_refused_with_a_sentence(folder, tmp_path, spoil):
+    bad = Path(shutil.copytree(folder, tmp_path / "bad"))
+    spoil(bad)
+    assert refused(bad) == "There is no datastore to open at bad."
+    assert refused(tmp_path / "nowhere") == "There is no datastore to open at nowhere."
+
+
+def test_one_of_another_tokenizer_is_refused(folder, tmp_path):
+    other = Path(shutil.copytree(folder, tmp_path / "other"))
+    np.save(
+        other / "tokens.npy", np.load(folder / "tokens.npy") + 1
+    )  # other tokens than were meant
+    assert "another tokenizer" in refused(other)
+    np.save(other / "tokens.npy", np.array([60_000], dtype=np.uint16))  # none of the target's
+    open_datastore.cache_clear()
+    assert "another tokenizer" in refused(other)
+
+
+def test_a_tokenizer_with_more_tokens_will_do(folder):
+    target = load_models(family(), {}).target
+    longer = type(target.tokenizer).from_pretrained(family().target)
+    tokens = opened(folder).tokens
+    before = datastores.tokenizer_digest(longer, tokens)
+    longer.add_tokens(["<new>"])
+    assert datastores.tokenizer_digest(longer, tokens) == before
+
+
+def test_a_large_one_is_refused(folder, monkeypatch):
+    open_datastore.cache_clear()
+    monkeypatch.setattr(datastores, "MOST_TOKENS", 5)
+    assert "at most 5" in refused(folder)
+    open_datastore.cache_clear()
+
+
+# ---- The command --------------------------------------------------------------------------------
+
+
+def test_the_command_makes_what_a_run_looks_up_in(tmp_path, capsys):
+    (tmp_path / "text.txt").write_text(TEXT, "utf-8")
+    store = str(tmp_path / "store")
+    assert main(["datastore", str(tmp_path / "text.txt"), "--out", store]) == 0
+    run = ["run", "--drafter", "rasd", "--part", f"datastore={store}", "--option", "budget=2"]
+    trace = tmp_path / "run.ndjson"
+    asked = ["--prompt", "The cat sat", "--max-new-tokens", "4", "--trace", str(trace)]
+    assert main([*run, *asked]) == 0
+    first = json.loads(trace.read_text("utf-8").splitlines()[1])
+    titles = [exhibit["title"] for exhibit in first["drafter"]["exhibits"]]
+    assert "Match in the datastore" in titles
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        (None, "cannot be read"),
+        (b"\xff\xfe\x00a", "not UTF-8"),
+        (b"a\0b", "null characters"),
+        (b" \n", "is empty"),
+        (b"word " * 50, "more than"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_a_sentence(tmp_path, monkeypatch, capsys, content, told):
+    monkeypatch.setattr(making_datastores, "MOST_BYTES", 100)
+    if content is not None:
+        (tmp_path / "text.txt").write_bytes(content)
+    store = tmp_path / "store"
+    assert main(["datastore", str(tmp_path / "text.txt"), "--out", str(store)]) == 2
+    said = capsys.readouterr().err
+    assert told in said and said.count("\n") == 1 and not store.exists()
+
+
+def test_a_text_of_too_many_tokens_is_refused(tmp_path, monkeypatch, capsys):
+    for module in (datastores, making_datastores):
+        monkeypatch.setattr(module, "MOST_TOKENS", 5)
+    (tmp_path / "text.txt").write_text(TEXT, "utf-8")
+    store = tmp_path / "store"
+    assert main(["datastore", str(tmp_path / "text.txt"), "--out", str(store)]) == 2
+    assert "at most 5" in capsys.readouterr().err and not store.exists()
+
+
+# ---- The one that ships --------------------------------------------------------------------------
+
+
+def test_its_recipe_makes_it(tmp_path):
+    shutil.copytree(family().target, tmp_path / "target", ignore=shutil.ignore_patterns("model*"))
+    recipe(Namespace(models=tmp_path, tokens=2000, seed=0))
+    made = opened(tmp_path / "parts" / "datastore").tokens
+    shipped = load_models(family(), NEEDS).part("datastore").tokens
+    assert 2000 <= len(made) < len(shipped) and (made == shipped[: len(made)]).all()
+
+
+def test_no_prompt_that_ships_stands_in_the_datastore_that_ships():
+    models = load_models(family(), NEEDS)
+    text = models.target.tokenizer.decode(models.part("datastore").tokens)
+    assert len(text) > 100_000
+    held_out = [card["prompt"].strip() for kind in KINDS for card in prompts(kind)]
+    assert not [prompt for prompt in held_out if prompt in text]

@@ -1,0 +1,81 @@
+"""Graphs for a fixed number of rows: taken where they fit, made once, and only if they compute the same."""
+
+import pytest
+import torch
+
+from engine.cpu import fixed, passes
+from engine.cpu.fixed import SIZES, sizes_for
+from engine.cpu.store import compiled
+from engine.opening import language_model
+from tests.engine.test_compiled import FEATURES, both, logits_of, tokens, wrong_numbers
+from tests.engine.tiny import tiny_hf_model
+
+
+@pytest.fixture
+def made(monkeypatch) -> list[int | None]:
+    """The rows of every graph that is made; None is any number."""
+    rows: list[int | None] = []
+
+    def noted(graph, example, described, sizes=None):
+        rows.append(sizes[0][0] if sizes else None)
+        return compiled(graph, example, described, sizes)
+
+    monkeypatch.setattr(passes, "compiled", noted)
+    return rows
+
+
+def test_a_pass_takes_the_smallest_number_that_it_fits_and_each_graph_is_made_once(made):
+    model = language_model(tiny_hf_model("llama"), None, "t")
+    made.clear()
+    for _ in range(2):
+        for rows in (1, 3, 9, 10, 16, 17, 18, 40):
+            logits, _ = model.session(64).feed(tokens(rows, 1), range(-1, rows - 1))
+            assert len(logits) == rows
+    assert sorted(made) == list(SIZES)
+
+
+def test_what_is_expected_is_made_beforehand(made):
+    model = language_model(tiny_hf_model("llama"), None, "t")
+    model.expect(FEATURES, 12)
+    assert made[-2:].count(13) == 1 and made[-2:].count(1) == 1
+    made.clear()
+    session = model.session(64, FEATURES)
+    session.feed(tokens(13, 1), range(-1, 12))
+    session.commit([0])
+    assert not made
+
+
+def test_a_graph_that_computes_other_numbers_is_not_used(monkeypatch, caplog):
+    module, fast = both(tiny_hf_model("llama"))
+
+    def wrong(graph, example, described, sizes=None):
+        return wrong_numbers(graph, example) if sizes else compiled(graph, example, described)
+
+    monkeypatch.setattr(passes, "compiled", wrong)
+    with caplog.at_level("INFO", "engine.cpu.fixed"):
+        torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "A graph for 5 rows computes other numbers and is not used."
+
+
+def test_a_graph_that_cannot_be_made_is_done_without(monkeypatch, caplog):
+    module, fast = both(tiny_hf_model("llama"))
+
+    def broken(graph, example, described, sizes=None):
+        if sizes:
+            raise RuntimeError("no such size")
+        return compiled(graph, example, described)
+
+    monkeypatch.setattr(passes, "compiled", broken)
+    with caplog.at_level("INFO", "engine.cpu.fixed"):
+        torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "There is no graph for 5 rows: no such size"
+
+
+def test_models_with_many_parameters_have_one_graph(made, monkeypatch):
+    assert sizes_for(fixed.MOST_PARAMETERS + 1) == ()
+    monkeypatch.setattr(fixed, "MOST_PARAMETERS", 1000)
+    model = language_model(tiny_hf_model("llama"), None, "t")
+    model.session(64).feed([3], [-1])
+    assert made == [None]

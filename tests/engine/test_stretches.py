@@ -1,0 +1,94 @@
+"""Compiled passes through stretches of layers: the module's numbers, on the columns that full passes read."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from engine.cpu.model import CompiledModel
+from engine.opening import language_model
+from engine.target.layers import ATTENTION, Layers
+from engine.target.seen import Begun, Draft
+from engine.tree import ROOT, DraftTree
+from tests.engine.tiny import tiny_hf_model
+
+PROMPT = [5, 9, 2, 40, 7, 7, 12]
+CLOSE = {"rtol": 1e-3, "atol": 1e-3}
+CONVERT = ["llama", "qwen3", "gemma2", "gpt2"]
+
+
+def compiled(architecture, cuts):
+    model = language_model(tiny_hf_model(architecture), None, "tiny")
+    assert isinstance(model, CompiledModel)
+    model.prepare_stretches(cuts)
+    return model
+
+
+def no_module(module):
+    def fails(*_, **__):
+        raise AssertionError("the module was asked")
+
+    for layer in module.model.layers if hasattr(module, "model") else module.transformer.h:
+        layer.forward = fails
+
+
+@pytest.mark.parametrize("architecture", CONVERT)
+def test_a_draft_and_what_goes_on_from_it(architecture):
+    """Two rows through one layer, a third through it with the others' going on; logits, features, and columns that a
+    full pass reads on from. None of it through the module."""
+    model = compiled(architecture, [1])
+    session = model.session(64, (1, 3))
+    session.prefill(PROMPT)
+    tree = DraftTree()
+    first = tree.draw(ROOT, 3)
+    tree.draw(first, 8)
+    draft = Draft(2, tree, len(PROMPT))
+    plain = session.look(draft)
+    session.commit([0, 1])
+    after, _ = session.feed([1], [-1])
+    session.rewind(len(PROMPT))
+    no_module(model.model)
+    states = [
+        session.states([token], [row - 1], Layers(stop=1)) for row, token in enumerate([2, 3])
+    ]
+    session._goes_on = lambda layer: True
+    seen = session.look(replace(draft, tree=replace(tree, begun=Begun(1, torch.cat(states)))))
+    torch.testing.assert_close(seen.logits, plain.logits, **CLOSE)
+    torch.testing.assert_close(seen.features, plain.features, **CLOSE)
+    session.commit([0, 1])
+    torch.testing.assert_close(session.feed([1], [-1])[0], after, **CLOSE)
+
+
+def test_a_pass_takes_the_stretches_that_there_are():
+    model = compiled("llama", [1, 2])
+    ways = model.stretches.way
+    through = {(0, 2): Layers(stop=2), (1, 3): Layers(first=1), (0, 3): Layers()}
+    for (first, stop), layers in through.items():
+        assert [(one.first, one.stop) for one in ways(layers, ())] == [
+            (at, at + 1) for at in range(first, stop)
+        ]
+    assert ways(Layers(skipped=frozenset({(1, ATTENTION)})), ()) is None
+    model.prepare_stretches([2])
+    assert [(one.first, one.stop) for one in ways(Layers(), ())] == [(0, 2), (2, 3)]
+    assert [one.stop for one in ways(Layers(), (1,))] == [1, 2, 3], "what is tapped lies at an end"
+    assert compiled("llama", [2]).stretches.way(Layers(stop=1), ()) is None
+
+
+def test_states_of_a_whole_pass_are_normed():
+    model = compiled("qwen3", [1])
+    session = model.session(64, (3,))
+    session.prefill(PROMPT)
+    found = session.states([3, 8], [-1, 0])
+    session.drop()
+    _, features = session.feed([3, 8], [-1, 0])
+    torch.testing.assert_close(found, features, **CLOSE)
+
+
+def test_one_that_gives_other_numbers_is_not_used(caplog, monkeypatch):
+    monkeypatch.setattr("engine.cpu.stretches._close", lambda *_: False)
+    model = compiled("llama", [1])
+    assert "drafts through its own module" in caplog.text
+    assert model.stretches.way(Layers(stop=1), ()) is None
+    session = model.session(64)
+    session.prefill(PROMPT)
+    assert session.states([3], [-1], Layers(stop=1)).shape == (1, 32)

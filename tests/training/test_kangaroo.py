@@ -1,0 +1,104 @@
+"""The adapter of Kangaroo in training, on a tiny target: it learns, and its accepted length is that of real runs."""
+
+import pytest
+import torch
+
+from engine.drafters.kangaroo import KangarooDrafter
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.options import resolve
+from engine.parts.adapter import KIND
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.training.part_recipe import accepted_length
+from engine.training.student import taught
+from engine.training.students import student_class
+from engine.verifiers import verifier
+from tests.engine.tiny import tiny_hf_model, tiny_model
+
+PROMPTS = ([5, 9, 2, 40, 7], [30, 3, 8, 8, 21])
+WRITTEN = 48
+
+
+@pytest.fixture(scope="module")
+def target():
+    return tiny_model("llama")
+
+
+@pytest.fixture(scope="module")
+def module():
+    """The same weights, read by transformers alone, as a recipe does."""
+    return tiny_hf_model("llama").requires_grad_(False)
+
+
+def student_of(module, **options):
+    cls = student_class("kangaroo")
+    return cls(module, resolve("recipe kangaroo", cls.options, options))
+
+
+def lesson_of(student, tokens, counted=None):
+    counted = torch.ones_like(tokens, dtype=torch.bool) if counted is None else counted
+    return taught(student.target, student.feature_layers, tokens, counted)
+
+
+def test_it_begins_as_the_early_exit(target, module):
+    student = student_of(module)
+    lesson = lesson_of(student, torch.tensor([[5, 9, 2, 40]]))
+    found = student.logits(student.start(), lesson)
+    torch.testing.assert_close(found, target.head(target.norm(lesson.features)))
+
+
+def texts_of(target, drafter):
+    """Greedy texts of the target, drafted for: (start, tokens), and how many steps each took."""
+    texts, steps = [], []
+    for prompt in PROMPTS:
+        request = TextRequest(drafter, verifier("greedy"), Sampling(), prompt, WRITTEN)
+        taken = list(run_loop(target, request))
+        texts.append((len(prompt), [*prompt, *(t for step in taken for t in step.output)]))
+        steps.append(len(taken))
+    return texts, steps
+
+
+def test_it_learns_and_its_accepted_length_is_that_of_a_run(target, module, tmp_path):
+    torch.manual_seed(0)
+    student = student_of(module, exit_layer=1)
+    part = student.start()
+    tokens = torch.randint(61, (64, 24))
+    adam = torch.optim.Adam(part.parameters(), lr=3e-3)
+    losses = []
+    for index in range(60):
+        rows = slice(index % 8 * 8, index % 8 * 8 + 8)
+        loss = student.loss(part, lesson_of(student, tokens[rows]))
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    assert sum(losses[-8:]) < 0.9 * sum(losses[:8])
+    student.save(part, tmp_path, {"epochs": 7})
+    saved = KIND.load(str(tmp_path), target, None, "cpu")
+    settings = resolve("kangaroo", KangarooDrafter.options, {})
+    drafter = KangarooDrafter.build(settings, Models(target, {"kangaroo": saved}))
+    texts, steps = texts_of(target, drafter)
+    lessons = [lesson_of(student, torch.tensor([text])) for _, text in texts]
+    found = accepted_length(student, saved, lessons, texts)
+    assert found == pytest.approx(sum(WRITTEN / count for count in steps) / len(steps))
+    assert found > 1.05
+
+
+def test_what_is_not_counted_is_not_learned(module):
+    student = student_of(module)
+    part = student.start()
+    tokens = torch.randint(61, (2, 12))
+    counted = torch.ones_like(tokens, dtype=torch.bool)
+    counted[:, 6:] = False
+    other = tokens.clone()
+    other[:, 6:] = 1
+    losses = [student.loss(part, lesson_of(student, one, counted)) for one in (tokens, other)]
+    torch.testing.assert_close(*losses)
+    assert losses[0] > 0
+
+
+def test_an_adapter_behind_all_layers_is_refused(module):
+    with pytest.raises(UserError, match="leaves none to verify"):
+        student_of(module, exit_layer=3)

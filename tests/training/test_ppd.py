@@ -1,0 +1,91 @@
+"""Prompt tokens in training: they are read as in a run, they learn, and what is kept of them is counted right."""
+
+import pytest
+import torch
+
+from engine.options import resolve
+from engine.target.seen import Draft, Probes
+from engine.training.student import taught
+from engine.training.students import student_class
+from engine.tree import ROOT, DraftTree
+from tests.engine.tiny import tiny_hf_model, tiny_model
+
+TOKENS = torch.tensor([[5, 9, 2, 40, 7, 7, 12, 30], [1, 8, 8, 3, 60, 2, 2, 9]])
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen3"])
+def module(request):
+    return tiny_hf_model(request.param).requires_grad_(False)
+
+
+def student_of(module, **options):
+    cls = student_class("ppd")
+    torch.manual_seed(1)
+    return cls(module, resolve("recipe ppd", cls.options, options))
+
+
+def lesson_of(student, tokens, counted=None, index=0):
+    counted = torch.ones_like(tokens, dtype=torch.bool) if counted is None else counted
+    return taught(student.target, student.feature_layers, tokens, counted, index)
+
+
+def test_they_are_read_as_in_a_run(module):
+    """Behind several places of a text at once, as behind one place in the pass of a step."""
+    student = student_of(module, places=2, members=2)
+    part = student.start()
+    asked = [1, 4, 5]
+    found = student.logits(part, TOKENS, asked)
+    target = tiny_model(module.config.model_type)
+    for window, text in enumerate(TOKENS.tolist()):
+        for index, place in enumerate(asked):
+            session = target.session(32)
+            session.prefill(text[:place])
+            probes = Probes(part.rows.detach(), [ROOT, ROOT, 0, 1])
+            seen = session.look(Draft(text[place], DraftTree(), place + 1, probes))
+            expected = part.logits(seen.probes)
+            torch.testing.assert_close(found[window, index], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_they_learn(module):
+    student = student_of(module, places=2, asked=6)
+    part = student.start().requires_grad_(True)
+    tokens = torch.randint(61, (8, 20), generator=torch.Generator().manual_seed(2))
+    adam, losses = torch.optim.Adam(part.parameters(), lr=0.05), []
+    for index in range(40):
+        loss = student.loss(part, lesson_of(student, tokens, index=index))
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    assert sum(losses[-8:]) < 0.95 * sum(losses[:8])
+    assert all(weight.grad is None for weight in module.parameters())
+
+
+def test_what_is_not_counted_is_not_learned(module):
+    student = student_of(module, places=2, asked=64)
+    part = student.start()
+    nothing = torch.zeros_like(TOKENS, dtype=torch.bool)
+    assert student.loss(part, lesson_of(student, TOKENS, nothing)).item() == 0
+
+
+def test_what_would_be_kept(module):
+    """From each root: the prompt tokens behind the token before it, one place after the other."""
+    student = student_of(module, places=3)
+    part = student.start()
+    every = student.logits(part, TOKENS, list(range(7))).argmax(-1)
+    tokens = TOKENS.clone()
+    tokens[0, 3:6] = every[0, 1]  # behind token 1, of which it does not depend on later tokens
+    kept = student.accepted(part, lesson_of(student, tokens))
+    again = student.logits(part, tokens, list(range(7))).argmax(-1)
+    for window in range(2):
+        for root in range(8):
+            right = 0
+            while (
+                root
+                and right < 3
+                and root + right + 1 < 8
+                and again[window, root - 1, right] == tokens[window, root + right + 1]
+            ):
+                right += 1
+            assert kept[window, root] == right
+    assert kept[0, 2] == 3
