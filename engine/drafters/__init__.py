@@ -5,6 +5,7 @@ from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.chain import ChainDrafter
+from engine.drafters.clover import CloverDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
@@ -66,6 +67,7 @@ _ALL = (
     DimpleDrafter,
     MedusaDrafter,
     HydraDrafter,
+    CloverDrafter,
     SwiftDrafter,
     EagleDrafter,
     DynamicExitDrafter,

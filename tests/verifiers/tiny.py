@@ -71,6 +71,7 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "diffusion": diffusion.eval().requires_grad_(False),
             "medusa": beginners("medusa", opened),
             "hydra": beginners("hydra", opened, layers=2, prefix=True),
+            "clover": beginners("clover", opened),
             "eagle": eagle_cell(opened),
             "kangaroo": tiny_adapter(opened),
             "ppd": tiny_prompt_tokens(opened),
