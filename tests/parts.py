@@ -14,6 +14,7 @@ from engine.parts.datastore import Datastore
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
+from engine.parts.falcon_cell import FalconCell, FalconConfig
 from engine.parts.loading import Models
 from engine.parts.prompt_tokens import PromptTokens
 from engine.parts.vocabulary import Vocabulary
@@ -92,8 +93,8 @@ def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
     return part.eval().requires_grad_(False)
 
 
-def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell:
-    config = EagleConfig(
+def eagle_config(target: LanguageModel) -> EagleConfig:
+    return EagleConfig(
         layout="eagle",
         vocab_size=target.vocab_size,
         hidden_size=target.hidden_size,
@@ -102,11 +103,22 @@ def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell
         num_attention_heads=2,
         num_key_value_heads=1,
         head_dim=8,
+        rope={"rope_type": "default", "rope_theta": 10000.0},
     )
-    cell = EagleCell(config).eval().requires_grad_(False)
+
+
+def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell:
+    cell = EagleCell(eagle_config(target)).eval().requires_grad_(False)
     # a state that begins as the feature guesses that the text goes on as it did
     cell.fc.weight[:, target.hidden_size :] += torch.eye(target.hidden_size)
     return cell
+
+
+def falcon_cell(target: LanguageModel, opener: Opener | None = None) -> FalconCell:
+    cell = FalconCell(FalconConfig(2, eagle_config(target)))
+    for weight in cell.lstm.parameters():
+        weight.data *= 4  # as drawn, an LSTM says nearly the same of every text
+    return cell.eval().requires_grad_(False)
 
 
 def tiny_adapter(target: LanguageModel, opener: Opener | None = None) -> Adapter:
@@ -140,20 +152,6 @@ def _acceptance_head(target: LanguageModel, opener: Opener) -> AcceptanceHead:
     return acceptance_head(target.hidden_size)
 
 
-MAKERS = {
-    "draft": _draft,
-    "denoiser": _denoiser,
-    "medusa_heads": _medusa_heads,
-    "hydra_heads": _hydra_heads,
-    "clover_heads": _clover_heads,
-    "eagle": eagle_cell,
-    "adapter": tiny_adapter,
-    "prompt_tokens": tiny_prompt_tokens,
-    "vocabulary": _vocabulary,
-    "acceptance_head": _acceptance_head,
-}
-
-
 def _datastore(target: LanguageModel, opener: Opener) -> Datastore:
     return tiny_datastore(target.vocab_size)
 
@@ -164,4 +162,17 @@ def tiny_datastore(vocabulary: int) -> Datastore:
     return Datastore(rng.integers(0, min(vocabulary, 12), 400))
 
 
-MAKERS = {"draft": _draft, "denoiser": _denoiser, "datastore": _datastore}
+MAKERS = {
+    "draft": _draft,
+    "denoiser": _denoiser,
+    "medusa_heads": _medusa_heads,
+    "hydra_heads": _hydra_heads,
+    "clover_heads": _clover_heads,
+    "eagle": eagle_cell,
+    "falcon": falcon_cell,
+    "adapter": tiny_adapter,
+    "prompt_tokens": tiny_prompt_tokens,
+    "vocabulary": _vocabulary,
+    "acceptance_head": _acceptance_head,
+    "datastore": _datastore,
+}

@@ -13,6 +13,7 @@ from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.eagle import EagleDrafter
+from engine.drafters.falcon import FalconDrafter
 from engine.drafters.gad import GeneralisedAggressiveDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
@@ -70,6 +71,7 @@ _ALL = (
     CloverDrafter,
     SwiftDrafter,
     EagleDrafter,
+    FalconDrafter,
     DynamicExitDrafter,
     KangarooDrafter,
     LexicalUnitDrafter,

@@ -41,7 +41,7 @@ def _levels(found: Candidates, kept: Sequence[int]) -> Table:
                 least,
             ]
         )
-    columns = ["level", "nodes read", "candidates", "surest", "its joint confidence"]
+    columns = ["level", "grown from", "candidates", "surest", "its joint confidence"]
     return Table(
         title="Joint confidence by level",
         columns=[*columns, "kept", "least kept"],

@@ -19,6 +19,7 @@ MODULES = {
     "hydra_heads": "engine.parts.hydra_heads",
     "clover_heads": "engine.parts.clover_heads",
     "eagle": "engine.parts.eagle",
+    "falcon": "engine.parts.falcon",
     "adapter": "engine.parts.adapter",
     "prompt_tokens": "engine.parts.prompt_tokens",
     "vocabulary": "engine.parts.vocabulary",

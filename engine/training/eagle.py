@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.parts.eagle_cell import EagleCell, Pieces
+from engine.parts.eagle_cell import EagleCell, EagleLayer, Pieces
 from engine.parts.eagle_config import EagleConfig, Layout
 
 from .acceptance import run_lengths
@@ -78,13 +78,13 @@ def new_cell(config: EagleConfig, target, vocabulary: Tensor | None = None) -> E
     """
     own = config.fused and vocabulary is not None
     cell = EagleCell(config, Pieces(norm=config.fused, own_head=config.fused, own_vocabulary=own))
-    scales = _Scales.of(target)
+    scales = Scales.of(target)
     hidden = config.hidden_size
     trace = TRACE * scales.feature / scales.embedding if not config.fused else TRACE
     cell.fc.weight.normal_(std=trace / hidden**0.5)
     if config.target_hidden_size == hidden:
         cell.fc.weight[:, -hidden:] = torch.eye(hidden)
-    _take_layer(cell, target, scales)
+    take_layer(cell.layers[0], target, scales, config.fused)
     if config.fused:
         norm = getattr(target.base_model, "norm", None)
         if norm is not None and norm.weight.shape == cell.norm.weight.shape:
@@ -98,7 +98,7 @@ def new_cell(config: EagleConfig, target, vocabulary: Tensor | None = None) -> E
 
 
 @dataclass(frozen=True)
-class _Scales:
+class Scales:
     """Usual sizes of numbers in a target: of its embeddings, of the states between its layers, and of the state behind
     the final norm."""
 
@@ -107,7 +107,7 @@ class _Scales:
     feature: float
 
     @classmethod
-    def of(cls, target) -> _Scales:
+    def of(cls, target) -> Scales:
         known = target.get_input_embeddings().num_embeddings
         tokens = torch.randint(known, (4, 32), generator=torch.Generator().manual_seed(0))
         given = tokens.to(target.device)
@@ -116,20 +116,20 @@ class _Scales:
         return cls(*(max(float(one.float().square().mean().sqrt()), 1e-6) for one in sizes))
 
 
-def _take_layer(cell: EagleCell, target, scales: _Scales) -> None:
+def take_layer(layer: EagleLayer, target, scales: Scales, fused: bool) -> None:
     """The target's last layer. In front of the first layer of EAGLE-1 there is no norm, so its weights go into the
     projections behind it; what that layer adds gets the size of a feature."""
     layers = getattr(target.base_model, "layers", None)
     theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
     front = theirs.get("input_layernorm.weight")
-    for name, mine in cell.layers[0].named_parameters():
+    for name, mine in layer.named_parameters():
         found = theirs.get(name.replace("hidden_norm", "input_layernorm"))
         if found is None or name == "input_layernorm.weight":
             continue
         into = name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight"))
         out = name.endswith(("o_proj.weight", "down_proj.weight"))
         if found.shape == mine.shape:
-            bare = not cell.config.fused
+            bare = not fused
             if bare and into and front is not None:
                 found = found * front / scales.feature
             mine.copy_(found * (scales.feature / scales.between) if bare and out else found)

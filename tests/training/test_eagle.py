@@ -9,7 +9,6 @@ import json
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import LlamaForCausalLM
 
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.eagle_reader import EagleReader
@@ -33,51 +32,24 @@ from engine.training.eagle import (
     unrolled,
     unrolled_loss,
 )
-from engine.training.models import target_config
-from engine.training.student import taught
 from engine.training.students.eagle import EagleStudent
 from engine.verifiers import verifier
-
-VOCABULARY, LAYERS = 48, 4
-SMALL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-}
+from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 
 
 @pytest.fixture(scope="module")
 def target():
-    """Random weights: small enough layers for its text to be learned, large enough for it to vary."""
-    torch.manual_seed(3)
-    made = LlamaForCausalLM(target_config(VOCABULARY, 0, LAYERS, **SMALL)).eval()
-    with torch.no_grad():
-        for name, parameter in made.named_parameters():
-            if parameter.dim() == 2:
-                parameter.normal_(0, 0.25 if "embed" in name else 0.15)
-    return made.requires_grad_(False)
+    return tiny_target()
 
 
 @pytest.fixture(scope="module")
-def text(target):
-    """What the target writes by itself, int64 [48, 24]; an end of text is a token like any other."""
-    torch.manual_seed(4)
-    tokens = torch.randint(1, VOCABULARY, (48, 2))
-    while tokens.shape[1] < 24:
-        logits = target(input_ids=tokens, use_cache=False).logits[:, -1]
-        tokens = torch.cat([tokens, (logits / 0.3).softmax(-1).multinomial(1)], 1)
-    return tokens
+def text():
+    return own_text()
 
 
 @pytest.fixture(scope="module")
-def greedy(target):
-    tokens = torch.arange(1, 17)[:, None]
-    while tokens.shape[1] < 24:
-        logits = target(input_ids=tokens, use_cache=False).logits[:, -1]
-        tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], 1)
-    return tokens
+def greedy():
+    return greedy_text()
 
 
 def student(target, text, **settings):
@@ -85,11 +57,6 @@ def student(target, text, **settings):
     made.prepare(text)
     torch.manual_seed(0)
     return made, made.start()
-
-
-def lesson(target, made, tokens, index=0):
-    counted = torch.ones_like(tokens, dtype=torch.bool)
-    return taught(target, made.feature_layers, tokens, counted, index)
 
 
 SETTINGS = {

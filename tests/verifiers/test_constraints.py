@@ -78,7 +78,7 @@ def models():
     return remembering(tiny_models(4))
 
 
-@pytest.mark.parametrize("key", ["none", "chain", "dyspec", "prompt_lookup", "eagle"])
+@pytest.mark.parametrize("key", ["none", "chain", "dyspec", "prompt_lookup", "eagle", "falcon"])
 @pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
 @pytest.mark.parametrize("grammar", [Grammar, Free])
 def test_the_law_of_the_constrained_target(models, key, rule, grammar):

@@ -11,6 +11,7 @@ MODULES: dict[str, str] = {
     "hydra": "hydra",
     "clover": "clover",
     "eagle": "eagle",
+    "falcon": "falcon",
     "kangaroo": "kangaroo",
     "ppd": "ppd",
     "specdec_pp": "specdec_pp",

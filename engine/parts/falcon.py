@@ -1,0 +1,73 @@
+"""Falcon's cells in files.
+
+There is no published layout: ``lstm.*`` and ``layer.*`` in model.safetensors, and a config.json as EAGLE's with
+``block_size`` beside it. Embeddings and head are the target's and not stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from engine.errors import UserError
+from engine.opening import refuse_pickled
+from engine.parts.falcon_cell import FalconCell, FalconConfig
+from engine.parts.kinds import PartKind
+from engine.target.language_model import LanguageModel
+
+
+def write_cell(cell: FalconCell, folder: str | Path, about: Mapping[str, object]) -> None:
+    """about: more fields of config.json, the digest of its target among them."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        name: tensor.detach().to("cpu", torch.bfloat16).contiguous()
+        for name, tensor in cell.state_dict().items()
+    }
+    weights = folder / "model.safetensors"
+    save_file(tensors, weights, metadata={"format": "pt"})
+    weights.chmod(0o644)  # safetensors makes it private
+    config = cell.config.write() | dict(about)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+@lru_cache(maxsize=4)
+def open_cell(path: str, dtype: torch.dtype, device: str) -> FalconCell:
+    """A cell, opened once a process. Raises UserError, one sentence, where there is none."""
+    folder = Path(path)
+    refuse_pickled(path)
+    try:
+        config = FalconConfig.read(json.loads((folder / "config.json").read_text("utf-8")))
+        tensors = load_file(folder / "model.safetensors")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+        raise UserError(f"There is no block drafter (Falcon) to open at {folder.name}.") from error
+    with torch.device("meta"):
+        wanted = FalconCell(config).state_dict()
+    for name in sorted(wanted.keys() | tensors.keys()):
+        if name not in wanted or name not in tensors or wanted[name].shape != tensors[name].shape:
+            raise UserError(
+                f"The weights of {folder.name} are not those that its configuration promises: {name}."
+            )
+    cell = FalconCell(config).to(dtype)
+    cell.load_state_dict(tensors)
+    return cell.to(device).eval().requires_grad_(False)
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> FalconCell:
+    cell = open_cell(path, target.dtype, device)  # it computes on the target's states
+    size = cell.config.layer.hidden_size
+    if size != target.hidden_size:
+        raise UserError(
+            f"This block drafter was trained on another target than {target.name}: it reads states of "
+            f"{size} numbers, and the target's have {target.hidden_size}."
+        )
+    return cell
+
+
+KIND = PartKind("block drafter (Falcon)", _load)

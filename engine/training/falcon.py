@@ -1,0 +1,125 @@
+"""Lessons of a Falcon cell: coupled sequential glancing distillation.
+
+A window goes through the cell twice. The first time every pair is true. What comes out, features and the tokens that
+the head makes of them, are the pairs of the second time, but for a run of true ones, the longer the more tokens were
+wrong: so the cell learns to go on from its own blocks, and what a token of a block owes to the one before it.
+
+Beyond the paper: the first pass counts, too, for every draft begins with true pairs; the share that is glanced at does
+not fall with the epochs but keeps its mean; blocks begin at another place in each batch, as they do in drafts.
+
+Letters in shapes: S windows, T tokens of each, P = T - 1 pairs, H hidden size, V the target's vocabulary, k block size.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.parts.falcon_cell import FalconCell, FalconConfig
+
+from .acceptance import run_lengths
+from .eagle import FEATURES, TOKENS, Borrowed, Scales, eagle_config, take_layer
+
+GLANCED = 0.2
+"""Share of the wrong tokens that are glanced at: the mean of the paper's, which falls from 0.4 to 0."""
+SOFT = 0.9
+"""Weight of the target's law beside its favourite, in the loss on tokens."""
+
+
+@torch.no_grad()
+def new_cell(target, text_config, block_size: int) -> FalconCell:
+    """A cell whose attention layer begins as the target's last one. target: the transformers module."""
+    cell = FalconCell(FalconConfig(block_size, eagle_config(text_config, "eagle")))
+    take_layer(cell.layer, target, Scales.of(target), fused=False)
+    return cell
+
+
+def through(cell: FalconCell, states: Tensor, embedded: Tensor, offset: int) -> Tensor:
+    """Pairs [S, P, H] -> states [S, P, H]; row i stands in for feature i + k. offset: rows by which the first block
+    is shorter."""
+    rows, _ = cell.listen(states, embedded, None)
+    block = (torch.arange(rows.shape[1], device=rows.device) + offset) // cell.block_size
+    relaxed = block[:, None] >= block[None, :]
+
+    def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=relaxed, enable_gqa=True
+        )
+
+    places = torch.arange(rows.shape[1], device=rows.device)
+    return cell(rows, cell.turn(places), attend)
+
+
+def block_loss(
+    cell: FalconCell,
+    features: Tensor,
+    tokens: Tensor,
+    logits: Tensor,
+    counted: Tensor,
+    embedding: Borrowed,
+    head: Borrowed,
+    noise: Tensor | None = None,
+    index: int = 0,
+) -> Tensor:
+    """features [S, T, H], tokens int64 [S, T], logits [S, T, V] of the target (row t: of token t + 1), counted bool
+    [S, T]; noise: on the features. index: of the batch, from which blocks and glances follow."""
+    size, offset = cell.block_size, index % cell.block_size
+    taught = (features, logits, counted, head)
+    given = (features if noise is None else features + noise)[:, :-1]
+    embedded = embedding(tokens[:, 1:])
+    first = through(cell, given, embedded, offset)
+    own, own_tokens = first.detach()[:, :-size], head(first.detach()[:, :-size]).argmax(-1)
+    true = glances(own_tokens != logits[:, size:-1].argmax(-1), index)
+    mixed = torch.where(true[..., None], given[:, size:], own)
+    words = torch.where(true, tokens[:, 1 + size :], own_tokens)
+    states = torch.cat([given[:, :size], mixed], 1)
+    fed = torch.cat([embedded[:, :size], embedding(words)], 1)
+    second = through(cell, states, fed, offset)
+    return (_missed(first, size, *taught) + _missed(second, size, *taught)) / 2
+
+
+def glances(wrong: Tensor, index: int, share: float = GLANCED) -> Tensor:
+    """wrong bool [S, P], whether a token was guessed wrong -> bool [S, P]: one run of places in each window, a share of
+    the number of wrong ones long, at which the truth is shown."""
+    length = (share * wrong.sum(-1)).round().long()
+    drawn = torch.rand(len(wrong), generator=torch.Generator().manual_seed(index)).to(length.device)
+    begin = (drawn * (wrong.shape[1] - length + 1)).long()
+    places = torch.arange(wrong.shape[1], device=length.device)
+    return (places >= begin[:, None]) & (places < (begin + length)[:, None])
+
+
+def _missed(
+    states: Tensor, size: int, features: Tensor, logits: Tensor, counted: Tensor, head: Borrowed
+) -> Tensor:
+    """Smooth L1 to the features k places later, and distillation of the law behind them."""
+    keep = counted[:, 1 + size :]  # row i is asked for feature i + k and token i + k + 1
+    guessed, true = states[:, :-size][keep], features[:, size:-1][keep]
+    taught = logits[:, size:-1][keep].float()
+    log_q = head(guessed).float().log_softmax(-1)
+    soft = F.kl_div(log_q, taught.log_softmax(-1), reduction="batchmean", log_target=True)
+    hard = F.nll_loss(log_q, taught.argmax(-1))
+    near = F.smooth_l1_loss(guessed.float(), true.float())
+    return FEATURES * near + TOKENS * (SOFT * soft + (1 - SOFT) * hard)
+
+
+@torch.no_grad()
+def accepted(
+    cell: FalconCell, features: Tensor, tokens: Tensor, embedding: Borrowed, head: Borrowed
+) -> Tensor:
+    """int64 [S, T]: with this token as the root, how many tokens of one block of favourites are those of the text; 0
+    where the text is shorter than a block. tokens: greedy text of the target."""
+    size, length = cell.block_size, tokens.shape[1]
+    found = torch.zeros_like(tokens)
+    embedded = embedding(tokens[:, 1:])
+    for offset in range(size):  # blocks that end at each place
+        states = through(cell, features[:, :-1], embedded, offset)
+        best = head(states).argmax(-1)
+        for end in range(
+            size - 1, length - 1
+        ):  # the row of a block's last pair; the root is token end + 1
+            if (end + 1 + offset) % size == 0:
+                guessed = best[:, end - size + 1 : end + 1]
+                truth = F.pad(tokens, (0, size), value=-1)[:, end + 2 : end + 2 + size]
+                found[:, end + 1] = run_lengths(guessed == truth)
+    return found

@@ -1,0 +1,52 @@
+"""A Falcon cell in training: glancing distillation of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from engine.options import Option
+from engine.parts.falcon import write_cell
+from engine.parts.falcon_cell import FalconCell
+
+from ..eagle import noise_like
+from ..falcon import accepted, block_loss, new_cell
+from ..student import Lesson, Student
+
+
+class FalconStudent(Student):
+    key = "falcon"
+    summary = "a cell that goes on from a block of the target's features"
+    options = (Option("block", "int", 2, "Tokens of a draft pass.", 2, 8),)
+
+    def __init__(self, target, settings) -> None:
+        super().__init__(target, settings)
+        self._shared = (target.get_input_embeddings(), target.get_output_embeddings())
+
+    @property
+    def logit_sets(self) -> int:
+        return 3  # of both passes, and the tokens between them
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return (self.config.num_hidden_layers,)
+
+    def start(self) -> FalconCell:
+        return new_cell(self.target, self.config, self.settings["block"])
+
+    def loss(self, part: FalconCell, lesson: Lesson) -> Tensor:
+        given = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
+        noise = noise_like(lesson.features, lesson.index)
+        return block_loss(part, *given, *self._shared, noise, lesson.index)
+
+    def accepted(self, part: FalconCell, lesson: Lesson) -> Tensor:
+        """With one block of favourites; the drafter's tree holds more."""
+        return accepted(part, lesson.features, lesson.tokens, *self._shared)
+
+    def save(self, part: FalconCell, folder: Path, about: Mapping) -> None:
+        write_cell(part, folder, about)
+
+
+STUDENT = FalconStudent

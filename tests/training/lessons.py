@@ -1,0 +1,56 @@
+"""A tiny target whose text can be learned from, and batches of it, for tests of single students."""
+
+from functools import cache
+
+import torch
+from transformers import LlamaForCausalLM
+
+from engine.training.models import target_config
+from engine.training.student import taught
+
+VOCABULARY, LAYERS = 48, 4
+SMALL = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+}
+
+
+@cache
+def tiny_target():
+    """Random weights: small enough layers for its text to be learned, large enough for it to vary."""
+    torch.manual_seed(3)
+    made = LlamaForCausalLM(target_config(VOCABULARY, 0, LAYERS, **SMALL)).eval()
+    with torch.no_grad():
+        for name, parameter in made.named_parameters():
+            if parameter.dim() == 2:
+                parameter.normal_(0, 0.25 if "embed" in name else 0.15)
+    return made.requires_grad_(False)
+
+
+@cache
+def own_text():
+    """What the target writes by itself, int64 [48, 24]; an end of text is a token like any other."""
+    torch.manual_seed(4)
+    tokens = torch.randint(1, VOCABULARY, (48, 2))
+    while tokens.shape[1] < 24:
+        logits = tiny_target()(input_ids=tokens, use_cache=False).logits[:, -1]
+        tokens = torch.cat([tokens, (logits / 0.3).softmax(-1).multinomial(1)], 1)
+    return tokens
+
+
+@cache
+def greedy_text():
+    """Its greedy text after each of 16 tokens, int64 [16, 24]."""
+    tokens = torch.arange(1, 17)[:, None]
+    while tokens.shape[1] < 24:
+        logits = tiny_target()(input_ids=tokens, use_cache=False).logits[:, -1]
+        tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], 1)
+    return tokens
+
+
+def lesson(target, made, tokens, index=0):
+    counted = torch.ones_like(tokens, dtype=torch.bool)
+    return taught(target, made.feature_layers, tokens, counted, index)

@@ -1,0 +1,87 @@
+"""Falcon's lessons: a trained cell drafts longer blocks, and glances are runs of the truth."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from engine.options import resolve
+from engine.parts.falcon_context import FalconContext
+from engine.training.eagle import FEATURES, TOKENS
+from engine.training.falcon import SOFT, accepted, block_loss, glances, through
+from engine.training.students.falcon import FalconStudent
+from tests.training.lessons import greedy_text, lesson, own_text, tiny_target
+
+
+def student(block):
+    made = FalconStudent(tiny_target(), resolve("falcon", FalconStudent.options, {"block": block}))
+    torch.manual_seed(0)
+    return made, made.start()
+
+
+@pytest.mark.parametrize("block", [2, 3])
+def test_a_trained_cell_drafts_longer(block):
+    made, cell = student(block)
+    judged = lesson(tiny_target(), made, greedy_text())
+    untrained = made.accepted(cell, judged).float().mean()
+    optimizer = torch.optim.Adam(cell.parameters(), 5e-3)
+    for index in range(80):
+        rows = own_text()[(torch.arange(12) + 12 * index) % 48]
+        optimizer.zero_grad()
+        made.loss(cell, lesson(tiny_target(), made, rows, index)).backward()
+        optimizer.step()
+    assert made.accepted(cell, judged).float().mean() > untrained + 0.3
+
+
+@torch.no_grad()
+def test_the_accepted_length_is_that_of_a_block():
+    made, cell = student(2)
+    given = lesson(tiny_target(), made, greedy_text()[:2])
+    target = tiny_target()
+    embedding, head = target.get_input_embeddings(), target.get_output_embeddings()
+    found = accepted(cell, given.features, given.tokens, embedding, head)
+    for window in range(2):
+        tokens = greedy_text()[window]
+        for root in range(2, 20):
+            context = FalconContext(cell)
+            states = context.read(given.features[window, :root], embedding(tokens[1 : root + 1]))
+            right = head(states).argmax(-1) == tokens[root + 1 : root + 3]
+            assert found[window, root] == int(right.int().cumprod(0).sum())
+
+
+@torch.no_grad()
+def test_without_a_wrong_token_both_passes_are_the_papers_loss(monkeypatch):
+    """Everything glanced at: then the second pass is the first one, and the loss is that of one."""
+    made, cell = student(2)
+    given = lesson(tiny_target(), made, own_text()[:3])
+    target = tiny_target()
+    shared = (target.get_input_embeddings(), target.get_output_embeddings())
+    monkeypatch.setattr(
+        "engine.training.falcon.glances", lambda wrong, index: torch.ones_like(wrong)
+    )
+    arguments = (given.features, given.tokens, given.logits, given.counted)
+    found = block_loss(cell, *arguments, *shared, index=1)
+    embedded = shared[0](given.tokens[:, 1:])
+    states = through(cell, given.features[:, :-1], embedded, 1)
+    near, said = [], []
+    for window in range(3):
+        for row in range(given.tokens.shape[1] - 3):
+            near.append(F.smooth_l1_loss(states[window, row], given.features[window, row + 2]))
+            p = given.logits[window, row + 2].softmax(-1)
+            q = shared[1](states[window, row]).log_softmax(-1)
+            soft = (p * (p.log() - q)).sum()
+            said.append(SOFT * soft - (1 - SOFT) * q[p.argmax()])
+    expected = FEATURES * torch.stack(near).mean() + TOKENS * torch.stack(said).mean()
+    assert float(found) == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_glances_are_one_run_as_long_as_a_share_of_the_wrong():
+    wrong = torch.zeros(3, 40, dtype=torch.bool)
+    wrong[0, ::2] = True
+    wrong[1] = True
+    shown = [glances(wrong, index, 0.25) for index in range(30)]
+    for one in shown:
+        assert one.sum(-1).tolist() == [5, 10, 0]
+        changes = (one[:, 1:] != one[:, :-1]).sum(-1)
+        assert changes.max() <= 2, "in one piece"
+    begins = {int(one[1].int().argmax()) for one in shown}
+    assert len(begins) > 10
