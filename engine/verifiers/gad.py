@@ -1,9 +1,11 @@
 """Keep what the target finds nearly as good as its favourite: lossy.
 
 The rule of GAD++ (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding,
-2022): a drafted token may stay when it is among the target's ``beta`` likeliest and its log-probability is at most
-``tau`` below the likeliest one's.
+2022): a drafted token may stay when it is among the target's ``beta`` likeliest and its log-probability
+is at most ``tau`` below the likeliest one's.
 """
+
+from torch import Tensor
 
 from engine.exhibits import Table, Token
 from engine.options import Option
@@ -15,8 +17,8 @@ from engine.verifiers.base import Case, Judgement, Verdict, Verifier, statuses
 class TopBeta(Verifier):
     """Of several siblings the first that may stay is kept. Where none may the target writes its own token.
 
-    At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 at temperature 0 the
-    text is the target's own; the rule is called lossy all the same, for its options decide.
+    At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 the text is then the
+    target's own; the rule is called lossy all the same, because its options decide.
     """
 
     key = "gad"
@@ -91,7 +93,7 @@ class TopBeta(Verifier):
         )
 
 
-def standing(p, token: int) -> tuple[int, float]:
+def standing(p: Tensor, token: int) -> tuple[int, float]:
     """The rank of a token in p [V], 1 for the likeliest, and how far its log p is below the likeliest one's."""
     own, best = p[token], p.max()
     rank = int((p > own).sum()) + 1
