@@ -7,8 +7,8 @@ import torch
 
 from engine.drafters import Drafter
 from engine.options import resolve
-from engine.parts.adapter import Adapter, AdapterConfig
 from engine.parts.acceptance_head import AcceptanceHead
+from engine.parts.adapter import Adapter, AdapterConfig
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
