@@ -13,6 +13,7 @@ from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
+from engine.drafters.online import OnlineDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rsd_c import RSDConstant
@@ -48,6 +49,7 @@ _ALL = (
     SmartSpecDrafter,
     SpecDecPlusPlusDrafter,
     VocabTrimDrafter,
+    OnlineDrafter,
     DimpleDrafter,
     SwiftDrafter,
 )

@@ -61,7 +61,7 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
         {
             "draft": language_model(draft, None, "tiny draft", lean=False),
             "diffusion": diffusion.eval().requires_grad_(False),
-            "acceptance": acceptance_head(16),
+            "specdec_pp": acceptance_head(16),
             "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
         },
     )
