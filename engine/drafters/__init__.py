@@ -23,6 +23,7 @@ from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
+from engine.drafters.online import OnlineDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
@@ -65,6 +66,7 @@ _ALL = (
     SmartSpecDrafter,
     SpecDecPlusPlusDrafter,
     VocabTrimDrafter,
+    OnlineDrafter,
     DimpleDrafter,
     MedusaDrafter,
     HydraDrafter,

@@ -75,6 +75,12 @@ class LanguageModel:
     def _again(self, module: PreTrainedModel) -> "LanguageModel":
         return type(self)(module, self.tokenizer, self.name)
 
+    def uncompiled(self, module: PreTrainedModel) -> "LanguageModel":
+        """Another module of the same architecture, read through its own passes: its weights may change."""
+        made = LanguageModel(module, self.tokenizer, self.name)
+        made.max_context = self.max_context
+        return made
+
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""
         config = self.model.config.get_text_config()

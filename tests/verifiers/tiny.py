@@ -77,7 +77,7 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "falcon": falcon_cell(opened),
             "kangaroo": tiny_adapter(opened),
             "ppd": tiny_prompt_tokens(opened),
-            "acceptance": acceptance_head(16),
+            "specdec_pp": acceptance_head(16),
             "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
             "datastore": tiny_datastore(vocabulary),
         },
