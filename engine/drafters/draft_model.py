@@ -162,7 +162,6 @@ class DraftModelDrafter(Drafter):
     def begin(self, start):
         super().begin(start)
         self._reader = self._reading(self.draft)
-
         self.stop_below = self.settings.get("stop_below", 0.0) if self.sampling.greedy else 0.0
 
     def _reading(self, model: LanguageModel) -> DraftReader:
