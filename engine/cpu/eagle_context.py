@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
-from engine.cpu.row_shape import change_in_rows
+from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_context import CAPACITY, MOST_ROWS, EagleContext, ModuleContext
@@ -77,7 +77,7 @@ class CompiledCell:
         self.calls = Calls(compiled(_Pass(cell), [*given, *columns], described))
 
     def columns(self) -> Columns:
-        return Columns(*self._shape, CAPACITY, self._change)
+        return Columns(*self._shape, CAPACITY, RowShape(self._change))
 
 
 class CompiledContext(EagleContext):
