@@ -26,19 +26,20 @@ def warm(after: float) -> None:
 def _load(after: float) -> None:
     time.sleep(after)
     try:
-        for key in drafters():
-            _try(key)
+        for key, cls in drafters().items():
+            if set(cls.needs) <= set(model_paths().parts):
+                _try(key)
     finally:
         ready.set()
     importlib.import_module("viz.figures")  # brings plotly
 
 
 def _try(drafter: str) -> None:
-    """A few tokens with this drafter, greedy and drawn. That measures what its drafts cost on this machine, and
+    """Write a few tokens with this drafter, greedy and drawn. That measures what its drafts cost on this machine, and
     on a GPU it compiles the kernels and captures the passes for which the first visitor would wait.
 
-    What is missing is noted, and told to whoever asks for it. On ZeroGPU nothing runs in this process:
-    there it only fetches the models, so that a call finds them on the disk.
+    On ZeroGPU nothing runs in this process: there it only fetches the models, so that a call finds
+    them on the disk.
     """
     try:
         if zero.on_zero():

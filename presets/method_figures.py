@@ -77,6 +77,12 @@ def draft_lengths(trace: Trace) -> int:
     return len({len(step["nodes"]["token"]) for step in trace.steps})
 
 
+def updates(trace: Trace) -> int:
+    """How often the draft has learned, by its own table."""
+    rows = (row for table in shown(trace, "table") for row in table["rows"])
+    return max((row[1] for row in rows if str(row[0]).startswith("updates of")), default=0)
+
+
 def pace(trace: Trace, part: slice) -> float:
     """Tokens a step in a part of the run."""
     steps = trace.steps[part]
@@ -154,6 +160,7 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "lopsided_steps": lopsided,
     "undrafted_steps": undrafted,
     "draft_lengths": draft_lengths,
+    "updates": updates,
     "first_pace": lambda trace: pace(trace, slice(8)),
     "last_pace": lambda trace: pace(trace, slice(-8, None)),
     "meter_gap": meter_gap,

@@ -78,6 +78,10 @@ def _hydra_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
     return beginners("hydra", target)
 
 
+def _clover_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
+    return beginners("clover", target)
+
+
 @torch.no_grad()
 def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
     """Two heads that have learned nothing yet, with noise on them, so that each says something else."""
@@ -163,6 +167,7 @@ MAKERS = {
     "denoiser": _denoiser,
     "medusa_heads": _medusa_heads,
     "hydra_heads": _hydra_heads,
+    "clover_heads": _clover_heads,
     "eagle": eagle_cell,
     "falcon": falcon_cell,
     "adapter": tiny_adapter,

@@ -52,9 +52,9 @@ class CompiledModel(LanguageModel):
             return super().session(capacity, features)
         return CompiledSession(self, self.passes.columns(capacity), features)
 
-    def prepare_stretches(self, cuts: Iterable[int]) -> None:
+    def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
         try:
-            self.stretches.prepare(cuts)
+            self.stretches.prepare(cuts, nodes)
         except Exception as error:  # noqa: BLE001 - as when the model was opened
             log.warning("%s drafts through its own module: %s", self.name, in_one_line(error))
 

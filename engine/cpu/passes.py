@@ -48,13 +48,13 @@ class CompiledPasses:
         self.layers = len(self.example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
         self._change = change_in_rows(self.layers, numbers)
-        self._sizes = sizes_for(numbers)
+        self.sizes = sizes_for(numbers)
         self._graphs: dict[tuple[int, ...], Graphs] = {}
         self._graphs_with(())
 
     def columns(self, capacity: int) -> Columns:
         heads, size = self.example[0].shape[1], self.example[0].shape[3]
-        shape = RowShape(self._change, self._sizes)
+        shape = RowShape(self._change, self.sizes)
         return Columns(self.layers, heads, size, capacity, shape)
 
     @property
@@ -68,7 +68,7 @@ class CompiledPasses:
 
     def row_shape(self) -> RowShape:
         """For the passes of one session through a stretch of layers."""
-        return RowShape(self._change)
+        return RowShape(self._change, self.sizes)
 
     @torch.no_grad()
     def windows_of(self, layers: Layers) -> list[int | None]:
@@ -93,7 +93,7 @@ class CompiledPasses:
         up to ``most_rows`` are to come, those for one row and for so many. Raises as making the object does."""
         _, graphs = self._graphs_with(features)
         for rows in {1, most_rows} if most_rows else ():
-            graphs.of(rounded(rows, self._sizes))
+            graphs.of(rounded(rows, self.sizes))
 
     def __call__(
         self,
@@ -166,7 +166,7 @@ class CompiledPasses:
         def example(rows: int) -> list[np.ndarray]:
             return [argument.numpy() for argument in self._arguments(rows)]
 
-        return Graphs(make, self._sizes, example)
+        return Graphs(make, self.sizes, example)
 
     @torch.no_grad()
     def _arguments(self, rows: int) -> list[Tensor]:

@@ -21,9 +21,10 @@ from transformers.cache_utils import Cache
 from engine.cpu.arrays import bias, padded, positions
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
+from engine.cpu.fixed import Graphs
 from engine.cpu.graph import PassedColumns
 from engine.cpu.passes import CompiledPasses, NotConvertible
-from engine.cpu.row_shape import RowShape
+from engine.cpu.row_shape import RowShape, rounded
 from engine.cpu.store import compiled
 from engine.target.cache import KVCache
 from engine.target.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
@@ -84,7 +85,7 @@ class _Stretch:
     first: int
     stop: int
     windows: Sequence[int | None]
-    graph: Calls
+    graphs: Graphs
 
 
 class CompiledStretches:
@@ -97,13 +98,15 @@ class CompiledStretches:
         self._made: dict[tuple[int, int], _Stretch] = {}
         self._end: Calls | None = None
 
-    def prepare(self, cuts: Iterable[int]) -> None:
-        """Make the stretches between these layers. Raises NotConvertible where one has other numbers than the module,
-        and whatever OpenVINO or the module raise."""
+    def prepare(self, cuts: Iterable[int], nodes: int) -> None:
+        """Make the stretches between these layers, for passes of one row and of up to ``nodes`` more. Raises
+        NotConvertible where one has other numbers than the module, and whatever OpenVINO or the module raise."""
         edges = sorted({0, *cuts, self._count})
         for first, stop in pairwise(edges):
             if (first, stop) not in self._made:
                 self._made[first, stop] = self._compiled(first, stop)
+            for rows in (1, 1 + nodes):
+                self._made[first, stop].graphs.of(rounded(rows, self._passes.sizes))
         if self._end is None:
             self._end = self._compiled_end()
 
@@ -168,28 +171,44 @@ class CompiledStretches:
 
         arguments = [padded(rows, shape), positions(mask, shape), *biases]
         shared = columns.between(stretch.first, stretch.stop)
-        return stretch.graph(arguments, [0, 1], take, shared)
+        return stretch.graphs.of(shape)(arguments, [0, 1], take, shared)
 
     @torch.no_grad()
     def _compiled(self, first: int, stop: int) -> _Stretch:
         windows = self._passes.windows_of(Layers(first, stop))
-        pairs = self._passes.example[2 * first : 2 * stop]
-        width = pairs[0].shape[2]
-        rows = torch.randn(ROWS, self._passes.width, generator=torch.Generator().manual_seed(0))
-        masks = [torch.zeros(ROWS, width + ROWS)] * len(windows)
-        given = [rows, torch.arange(ROWS), *masks, *pairs]
-        with self._passes.tracing():
-            graph = _StretchGraph(self._module, first, stop, windows)
-            made = compiled(graph, given, self._passes.described(f"layers {first} to {stop}"))
-        if len(made.model.inputs) != len(given):
-            raise NotConvertible("its layers do not use all that a pass gives them")
-        found = _Stretch(first, stop, windows, Calls(made))
-        self._compare(found, rows)
+        graph = _StretchGraph(self._module, first, stop, windows)
+        described = self._passes.described(f"layers {first} to {stop}")
+
+        def arguments(rows: int) -> list[Tensor]:
+            pairs = self._passes.example[2 * first : 2 * stop]
+            masks = [torch.zeros(rows, pairs[0].shape[2] + rows)] * len(windows)
+            return [self._rows(rows), torch.arange(rows), *masks, *pairs]
+
+        def make(rows: int | None) -> Calls:
+            given, sizes = arguments(ROWS), None
+            if rows is not None:
+                sizes = {0: (rows, self._passes.width), 1: (rows,)}
+                sizes |= {2 + index: (rows, -1) for index in range(len(windows))}
+            with self._passes.tracing():
+                made = compiled(graph, given, described, sizes)
+            if len(made.model.inputs) != len(given):
+                raise NotConvertible("its layers do not use all that a pass gives them")
+            return Calls(made)
+
+        def example(rows: int) -> list[np.ndarray]:
+            return [argument.numpy() for argument in arguments(rows)]
+
+        found = _Stretch(first, stop, windows, Graphs(make, self._passes.sizes, example))
+        self._compare(found)
         return found
+
+    def _rows(self, count: int) -> Tensor:
+        """Some hidden states, [R, W]"""
+        return torch.randn(count, self._passes.width, generator=torch.Generator().manual_seed(0))
 
     @torch.no_grad()
     def _compiled_end(self) -> Calls:
-        rows = torch.randn(ROWS, self._passes.width, generator=torch.Generator().manual_seed(1))
+        rows = self._rows(ROWS)
         graph = _EndGraph(self._module, self._count)
         expected = graph(rows)
         made = Calls(compiled(graph, [rows], self._passes.described("end")))
@@ -198,7 +217,8 @@ class CompiledStretches:
             raise NotConvertible("the compiled head gives other numbers")
         return made
 
-    def _compare(self, stretch: _Stretch, rows: Tensor) -> None:
+    def _compare(self, stretch: _Stretch) -> None:
+        rows = self._rows(ROWS)
         columns, cache = self._passes.columns(64), KVCache.empty(self._count, 64)
         layers = Layers(stretch.first, stretch.stop)
         for mask in (

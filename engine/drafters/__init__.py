@@ -5,6 +5,7 @@ from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.chain import ChainDrafter
+from engine.drafters.clover import CloverDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dimple import DimpleDrafter
@@ -22,6 +23,7 @@ from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
+from engine.drafters.online import OnlineDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
@@ -64,9 +66,11 @@ _ALL = (
     SmartSpecDrafter,
     SpecDecPlusPlusDrafter,
     VocabTrimDrafter,
+    OnlineDrafter,
     DimpleDrafter,
     MedusaDrafter,
     HydraDrafter,
+    CloverDrafter,
     SwiftDrafter,
     EagleDrafter,
     FalconDrafter,

@@ -112,8 +112,7 @@ class AdaptiveDraftDrafter(Drafter):
         node_of = {id(search.root): ROOT}
         for place in chosen:
             parent = node_of[id(place.parent)]
-            source = f"search, {place.visits} visits"
-            node_of[id(place)] = tree.draw(parent, place.token, source=source, q=place.chance)
+            node_of[id(place)] = tree.draw(parent, place.token, source="search", q=place.chance)
         if search.visited:
             tree.exhibits.append(_visits(search, len(chosen)))
         tree.exhibits.append(self._filled())

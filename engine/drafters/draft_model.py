@@ -161,17 +161,21 @@ class DraftModelDrafter(Drafter):
 
     def begin(self, start):
         super().begin(start)
-        self._reader = DraftReader(
-            self.draft,
+        self._reader = self._reading(self.draft)
+        self.stop_below = self.settings.get("stop_below", 0.0) if self.sampling.greedy else 0.0
+
+    def _reading(self, model: LanguageModel) -> DraftReader:
+        """A reader that has read nothing of this text yet."""
+        return DraftReader(
+            model,
             self.vocabulary,
             self.sampling,
             self.q_stays,
-            start.constraint,
-            len(start.prompt),
+            self.start.constraint,
+            len(self.start.prompt),
             self.head_tokens,
             self.draft_features,
         )
-        self.stop_below = self.settings.get("stop_below", 0.0) if self.sampling.greedy else 0.0
 
     @property
     def reader(self) -> DraftReader:

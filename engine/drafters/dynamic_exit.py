@@ -25,6 +25,10 @@ ELEMENTS = 2**24
 """Of logits that are held at once while shadow tokens are looked for."""
 
 
+USUAL = 4
+"""Tokens of a usual draft; what reads so many is made ready beforehand."""
+
+
 class DynamicExitDrafter(OwnLayersDrafter):
     key = "del"
     title = "Dynamic exit layer, DEL"
@@ -86,7 +90,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     @classmethod
     def build(cls, settings, models):
-        models.target.prepare_stretches(range(models.target.layers))
+        models.target.prepare_stretches(range(models.target.layers), USUAL)
         return cls(settings, models.target)
 
     def begin(self, start):

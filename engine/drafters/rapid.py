@@ -1,10 +1,10 @@
 """The draft model reads a short, retrieved prompt; the target reads all of it.
 
 RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding, ICML 2025):
-behind a long prompt a draft model is hardly faster than the target, because both go through its keys and values at every
-token. Here the draft model gets the pieces of the prompt that have to do with its end, and the end itself. Whatever it
-makes of them, the target checks it with the whole prompt, so that any exact rule keeps the text. The
-transfer that moves p towards q is the rule ``engine.verifiers.rapid``.
+behind a long prompt a draft model is hardly faster than the target, because both go through the prompt's
+keys and values at every token. Here the draft model gets the pieces of the prompt that have to do with its
+end, and the end itself. Whatever it makes of them, the target checks it with the whole prompt, so that any
+exact rule keeps the text. The transfer that moves p towards q is the rule ``engine.verifiers.rapid``.
 
 The paper retrieves with an embedding model and BM25; here it is BM25 over token ids alone
 (``engine.drafters.retrieved_prompt``). A draft model whose context is too short for the prompt can
@@ -46,7 +46,7 @@ class RapidDrafter(Drafter):
             "ending",
             "int",
             64,
-            "Tokens at the end of the prompt that the draft model reads as they are; by them the rest is searched.",
+            "Tokens at the prompt's end that the draft model reads as they are, and searches the rest by.",
             1,
             4096,
             label="End of the prompt",
@@ -108,9 +108,11 @@ def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
     if not best:
         return [read]
     share = f"{kept} of {len(short.pieces)} pieces are read: those that score highest"
-    lines: list[str | list[str | Token]] = [f"{share}, by BM25 with the prompt's end."]
+    lines: list[str | list[str | Token]] = [f"{share} by BM25 against the prompt's end."]
     for piece in best:
         outcome = "read" if piece.kept else "left out"
         begins = [Token(token) for token in prompt[piece.start : piece.end][:WORDS]]
-        lines.append([f"{piece.score:.1f}, {outcome}, from token {piece.start}: ", *begins, " …"])
+        lines.append(
+            [f"Score {piece.score:.1f}, {outcome}, from token {piece.start}: ", *begins, " …"]
+        )
     return [read, Words(title="Pieces of the prompt", lines=lines)]

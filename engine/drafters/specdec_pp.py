@@ -34,7 +34,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
             label="Chance of a refusal",
         ),
     )
-    needs = {"draft": "draft", "acceptance": "acceptance_head"}
+    needs = {"draft": "draft", "specdec_pp": "acceptance_head"}
     trial = {"length": 3, "threshold": 0.5}
 
     def __init__(self, settings, draft, vocabulary: int, head: AcceptanceHead) -> None:
@@ -44,7 +44,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
 
     @classmethod
     def build(cls, settings, models):
-        draft, head = models.part("draft"), models.part("acceptance")
+        draft, head = models.part("draft"), models.part("specdec_pp")
         check_draft(head, draft.hidden_size, draft.name, models.folders.get("draft"))
         return cls(settings, draft, models.target.vocab_size, head)
 

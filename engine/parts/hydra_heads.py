@@ -77,7 +77,7 @@ class HydraHeads(nn.Module):
         )
         own = 0 if vocabulary is None else heads
         self.lm_head = nn.ModuleList(nn.Linear(width, vocabulary) for _ in range(own))
-        self.prefix = None if prefix is None else _one_layer(prefix)
+        self.prefix = None if prefix is None else decoder_like(prefix, 1)
         self.accuracies: Accuracies = usual(heads)
 
     def __len__(self) -> int:
@@ -140,12 +140,12 @@ class HydraHeads(nn.Module):
         write_part(folder, tensors, config | dict(about))
 
 
-def _one_layer(config: PreTrainedConfig) -> nn.Module:
-    """A decoder of one layer of this kind, without embeddings: it is given states."""
+def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
+    """A decoder of so many layers of this kind and a norm, without embeddings: it is given states."""
     config = copy.deepcopy(config)
-    config.num_hidden_layers, config.vocab_size, config.pad_token_id = 1, 1, None
+    config.num_hidden_layers, config.vocab_size, config.pad_token_id = layers, 1, None
     if getattr(config, "layer_types", None):
-        config.layer_types = config.layer_types[:1]
+        config.layer_types = config.layer_types[:1] * layers
     config._attn_implementation = "sdpa"
     with torch.device("cpu"):  # rotary angles are no weights, so nothing would fill them on meta
         made = AutoModel.from_config(config)

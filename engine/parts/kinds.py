@@ -17,6 +17,7 @@ MODULES = {
     "denoiser": "engine.parts.denoiser",
     "medusa_heads": "engine.parts.medusa_heads",
     "hydra_heads": "engine.parts.hydra_heads",
+    "clover_heads": "engine.parts.clover_heads",
     "eagle": "engine.parts.eagle",
     "falcon": "engine.parts.falcon",
     "adapter": "engine.parts.adapter",

@@ -62,8 +62,9 @@ class LanguageModel:
     def expect(self, features: Sequence[int], nodes: int) -> None:
         """Make ready, before a text is timed, what its passes over up to so many nodes take."""
 
-    def prepare_stretches(self, cuts: Iterable[int]) -> None:
-        """A drafter will read rows through the layers between these cuts: what makes that faster is made now."""
+    def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
+        """A drafter will read rows through the layers between these cuts, and trees of about so many nodes are to go
+        on from there: make ready what makes that faster."""
 
     def reopened(self, module: PreTrainedModel) -> "LanguageModel":
         """Another module of the same architecture, read in the same way."""
@@ -73,6 +74,12 @@ class LanguageModel:
 
     def _again(self, module: PreTrainedModel) -> "LanguageModel":
         return type(self)(module, self.tokenizer, self.name)
+
+    def uncompiled(self, module: PreTrainedModel) -> "LanguageModel":
+        """Another module of the same architecture, read through its own passes: its weights may change."""
+        made = LanguageModel(module, self.tokenizer, self.name)
+        made.max_context = self.max_context
+        return made
 
     def kv_bytes(self, columns: int) -> int:
         """Bytes of keys and values of a text of so many tokens."""

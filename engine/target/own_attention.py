@@ -32,6 +32,9 @@ class MaskedModel(LanguageModel):
         self.columns = local()
         hand_over_columns(model, self.columns)
 
+    def uncompiled(self, module) -> LanguageModel:
+        return self.reopened(module)
+
     def _again(self, module) -> LanguageModel:
         return type(self)(module, self.tokenizer, self.name, self.attention, self.window)
 
@@ -69,6 +72,9 @@ class ChainModel(LanguageModel):
         """attention: the module's own implementation."""
         self.attention = attention
         super().__init__(model, tokenizer, name)
+
+    def uncompiled(self, module) -> LanguageModel:
+        return self.reopened(module)
 
     def _again(self, module) -> LanguageModel:
         return type(self)(module, self.tokenizer, self.name, self.attention)

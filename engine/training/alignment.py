@@ -32,7 +32,7 @@ def own_texts(
     )
     found = []
     for prompt in prompts:
-        ids = torch.tensor([prompt])
+        ids = torch.tensor([prompt], device=target.device)
         out = target.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=new_tokens, **sampling
         )

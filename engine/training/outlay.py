@@ -36,17 +36,21 @@ def memory(student: Student, part: nn.Module, tokens: int) -> dict[str, int]:
     }
 
 
-def check_memory(found: dict[str, int]) -> str:
-    """The sentence that tells it. Raises UserError where so much is not free; what is loaded already counts as taken."""
-    need = sum(found.values())
+def check_memory(found: dict[str, int], device: torch.device) -> str:
+    """The sentence that tells it. Raises UserError where so much is not free on the device that holds the target, which
+    counts as taken already."""
+    need, free = sum(found.values()), _free(device)
     parts = ", ".join(f"{what} {size / 1e9:,.2f} GB" for what, size in found.items())
-    left = need - found["the target"]
-    if not torch.cuda.is_available() and left > free_bytes():
+    if need - found["the target"] > free:
         raise UserError(
-            f"The training needs {need / 1e9:,.1f} GB ({parts}); {free_bytes() / 1e9:,.1f} GB are free beside the "
-            "target. Smaller batches (--rows, --length) need less."
+            f"The training needs {need / 1e9:,.1f} GB ({parts}); {free / 1e9:,.1f} GB are free beside the target. "
+            "Smaller batches (--rows, --length) need less."
         )
     return f"memory: about {need / 1e9:,.2f} GB ({parts})"
+
+
+def _free(device: torch.device) -> int:
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_bytes()
 
 
 def told_time(budget: Budget, batch: Callable[[], tuple[Tensor, int]], epoch: int) -> str:

@@ -30,6 +30,7 @@ from .student import Lesson, Student, taught
 from .students import student_class
 from .teacher import Teacher
 
+LEAST_LENGTH = 32
 LOOKS = 8  # rows of the table
 """The first is the part before its lessons. Epochs: how often the target's own text was read."""
 COLUMNS = ("done", "tokens", "epochs", "loss", "accepted")
@@ -40,6 +41,11 @@ def train_part(args, key: str) -> None:
     settings = resolve(f"recipe {key}", cls.options, _given(args.option))
     teacher = Teacher.of(args)
     student = cls.of(teacher, settings)
+    longest = getattr(student.config, "max_position_embeddings", None) or args.length
+    if not LEAST_LENGTH <= args.length <= longest or args.rows < 1:
+        raise UserError(
+            f"A batch has windows of {LEAST_LENGTH} to {longest} tokens (--length), and one at least (--rows)."
+        )
     budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
     Training(teacher, student, args.name or key, budget, args.rows, args.length, args.seed).run()
 
@@ -85,7 +91,8 @@ class Training:
     def run(self) -> None:
         self._go_on()
         say(f"{self.name}: {parameter_count(self.part):,} parameters that learn")
-        say(check_memory(memory(self.student, self.part, self.text.tokens[0].size * self.rows)))
+        cost = memory(self.student, self.part, self.text.tokens[0].size * self.rows)
+        say(check_memory(cost, self.teacher.module.device))
         say(told_time(self.budget, lambda: self.batch(0), self.teacher.epoch))
         self.part.zero_grad()
         probes = self.teacher.probes()

@@ -7,9 +7,8 @@ import math
 
 from engine.exhibits import Table, Token
 from engine.options import Option
-from engine.sampling import display_distribution
-from engine.tree import ROOT
-from engine.verifiers.base import Case, Judgement, Verdict, Verifier, statuses
+from engine.verifiers.base import Case, Judgement, Verdict, Verifier
+from engine.verifiers.near_enough import keep_while, law_shown
 
 
 class BigLittle(Verifier):
@@ -50,34 +49,16 @@ class BigLittle(Verifier):
     }
 
     def judge(self, case: Case) -> Verdict:
-        tree, walk = case.tree, [ROOT]
-        greedy = case.sampling.greedy
-        p = (display_distribution(case.logits, case.sampling) if greedy else case.p).cpu()
-        judgements: list[Judgement] = []
-        while True:
-            place = walk[-1]
-            children = tree.children(place)
-            kept = None
-            for node in children:
-                found = float(p[place + 1, tree.tokens[node]])
-                near = _distance(found) <= self.settings["rollback"]
-                judgements.append(Judgement(node, self.key, found, None, float(near), None))
-                if near:
-                    kept = node
-                    break
-            if kept is None:
-                break
-            walk.append(kept)
-        accepted, place = walk[1:], walk[-1]
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=case.chance.draw(case.p[place + 1], case.position + len(accepted)),
-            final="recovered" if children else "bonus",
-            walk=walk,
-            exhibits=[self._distances(case, judgements)] if judgements else [],
+        rollback = self.settings["rollback"]
+        verdict = keep_while(
+            case,
+            self.key,
+            law_shown(case),
+            lambda p, token: _distance(float(p[token])) <= rollback,
         )
+        if verdict.judgements:
+            verdict.exhibits.append(self._distances(case, verdict.judgements))
+        return verdict
 
     def _distances(self, case: Case, judgements: list[Judgement]) -> Table:
         """One row a judged token."""

@@ -1,22 +1,24 @@
 """Keep what the target finds nearly as good as its favourite: lossy.
 
 The rule of GAD++ (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding,
-2022): a drafted token may stay when it is among the target's ``beta`` likeliest and its log-probability is at most
-``tau`` below the likeliest one's.
+2022): a drafted token may stay when it is among the target's ``beta`` likeliest and its log-probability
+is at most ``tau`` below the likeliest one's.
 """
+
+from torch import Tensor
 
 from engine.exhibits import Table, Token
 from engine.options import Option
-from engine.sampling import display_distribution
-from engine.tree import ROOT
-from engine.verifiers.base import Case, Judgement, Verdict, Verifier, statuses
+from engine.tree import DraftTree
+from engine.verifiers.base import Case, Judgement, Verdict, Verifier
+from engine.verifiers.near_enough import keep_while, law_shown
 
 
 class TopBeta(Verifier):
     """Of several siblings the first that may stay is kept. Where none may the target writes its own token.
 
-    At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 at temperature 0 the
-    text is the target's own; the rule is called lossy all the same, for its options decide.
+    At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 the text is then the
+    target's own; the rule is called lossy all the same, because its options decide.
     """
 
     key = "gad"
@@ -49,49 +51,34 @@ class TopBeta(Verifier):
     trial = {"beta": 2, "tau": 1.0}
 
     def judge(self, case: Case) -> Verdict:
-        tree, walk = case.tree, [ROOT]
-        greedy = case.sampling.greedy
-        p = (display_distribution(case.logits, case.sampling) if greedy else case.p).cpu()
-        judgements: list[Judgement] = []
-        rows: list[list] = []
-        while True:
-            place = walk[-1]
-            children, kept = tree.children(place), None
-            for node in children:
-                rank, gap = standing(p[place + 1], tree.tokens[node])
-                near = rank <= self.settings["beta"] and gap <= self.settings["tau"]
-                found = float(p[place + 1, tree.tokens[node]])
-                judgements.append(Judgement(node, self.key, found, None, float(near), None))
-                outcome = "kept" if near else "refused"
-                rows.append([Token(tree.tokens[node]), rank, round(gap, 3), outcome])
-                if near:
-                    kept = node
-                    break
-            if kept is None:
-                break
-            walk.append(kept)
-        accepted, place = walk[1:], walk[-1]
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=case.chance.draw(case.p[place + 1], case.position + len(accepted)),
-            final="recovered" if children else "bonus",
-            walk=walk,
-            exhibits=[self._table(rows)] if rows else [],
-        )
+        p, beta, tau = law_shown(case), self.settings["beta"], self.settings["tau"]
 
-    def _table(self, rows: list[list]) -> Table:
-        beta, tau = self.settings["beta"], self.settings["tau"]
+        def near_enough(p, token: int) -> bool:
+            rank, gap = standing(p, token)
+            return rank <= beta and gap <= tau
+
+        verdict = keep_while(case, self.key, p, near_enough)
+        if verdict.judgements:
+            verdict.exhibits.append(self._table(case.tree, verdict.judgements, p))
+        return verdict
+
+    def _table(self, tree: DraftTree, judgements: list[Judgement], p: Tensor) -> Table:
+        """One row a judged token."""
+        rows = []
+        for entry in judgements:
+            token = tree.tokens[entry.node]
+            rank, gap = standing(p[tree.parents[entry.node] + 1], token)
+            outcome = "kept" if entry.accept else "refused"
+            rows.append([Token(token), rank, round(gap, 3), outcome])
         return Table(
-            title=f"Rank at most {beta}, gap at most {tau:g}",
+            title=f"Rank at most {self.settings['beta']}, gap at most {self.settings['tau']:g}",
             note="Lossy: a token may stay that the target would not have written itself.",
             columns=["Token", "Rank by p", "Log-probability below the first", "Outcome"],
             rows=rows,
         )
 
 
-def standing(p, token: int) -> tuple[int, float]:
+def standing(p: Tensor, token: int) -> tuple[int, float]:
     """The rank of a token in p [V], 1 for the likeliest, and how far its log p is below the likeliest one's."""
     own, best = p[token], p.max()
     rank = int((p > own).sum()) + 1

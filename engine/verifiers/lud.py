@@ -4,9 +4,8 @@ Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of L
 """
 
 from engine.exhibits import Table, Token
-from engine.sampling import display_distribution
-from engine.tree import ROOT
-from engine.verifiers.base import Case, Judgement, Verdict, Verifier, statuses
+from engine.verifiers.base import Case, Judgement, Verdict, Verifier
+from engine.verifiers.near_enough import keep_while, law_shown
 
 
 class Unchecked(Verifier):
@@ -31,25 +30,11 @@ class Unchecked(Verifier):
     }
 
     def judge(self, case: Case) -> Verdict:
-        tree, walk = case.tree, [ROOT]
-        greedy = case.sampling.greedy
-        p = (display_distribution(case.logits, case.sampling) if greedy else case.p).cpu()
-        judgements = []
-        while children := tree.children(walk[-1]):
-            node = children[0]
-            found = float(p[walk[-1] + 1, tree.tokens[node]])
-            judgements.append(Judgement(node, self.key, found, None, 1.0, None))
-            walk.append(node)
-        accepted, place = walk[1:], walk[-1]
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=case.chance.draw(case.p[place + 1], case.position + len(accepted)),
-            final="bonus",
-            walk=walk,
-            exhibits=[self._unchecked(case, judgements, p)] if judgements else [],
-        )
+        p = law_shown(case)
+        verdict = keep_while(case, self.key, p, lambda p, token: True)
+        if verdict.judgements:
+            verdict.exhibits.append(self._unchecked(case, verdict.judgements, p))
+        return verdict
 
     def _unchecked(self, case: Case, judgements: list[Judgement], p) -> Table:
         tree = case.tree

@@ -30,7 +30,7 @@ def pair():
 
 
 def models(pair, head):
-    return Models(pair[0], {"draft": pair[1], "acceptance": head})
+    return Models(pair[0], {"draft": pair[1], "specdec_pp": head})
 
 
 def sure(chance: float) -> AcceptanceHead:

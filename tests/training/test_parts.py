@@ -64,6 +64,7 @@ class Toy(Student):
 
 
 POWER = {"fails at": None}
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +117,8 @@ def the_sentence(capsys) -> str:
         (["--option", "colour=red"], "no option 'colour'"),
         (["--option", "colour"], "NAME=VALUE"),
         (["--target", "nowhere"], "no folder of a model"),
+        (["--length", "5000"], "windows of 32 to 1024 tokens"),
+        (["--rows", "0"], "one at least"),
         ([], "run the recipe `text` first"),
     ],
 )
@@ -129,10 +132,10 @@ def test_too_large_a_batch_is_refused_before_anything_is_computed():
         Toy(LlamaForCausalLM(target_config(512, 0, 2, **SMALL)), {}),
         torch.nn.Linear(1, 1),
     )
-    told = outlay.check_memory(outlay.memory(student, part, 1000))
+    told = outlay.check_memory(outlay.memory(student, part, 1000), CPU)
     assert "a batch of 1,000 tokens" in told
     with pytest.raises(UserError, match=r"Smaller batches .* need less\."):
-        outlay.check_memory(outlay.memory(student, part, 10**9))
+        outlay.check_memory(outlay.memory(student, part, 10**9), CPU)
 
 
 def test_any_other_target_can_be_named(places, tokenizer, tmp_path):

@@ -9,6 +9,7 @@ from ..student import Student
 MODULES: dict[str, str] = {
     "medusa": "medusa",
     "hydra": "hydra",
+    "clover": "clover",
     "eagle": "eagle",
     "falcon": "falcon",
     "kangaroo": "kangaroo",

@@ -1,0 +1,68 @@
+"""One recurrent cell drafts token after token, behind a block that has read the whole text.
+
+Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024). The tree is that of Medusa;
+each branch hands its hidden state on to the next head, which adds the token drafted there.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import DynamicCache
+
+from engine.drafters.heads import HeadsDrafter
+
+
+class CloverDrafter(HeadsDrafter):
+    key = "clover"
+    title = "Clover's regressive heads"
+    summary = "A recurrent cell on the target's states hands what it knows from token to token."
+    needs = {"clover": "clover_heads"}
+    note = "Each row is what the cell said behind the tokens that were kept before its place."
+
+    def begin(self, start):
+        self._cache = DynamicCache()
+        self._following = list(start.prompt[1:])
+        self._unread: list[int] = []
+        super().begin(start)
+
+    def propose(self, context, max_depth):
+        self._unread = list(context[self._read :])
+        return super().propose(context, max_depth)
+
+    def observe(self, kept):
+        self._following = [*self._unread[1:], *kept.tokens]  # what a schema forced stands before
+        super().observe(kept)
+
+    @torch.no_grad()
+    def _keep(self, features):
+        if len(features) > len(self._following):
+            return  # the text has ended: the last state has no token behind it
+        if len(features):
+            following = self._embedded(self._following[: len(features)])
+            features = self.heads.states(features[None], following[None], self._cache)[0]
+        super()._keep(features)
+        self._hidden: dict[tuple[int, ...], Tensor] = {(): self._state}
+
+    def _after(self, head, paths, count):
+        drafted = [tuple(path[1:]) for path in paths]  # the state knows the root already
+        hidden = self._hidden_behind(drafted)
+        last = self._embedded([one[-1] for one in drafted]) if head else None
+        return self._choices(self.heads.spoken(hidden, last), self.target.head, count)
+
+    def _hidden_behind(self, drafted: Sequence[tuple[int, ...]]) -> Tensor:
+        """[R, H]: the hidden states behind these tokens, each made once from the one before it."""
+        for length in range(1, len(drafted[0]) + 1):
+            begun = dict.fromkeys(one[:length] for one in drafted)
+            fresh = [one for one in begun if one not in self._hidden]
+            if fresh:
+                before = torch.stack([self._hidden[one[:-1]] for one in fresh])
+                made = self.heads.next(before, self._embedded([one[-1] for one in fresh]))
+                self._hidden |= dict(zip(fresh, made, strict=True))
+        return torch.stack([self._hidden[one] for one in drafted])
+
+    def _embedded(self, tokens: Sequence[int]) -> Tensor:
+        """[R] -> [R, H]"""
+        rows = self.target.model.get_output_embeddings().weight
+        return F.embedding(torch.tensor(tokens, device=rows.device), rows)

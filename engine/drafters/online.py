@@ -1,0 +1,154 @@
+"""A chain from a draft that learns while it is used, a copy for each visitor.
+
+Liu et al., Online Speculative Decoding (ICML 2024). What the target would have written where a drafted token was refused
+is kept, and between steps the visitor's copy of the draft is distilled on it (``engine.policies.private_draft``), for no
+longer than a budget allows. q is always that of the weights which drew the token, so the text stays the target's. A copy
+that has learned runs through its module, for compiled passes have their weights built in.
+"""
+
+from __future__ import annotations
+
+import time
+
+from engine.drafters.base import Kept
+from engine.drafters.draft_model import DraftModelDrafter, stop_option
+from engine.exhibits import Curve, Later, Series, Table
+from engine.options import Option
+from engine.policies.private_draft import PrivateDraft
+from engine.tree import ROOT
+
+REREAD = 4
+"""Updates after which the text so far is read anew: keys and values of older weights are good enough for a while."""
+USUAL = 10.0  # milliseconds of an update, before one was timed
+
+
+class OnlineDrafter(DraftModelDrafter):
+    key = "online"
+    title = "Online speculative decoding"
+    family = "chain"
+    summary = "Your own copy of the draft model learns from its refused tokens while it drafts."
+    options = (
+        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
+        Option(
+            "milliseconds",
+            "float",
+            2.0,
+            "Time for learning after a step, on average (0: no clock, an update after so many refusals).",
+            0.0,
+            100.0,
+            label="Learning a step",
+        ),
+        Option(
+            "every",
+            "int",
+            8,
+            "Refusals between two updates where no clock decides.",
+            1,
+            256,
+            advanced=True,
+            depends_on=("milliseconds", 0.0),
+        ),
+        Option(
+            "rate",
+            "float",
+            0.01,
+            "How far an update may move a weight, as a share of its size.",
+            0.0001,
+            0.2,
+            label="Learning rate",
+            advanced=True,
+        ),
+        stop_option(
+            0.25,
+            "Draft no further when the chance that everything so far is kept falls below this, by q",
+        ),
+    )
+    learns = True
+    trial = {"length": 2, "milliseconds": 0.0, "every": 2, "rate": 0.05}
+
+    @classmethod
+    def build(cls, settings, models):
+        made = super().build(settings, models)
+        folders = models.folders
+        made._pair = (
+            folders.get("target", models.target.name),
+            folders.get("draft", made.draft.name),
+        )
+        return made
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        self._passes = 0  # of readers that are gone
+        rate = self.settings["rate"]
+        key = (self.key, *self._pair, rate)
+        self._private = start.memory.store(key, lambda: PrivateDraft(self.draft, rate))
+        super().begin(start)
+        self._reader, self._read = self._reading(self._private.model), self._private.version
+        self._passage = self._private.begin(start.prompt)
+        self._saved, self._cost = 0.0, USUAL
+        self._learned = 0.0  # milliseconds, in this text
+
+    def propose(self, context, max_depth):
+        self._learn()
+        behind = self._private.version - self._read
+        if behind >= REREAD or (behind and not self._read):
+            self._passes += self._reader.passes
+            self._reader, self._read = self._reading(self._private.model), self._private.version
+        self._passage.tokens = list(context)
+        return self._chain(context, min(self.settings["length"], max_depth), self._likely)
+
+    def _learn(self) -> None:
+        """An update, where there was a refusal since the last one and the budget or the count allows it."""
+        budget, waiting = self.settings["milliseconds"], self._private.waiting
+        self._saved = min(self._saved + budget, 4 * self._cost)
+        due = self._saved >= self._cost if budget else waiting >= self.settings["every"]
+        if not (due and waiting):
+            return
+        began = time.perf_counter()
+        self._private.update()
+        self.start.memory.trim()
+        took = 1000 * (time.perf_counter() - began)
+        self._saved, self._learned = self._saved - took, self._learned + took
+        self._cost += 0.3 * (took - self._cost)
+
+    def observe(self, kept: Kept):
+        super().observe(kept)
+        tree, accepted, private = kept.tree, len(kept.path), self._private
+        private.history.see(accepted, min(accepted + 1, len(tree)))
+        self._passage.tokens += [tree.tokens[node] for node in kept.path]
+        refused = accepted < len(tree) and len(kept.tokens) > accepted
+        if refused and kept.logits is not None:
+            row = kept.logits[(kept.path[-1] if kept.path else ROOT) + 1]
+            private.failed(self._passage, len(self._passage.tokens), row.float().softmax(-1))
+        tree.exhibits += [Later(self._shown_history), Later(self._shown_learning)]
+
+    def close(self):
+        self.start.memory.trim()
+
+    def passes(self):
+        return {"draft": self._passes + self._reader.passes}
+
+    def _shown_history(self) -> Curve:
+        history = self._private.history
+        places = [history.width * (place + 1) for place in range(len(history.points))]
+        return Curve(
+            title="Drafted tokens kept, since you began",
+            note=f"Each point is a share of {history.width} tokens that were judged, over all of your texts.",
+            x=places,
+            series=[Series("kept", list(history.points))],
+            x_label="drafted tokens judged",
+            y_label="share kept",
+        )
+
+    def _shown_learning(self) -> Table:
+        private = self._private
+        rows = [
+            ["refusals to learn from, over all of your texts", private.failures],
+            ["updates of your copy of the draft", private.version],
+            ["milliseconds of learning in this text", round(self._learned, 1)],
+            ["kilobytes that your copy and its examples take", round(private.nbytes / 1000)],
+        ]
+        return Table(title="What your draft has learned from", columns=["", "value"], rows=rows)

@@ -1,0 +1,97 @@
+"""Clover: the attention decoder, trees in which each branch hands its state on, and files of other targets."""
+
+import json
+
+import pytest
+import torch
+
+from engine.chance import DraftChance
+from engine.drafters.base import Start
+from engine.drafters.clover import CloverDrafter
+from engine.errors import UserError
+from engine.parts.clover_heads import USUAL_HEADS, AttentionDecoder
+from engine.parts.head_ranks import FIELD
+from engine.parts.kinds import kind_of
+from engine.sampling import Sampling
+from tests.drafters.writing import built, steps_of
+from tests.parts import beginners
+from tests.verifiers.tiny import tiny_models
+
+VOCABULARY = 16
+
+
+def test_the_attention_decoder_weighs_the_value_by_a_cosine_in_each_head():
+    torch.manual_seed(0)
+    decoder = AttentionDecoder(8, 2, 1e-6).requires_grad_(False)
+    x, y = torch.randn(8), torch.randn(8)
+    norm = x / (x.square().mean() + 1e-6).sqrt()
+    q, k, v = decoder.q(norm), decoder.k(y), decoder.v(y)
+    expected = x.clone()
+    for part in (slice(0, 4), slice(4, 8)):
+        expected[part] += v[part] * (q[part] @ k[part]) / (q[part].norm() * k[part].norm())
+    torch.testing.assert_close(decoder(x, y), expected)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return tiny_models(VOCABULARY)
+
+
+def said(models, text, drafted):
+    """Logits behind a text that ends with the root, and tokens drafted after it, from nothing that was kept."""
+    heads, model = models.part("clover"), models.target
+    table = model.model.get_output_embeddings().weight
+    features = model.session(64, (model.layers,)).prefill(text[:-1])
+    hidden = heads.states(features[None], table[text[1:]][None])[0, -1]
+    embedding = None
+    for token in drafted:
+        embedding = table[token]
+        hidden = heads.next(hidden, embedding)
+    return model.head(heads.spoken(hidden, embedding)[None])[0]
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
+def test_trees_hold_what_the_cell_says_behind_each_branch(models, sampling):
+    text, deepest = [3, 5, 7], 0
+    for step in steps_of(models, "clover", text, 20, sampling, budget=9):
+        for parent in range(-1, len(step.tree)):
+            children = [step.tree.tokens[node] for node in step.tree.children(parent)]
+            if children:
+                path = [step.tree.tokens[node] for node in step.tree.path(parent)]
+                best = said(models, text, path).argsort(descending=True).tolist()
+                assert children == best[: len(children)]
+        deepest = max(deepest, step.tree.deepest)
+        text = text + step.output
+    assert deepest > 1
+
+
+def test_behind_forced_tokens_it_goes_on_from_their_states(models):
+    drafter = built(CloverDrafter, models, budget=3)
+    features = models.target.session(32, drafter.feature_layers).prefill([3, 5])
+    drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), features))
+    tree = drafter.propose([3, 5, 7, 9], 8)
+    assert set(tree.sources) == {"head 2"}
+    best = said(models, [3, 5, 7], [9]).argsort(descending=True).tolist()
+    assert tree.tokens == best[: len(tree)]
+
+
+def test_what_was_written_is_read_again_and_other_targets_are_refused(models, tmp_path):
+    heads, load = models.part("clover"), kind_of("clover_heads").load
+    heads.save(tmp_path, {FIELD: [[0.5, 0.25]] * 3})
+    again = load(str(tmp_path), models.target, None, "cpu")
+    assert len(again) == 3 and len(again.augmenting.layers) == 1
+    for one, other in zip(heads.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one.bfloat16().float(), other)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config[FIELD]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert len(load(str(tmp_path), models.target, None, "cpu")) == USUAL_HEADS
+
+    beginners("medusa", models.target).save(tmp_path / "medusa", {})
+    for folder, told in (
+        ("medusa", "its weights have other names"),
+        ("nowhere", "no set of Clover"),
+    ):
+        with pytest.raises(UserError, match=told) as caught:
+            load(str(tmp_path / folder), models.target, None, "cpu")
+        assert "\n" not in str(caught.value)
