@@ -1,4 +1,4 @@
-"""The context of an EAGLE cell on a CPU, its one pass compiled by OpenVINO.
+"""The context of an EAGLE cell on a CPU, its pass compiled by OpenVINO.
 
 Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, H hidden
 size, D head size, N layers.
@@ -14,12 +14,16 @@ from torch import Tensor, nn
 from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
+from engine.cpu.fixed import MOST_PARAMETERS, Graphs
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_context import CAPACITY, MOST_ROWS, EagleContext, ModuleContext
 
 log = logging.getLogger(__name__)
+
+SIZES = (1, 4, 8)
+"""Rows of the usual passes: a step's true pairs, and a level of the tree."""
 
 
 class _Pass(nn.Module):
@@ -58,26 +62,36 @@ class _Pass(nn.Module):
 
 
 class CompiledCell:
-    """The pass of one cell."""
+    """The pass of one cell, compiled for any number of rows and, of a small one, for each usual number."""
 
     def __init__(self, cell: EagleCell) -> None:
         config = cell.config
         self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
         numbers = sum(weight.numel() for weight in cell.layers.parameters())
         self._change = change_in_rows(config.num_hidden_layers, numbers)
-        rows, (layers, heads, size) = 3, self._shape
-        given = (
-            torch.zeros(rows, config.hidden_size),
-            torch.zeros(rows, config.hidden_size),
-            torch.arange(rows),
-            torch.zeros(rows, 2 * rows),
-        )
+        self._sizes = SIZES if numbers <= MOST_PARAMETERS else ()
+        graph, width, described = _Pass(cell), config.hidden_size, f"eagle {config} {cell.pieces}"
+
+        def make(rows: int | None) -> Calls:
+            fixed = None
+            if rows is not None:
+                fixed = {0: (rows, width), 1: (rows, width), 2: (rows,), 3: (rows, -1)}
+            return Calls(compiled(graph, self._arguments(3, width), described, fixed))
+
+        def example(rows: int) -> list[np.ndarray]:
+            return [argument.numpy() for argument in self._arguments(rows, width)]
+
+        self.graphs = Graphs(make, self._sizes, example)
+
+    def _arguments(self, rows: int, width: int) -> list[Tensor]:
+        """Of a pass of so many rows; no row is like another."""
+        layers, heads, size = self._shape
+        pairs = torch.linspace(-1, 1, 2 * rows * width).view(2, rows, width)
         columns = [torch.zeros(1, heads, rows, size)] * (2 * layers)
-        described = f"eagle {config} {cell.pieces}"
-        self.calls = Calls(compiled(_Pass(cell), [*given, *columns], described))
+        return [*pairs, torch.arange(rows), torch.zeros(rows, 2 * rows), *columns]
 
     def columns(self) -> Columns:
-        return Columns(*self._shape, CAPACITY, RowShape(self._change))
+        return Columns(*self._shape, CAPACITY, RowShape(self._change, self._sizes))
 
 
 class CompiledContext(EagleContext):
@@ -125,11 +139,11 @@ class CompiledContext(EagleContext):
             return torch.from_numpy(found[:rows].copy())
 
         given = [padded(one, shape) for one in (states.numpy(), embedded.numpy(), places)]
-        return self._cell.calls([*given, added], [0, 1], take, columns.given)
+        return self._cell.graphs.of(shape)([*given, added], [0, 1], take, columns.given)
 
 
 def compiled_contexts(cell: EagleCell):
-    """Makes contexts over one compiled pass; through the module, with a line in the log, where it cannot be
+    """Makes contexts over compiled passes; through the module, with a line in the log, where it cannot be
     made."""
     try:
         if cell.fc.weight.dtype != torch.float32:

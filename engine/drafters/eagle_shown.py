@@ -92,8 +92,8 @@ def shown_path(
             title="The features' path",
             x=list(range(len(places))),
             series=[
-                Series("drafted feature beside the true one (cosine)", near),
-                Series("the draft's confidence in the token", sure),
+                Series("cosine to the true feature", near),
+                Series("the draft's confidence", sure),
                 Series("the target's p", likely),
             ],
             x_label="tokens kept",

@@ -24,13 +24,15 @@ SEEN = [torch.eye(3, dtype=torch.bool), torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1,
 
 
 @torch.no_grad()
-def test_everything_is_the_same(cell):
-    """Prompts and steps of several lengths, the last one beyond the first capacity, and a tree below each."""
+def test_everything_is_the_same(cell, caplog):
+    """Prompts and steps of several lengths, one beyond the first capacity, and a tree below each; the first
+    ones by the graphs of the usual numbers of rows."""
+    caplog.set_level("INFO", "engine.cpu.fixed")
     module = context_of(copy.deepcopy(cell))
     cell.make_context = compiled_contexts(cell)
     fast = context_of(cell)
     assert isinstance(module, ModuleContext) and isinstance(fast, CompiledContext)
-    for rows in (30, 1, 4, 600, 2):
+    for rows in (4, 7, 30, 1, 600, 2):
         pairs = torch.randn(2, rows, H)
         found = [context.read(*pairs) for context in (module, fast)]
         torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
@@ -41,7 +43,8 @@ def test_everything_is_the_same(cell):
         one = torch.randn(2, 1, H)
         chained = [context.grow(*one, 2, None) for context in (module, fast)]
         torch.testing.assert_close(*chained, atol=1e-4, rtol=1e-4)
-    assert module.length == fast.length == 637
+    assert module.length == fast.length == 644
+    assert not caplog.records, "the graphs of usual numbers agree with the other"
 
 
 def test_where_it_cannot_be_compiled_the_module_reads(cell, monkeypatch, caplog):
