@@ -90,7 +90,8 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     @classmethod
     def build(cls, settings, models):
-        models.target.prepare_stretches(range(models.target.layers), USUAL)
+        if models.target.layers > 1:
+            cls.make_ready(models.target, range(1, models.target.layers), USUAL)
         return cls(settings, models.target)
 
     def begin(self, start):
@@ -114,7 +115,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             sure = self._chain(tree, context, plan.layer, *bounds)
             if not by_length:
                 tree.exhibits.append(self._confidence(sure, threshold))
-        tree.exhibits += self._exhibits(plan, most)
+        tree.exhibits = self._exhibits(plan, most) + tree.exhibits
         return tree
 
     def observe(self, kept):

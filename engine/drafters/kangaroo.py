@@ -50,7 +50,7 @@ class KangarooDrafter(OwnLayersDrafter):
     @classmethod
     def build(cls, settings, models):
         adapter = models.part("kangaroo")
-        models.target.prepare_stretches([adapter.config.exit_layer], settings["length"])
+        cls.make_ready(models.target, [adapter.config.exit_layer], settings["length"])
         return cls(settings, models.target, adapter)
 
     def begin(self, start):

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from engine.drafters.base import Drafter
 from engine.sampling import display_distribution
+from engine.target.going_on import goes_on
+from engine.target.language_model import LanguageModel
 from engine.target.layers import Layers
 from engine.target.seen import Begun
 from engine.tree import ROOT, DraftTree
@@ -24,6 +26,13 @@ class OwnLayersDrafter(Drafter):
     def __init__(self, settings, target) -> None:
         super().__init__(settings)
         self.target = target
+
+    @staticmethod
+    def make_ready(target: LanguageModel, cuts: Sequence[int], nodes: int) -> None:
+        """Before a text is timed: passes that leave the target at these layers, or go on from there with about
+        so many nodes. The first of them is tried."""
+        target.prepare_stretches(cuts, nodes)
+        goes_on(target, cuts[0])
 
     @classmethod
     def kinds(cls, sampling):

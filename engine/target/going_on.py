@@ -41,4 +41,5 @@ def _compared(model: LanguageModel, layer: int) -> bool:
     parts.append(session.states(rows[2:], PARENTS[2:], below))
     found = session.proceed(torch.cat(parts), Layers(first=layer), head=True)
     allowed = 0.02 if found.dtype in (torch.bfloat16, torch.float16) else 1e-3
-    return torch.allclose(found, expected, rtol=allowed, atol=allowed * float(expected.std()))
+    near = allowed * (expected.abs() + expected.std())
+    return bool(((found - expected).abs() <= near).all())  # of NaN nothing is near

@@ -78,11 +78,22 @@ def models():
     return remembering(tiny_models(4))
 
 
-@pytest.mark.parametrize("key", ["none", "chain", "dyspec", "prompt_lookup", "eagle", "falcon"])
+@pytest.fixture(scope="module")
+def real_models():
+    """For drafters that feed rows to the target's own session."""
+    return tiny_models(4)
+
+
+PLAIN = ["none", "chain", "dyspec", "prompt_lookup", "eagle", "falcon"]
+OWN_LAYERS = ["del", "kangaroo", "ppd", "lud"]
+
+
+@pytest.mark.parametrize("key", [*PLAIN, *OWN_LAYERS])
 @pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
 @pytest.mark.parametrize("grammar", [Grammar, Free])
-def test_the_law_of_the_constrained_target(models, key, rule, grammar):
+def test_the_law_of_the_constrained_target(models, real_models, key, rule, grammar):
     cls = drafters()[key]
+    models = real_models if cls.uses_target else models
     settings = resolve(key, cls.options, dict(cls.trial))
     found = step_error(
         models,
