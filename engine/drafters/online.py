@@ -51,9 +51,9 @@ class OnlineDrafter(DraftModelDrafter):
         Option(
             "rate",
             "float",
-            0.01,
+            0.001,
             "How far an update may move a weight, as a share of its size.",
-            0.0001,
+            0.00001,
             0.2,
             label="Learning rate",
             advanced=True,
