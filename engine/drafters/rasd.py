@@ -141,6 +141,8 @@ class RetrievalAugmentedDrafter(Drafter):
 
     def propose(self, context, max_depth):
         tree = self._own.propose(context, max_depth)
+        if not tree.children(ROOT):  # a constraint left the draft model nothing: there is no q
+            return tree
         for lookup in self._lookups(context, min(self.settings["length"], max_depth)):
             self._add(tree, lookup, context)
         return tree
