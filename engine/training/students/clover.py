@@ -1,7 +1,7 @@
 """Clover: a recurrent cell behind an augmenting block, learning the target's distributions.
 
-It begins as the state itself, handed on: the augmenting block adds nothing, the attention decoders next to nothing, and what
-is spoken is what was read; the target's head then says the token before the one that is wanted.
+At the start the cell repeats the target's state: the augmenting block adds nothing, the attention decoders add almost
+nothing, and the target's head says of it the token before the wanted one.
 """
 
 from __future__ import annotations
