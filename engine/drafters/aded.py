@@ -25,7 +25,7 @@ class AdaptiveDraftDrafter(Drafter):
     key = "aded"
     title = "Adaptive draft-verification"
     family = "retrieval"
-    summary = "Searches a matrix of tri-grams, kept up to date by the target, for what to draft."
+    summary = "Searches for a draft in a tri-gram matrix that every pass of the target updates."
     options = (
         Option(
             "budget",
@@ -49,10 +49,10 @@ class AdaptiveDraftDrafter(Drafter):
             "explore",
             "float",
             1.0,
-            "How much the search tries what it has seldom visited.",
+            "How strongly the search prefers nodes that it has seldom visited.",
             0.0,
             8.0,
-            label="Exploring",
+            label="Exploration",
         ),
         Option("depth", "int", 8, "Longest branch.", 1, 16, label="Depth", advanced=True),
         Option(
@@ -69,10 +69,10 @@ class AdaptiveDraftDrafter(Drafter):
             "share",
             "float",
             0.5,
-            "How much of a row the target's last pass over its pair makes up.",
+            "Weight of the target's newest pass when a pair's row is updated.",
             0.05,
             1.0,
-            label="Newest pass",
+            label="Weight of the newest pass",
             advanced=True,
         ),
     )
@@ -132,7 +132,7 @@ class AdaptiveDraftDrafter(Drafter):
         matrix = self.index
         return Gauge(
             title="Pairs in the tri-gram matrix",
-            note=f"It takes {matrix.nbytes / 1000:,.0f} kB; the oldest pair is forgotten first.",
+            note=f"The matrix takes {matrix.nbytes / 1000:,.0f} kB; when it is full, the oldest pair gives way.",
             value=matrix.filled,
             maximum=matrix.rows,
             unit="pairs",
@@ -153,9 +153,9 @@ def _visits(search: DraftSearch, drafted: int) -> Table:
         for rank, place in enumerate(search.best(SHOWN))
     ]
     return Table(
-        title="Search tree: the places visited most",
-        note=f"{search.root.visits} simulations came to {len(search.visited)} places; "
-        f"the {drafted} visited most are drafted.",
-        columns=["Token", "After", "Depth", "Visits", "Mean worth", "Probability", "Drafted"],
+        title="Search tree: the most visited nodes",
+        note=f"{search.root.visits} simulations visited {len(search.visited)} nodes; "
+        f"the {drafted} most visited are drafted.",
+        columns=["Token", "After", "Depth", "Visits", "Mean value", "Probability", "Drafted"],
         rows=rows,
     )

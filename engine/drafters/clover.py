@@ -17,9 +17,9 @@ from engine.drafters.heads import HeadsDrafter
 class CloverDrafter(HeadsDrafter):
     key = "clover"
     title = "Clover's regressive heads"
-    summary = "A recurrent cell on the target's states hands what it knows from token to token."
+    summary = "A recurrent cell on the target's states passes its own state from token to token."
     needs = {"clover": "clover_heads"}
-    note = "Each row is what the cell said behind the tokens that were kept before its place."
+    note = "Each row shows the cell's choices after the tokens that were kept before that position."
 
     def begin(self, start):
         self._cache = DynamicCache()

@@ -32,17 +32,15 @@ USUAL = 4
 class DynamicExitDrafter(OwnLayersDrafter):
     key = "del"
     title = "Dynamic exit layer, DEL"
-    summary = (
-        "The target drafts with its first layers; where it leaves them is chosen at every step."
-    )
+    summary = "The target drafts with its first layers; how many of them is chosen at every step."
     options = (
         Option("length", "int", 18, "Most tokens drafted in a step.", 1, 32, label="Length"),
         Option(
             "stop",
             "choice",
             "confidence",
-            "Draft until a token is less likely than the threshold of its exit, or as many tokens as give "
-            "most tokens per layer.",
+            "confidence: stop after a token that is less likely than the exit's threshold. length: draft as "
+            "many tokens as promise the most tokens per layer.",
             choices=("confidence", "length"),
             label="Stop by",
         ),
@@ -50,7 +48,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             "when",
             "choice",
             "pays",
-            "Draft only where it gives more tokens per layer than plain decoding, or always.",
+            "pays: draft only where it promises more tokens per layer than plain decoding. always: at every step.",
             choices=("pays", "always"),
             label="Draft",
         ),
@@ -58,7 +56,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             "decay",
             "float",
             0.95,
-            "Weight that what was counted keeps from step to step.",
+            "Share of its weight that an older count keeps from step to step.",
             0.0,
             1.0,
             advanced=True,
@@ -79,6 +77,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             "Last tokens of the prompt on which the exits are tried first.",
             1,
             256,
+            label="Prompt tokens",
             advanced=True,
         ),
     )
@@ -147,16 +146,16 @@ class DynamicExitDrafter(OwnLayersDrafter):
             shown[plan.layer :] = [Layer("skipped", layer.value) for layer in shown[plan.layer :]]
         stack = LayersExhibit(
             title="Layers that draft",
-            note="A bar is the share of an exit's shadow tokens that the target agreed with lately.",
+            note="A bar is the share of recent positions at which this layer's exit chose the target's token.",
             layers=shown,
         )
         plain = 1 / self.target.layers
         gains = (self._exits.per_layer(most)[:, 1:].max(-1).values / plain).tolist()
         curve = Curve(
             title="Tokens per layer by exit, plain decoding = 1",
-            note="The mark is the exit that drafts."
+            note="The mark shows the exit that drafts."
             if plan.length
-            else "No exit gives more than plain decoding, so nothing is drafted.",
+            else "No exit promises more than plain decoding, so nothing is drafted.",
             x=range(1, self.target.layers),
             series=[
                 Series("tokens per layer", [round(gain, 3) for gain in gains]),
@@ -169,7 +168,9 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     def _confidence(self, sure: float, threshold: float) -> Gauge:
         note = (
-            "Below the threshold: drafting stopped." if sure < threshold else "The longest draft."
+            "Below the threshold, so drafting stopped."
+            if sure < threshold
+            else "The draft has its full length."
         )
         return Gauge(
             title="Probability of the last drafted token", note=note, value=sure, mark=threshold

@@ -39,24 +39,26 @@ class EagleDrafter(Drafter):
     key = "eagle"
     title = "Feature draft, EAGLE"
     family = "heads"
-    summary = "A small cell goes on from the target's own features; its surest paths form a tree."
+    summary = (
+        "A small cell predicts the target's next features; its most confident paths form a tree."
+    )
     needs = {"eagle": "eagle"}
     options = (
-        Option("nodes", "int", 0, "Nodes kept of the tree (0: the number that pays).", 0, 256),
+        Option("nodes", "int", 0, "Most nodes of the tree (0: the size that pays).", 0, 256),
         Option("depth", "int", 6, "Longest branch.", 1, 16),
         Option(
             "top_k",
             "int",
             4,
-            "Candidates under each node, and nodes of a level that the cell reads.",
+            "Candidates below each node, and nodes of each level that the cell reads.",
             1,
             32,
             label="Width",
         ),
         stop_option(
             0.3,
-            "No further pass of the cell when the nodes it would read are reached with less chance "
-            "than this, all together",
+            "Draft no further when the chance that any of the nodes to be read next is reached falls "
+            "below this, by q",
         ),
     )
     size_option, usual_size = "nodes", 11

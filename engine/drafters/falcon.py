@@ -34,16 +34,16 @@ class FalconDrafter(Drafter):
     key = "falcon"
     title = "Blocks of features, Falcon"
     family = "heads"
-    summary = "A cell goes on from the target's features, a block of tokens a pass."
+    summary = "A small cell predicts the target's features, a block of tokens per pass."
     needs = {"falcon": "falcon"}
     options = (
-        Option("nodes", "int", 0, "Nodes kept of the tree (0: the number that pays).", 0, 256),
-        Option("passes", "int", 2, "Blocks drafted one behind the other.", 1, 8, label="Blocks"),
+        Option("nodes", "int", 0, "Most nodes of the tree (0: the size that pays).", 0, 256),
+        Option("passes", "int", 2, "Blocks drafted one after another.", 1, 8, label="Blocks"),
         Option(
             "top_k",
             "int",
             4,
-            "Candidates under each node, and paths of a block that the cell reads.",
+            "Candidates below each node, and paths of each block that the cell reads.",
             1,
             32,
             label="Width",

@@ -27,15 +27,15 @@ from engine.tree import ROOT, DraftTree
 class GeneralisedAggressiveDrafter(DiffusionDrafter):
     key = "gad"
     title = "Aggressive decoding, generalised"
-    summary = "A model fills a block at once; behind a difference a new block is filled."
+    summary = "A model fills a whole block at once; after a difference it fills a new block."
     options = (
         Option("length", "int", 0, "Tokens of a block (0: the size that pays).", 0, 31),
         Option(
             "realign",
             "bool",
             False,
-            "Draft the rest of the last block, too, where the text's end stands exactly once in it.",
-            label="Use the rest",
+            "Also draft the rest of the last block where the end of the text occurs exactly once in it.",
+            label="Use the rest of the last block",
         ),
     )
     size_option, usual_size = "length", 7
@@ -80,12 +80,12 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         before = [one == other for one, other in zip(self._block, self._since, strict=False)]
         same = before.index(False) if False in before else len(before)
         line: list[str | Token] = [
-            f"Of the last block {same} of {len(self._block)} tokens were kept"
+            f"{same} of the {len(self._block)} tokens of the last block were kept"
         ]
         if same < min(len(self._block), len(self._since)):
             line += ["; then ", Token(self._since[same]), " came instead of "]
             line += [Token(self._block[same])]
         lines = [[*line, "."]]
         if rest:
-            lines.append(["The rest of that block goes on from here: ", *map(Token, rest)])
+            lines.append(["The rest of that block is drafted from here on: ", *map(Token, rest)])
         return [Words(title="Bifurcation", lines=lines)]

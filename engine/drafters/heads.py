@@ -39,7 +39,7 @@ class HeadsDrafter(Drafter):
             "budget",
             "int",
             0,
-            "Nodes of the tree (0: the size that pays).",
+            "Most nodes of the tree (0: the size that pays).",
             0,
             256,
             label="Nodes",
@@ -147,7 +147,7 @@ class HeadsDrafter(Drafter):
                 ]
             )
         return Table(
-            title="What each head said",
+            title="Choices of each head",
             note=self.note,
             columns=["head", *(f"{rank + 1}." for rank in range(SHOWN)), "written", "its rank"],
             rows=rows,

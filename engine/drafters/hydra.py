@@ -14,10 +14,10 @@ class HydraDrafter(HeadsDrafter):
     key = "hydra"
     title = "Hydra heads"
     summary = (
-        "Heads on the target's last state, each told which tokens were drafted before its own."
+        "Heads on the target's last state, each of which reads the tokens drafted before its own."
     )
     needs = {"hydra": "hydra_heads"}
-    note = "Each row is what a head said behind the tokens that were kept before its place."
+    note = "Each row shows a head's choices after the tokens that were kept before its position."
 
     def __init__(self, settings, heads, target):
         super().__init__(settings, heads, target)

@@ -87,16 +87,18 @@ class KangarooDrafter(OwnLayersDrafter):
         shown = [
             Layer("run" if layer < exit_layer else "skipped") for layer in range(self.target.layers)
         ]
-        shown[exit_layer - 1] = Layer("adapter", label="the adapter reads what comes out here")
+        shown[exit_layer - 1] = Layer("adapter", label="the adapter reads this layer's output")
         stack = LayersExhibit(
             title="Layers that draft",
-            note="The layers above go on from there with all drafted rows at once, to verify.",
+            note="To verify, the layers above read all drafted tokens in one pass.",
             layers=shown,
         )
         low = sure < threshold
         gauge = Gauge(
-            title="How sure the adapter was at its last place",
-            note="Below the threshold: drafting stopped." if low else "The longest draft.",
+            title="The adapter's confidence at the last drafted token",
+            note="Below the threshold, so drafting stopped."
+            if low
+            else "The draft has its full length.",
             value=sure,
             mark=threshold,
         )

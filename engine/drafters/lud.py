@@ -31,7 +31,7 @@ class LexicalUnitDrafter(PromptedDrafter):
             "A unit ends before the first token that is less likely than this.",
             0.0,
             1.0,
-            label="Sure enough",
+            label="Confidence",
         ),
     )
     default_verifier = default_greedy_verifier = "lud"
@@ -56,7 +56,7 @@ class LexicalUnitDrafter(PromptedDrafter):
             for place, (token, sure) in enumerate(found)
         ]
         return Table(
-            title=f"What the placeholders said; a unit ends below {self.settings['sure']:g}",
+            title=f"What the placeholders predicted; a unit ends below {self.settings['sure']:g}",
             columns=["placeholder", "token", "probability", "outcome"],
             rows=rows,
         )

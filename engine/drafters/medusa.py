@@ -13,7 +13,7 @@ class MedusaDrafter(HeadsDrafter):
     title = "Medusa heads"
     summary = "Heads on the target's last state guess the next tokens, each blind to the others."
     needs = {"medusa": "medusa_heads"}
-    note = "All heads read the same state. None knows which token another one chose."
+    note = "All heads read the same state. No head knows which token another head chose."
 
     def _keep(self, features):
         super()._keep(features)

@@ -33,18 +33,19 @@ class OnlineDrafter(DraftModelDrafter):
             "milliseconds",
             "float",
             2.0,
-            "Time for learning after a step, on average (0: no clock, an update after so many refusals).",
+            "Milliseconds of learning after a step, on average (0: the number of refusals decides instead).",
             0.0,
             100.0,
-            label="Learning a step",
+            label="Learning per step",
         ),
         Option(
             "every",
             "int",
             8,
-            "Refusals between two updates where no clock decides.",
+            "Refusals from one update to the next where no clock decides.",
             1,
             256,
+            label="Refusals per update",
             advanced=True,
             depends_on=("milliseconds", 0.0),
         ),
@@ -135,8 +136,8 @@ class OnlineDrafter(DraftModelDrafter):
         history = self._private.history
         places = [history.width * (place + 1) for place in range(len(history.points))]
         return Curve(
-            title="Drafted tokens kept, since you began",
-            note=f"Each point is a share of {history.width} tokens that were judged, over all of your texts.",
+            title="Drafted tokens kept since you began",
+            note=f"Each point is the share kept of {history.width} judged tokens, over all of your texts.",
             x=places,
             series=[Series("kept", list(history.points))],
             x_label="drafted tokens judged",
@@ -151,4 +152,6 @@ class OnlineDrafter(DraftModelDrafter):
             ["milliseconds of learning in this text", round(self._learned, 1)],
             ["kilobytes that your copy and its examples take", round(private.nbytes / 1000)],
         ]
-        return Table(title="What your draft has learned from", columns=["", "value"], rows=rows)
+        return Table(
+            title="What your copy of the draft has learned from", columns=["", "value"], rows=rows
+        )

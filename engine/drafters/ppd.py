@@ -20,25 +20,25 @@ class PromptDecodingDrafter(PromptedDrafter):
     key = "ppd"
     title = "Prompt tokens, PPD"
     family = "heads"
-    summary = "Trained prompt tokens ride in the target's pass and tell the tokens to come."
+    summary = "Trained prompt tokens in the target's own pass predict the tokens to come."
     options = (
         Option(
             "budget",
             "int",
             0,
-            "Candidates of a step (0: the size that pays).",
+            "Most nodes of the tree (0: the size that pays).",
             0,
             64,
-            label="Budget",
+            label="Nodes",
         ),
         Option(
             "asked",
             "int",
             3,
-            "Places, the likeliest ends of the step, behind which prompt tokens stand.",
+            "Most nodes, the likeliest ends of the step, behind which prompt tokens stand.",
             1,
             16,
-            label="Places asked",
+            label="Nodes with prompt tokens",
         ),
     )
     size_option, usual_size = "budget", 4
@@ -79,8 +79,8 @@ class PromptDecodingDrafter(PromptedDrafter):
             )
         names = [name for rank in range(1, SHOWN + 1) for name in (f"token {rank}", f"q {rank}")]
         return Table(
-            title="What the prompt tokens said in the pass before",
-            note=f"Prompt tokens ride behind {len(self._first)} places of this step.",
+            title="What the prompt tokens predicted in the pass before",
+            note=f"Prompt tokens stand behind {len(self._first)} places of this step's tree.",
             columns=["place", *names, "drafted"],
             rows=rows,
         )

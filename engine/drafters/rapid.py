@@ -46,12 +46,14 @@ class RapidDrafter(Drafter):
             "ending",
             "int",
             64,
-            "Tokens at the prompt's end that the draft model reads as they are, and searches the rest by.",
+            "Tokens at the prompt's end that the draft model always reads, and by which the rest is searched.",
             1,
             4096,
             label="End of the prompt",
         ),
-        Option("piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece", advanced=True),
+        Option(
+            "piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece length", advanced=True
+        ),
         *(option for option in ChainDrafter.options if option.name == "stop_below"),
     )
     size_option, usual_size = "length", ChainDrafter.usual_size
@@ -95,10 +97,10 @@ class RapidDrafter(Drafter):
 def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
     """How much of the prompt the draft model reads, and why those pieces."""
     read = Gauge(
-        title="What the draft model reads of the prompt",
+        title="How much of the prompt the draft model reads",
         note="The target reads all of it."
         if short.pieces
-        else "All of it: the prompt is short enough.",
+        else "The prompt is so short that the draft model, too, reads all of it.",
         value=len(short.tokens),
         maximum=len(prompt),
         unit="tokens",

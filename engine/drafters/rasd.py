@@ -68,7 +68,7 @@ class RetrievalAugmentedDrafter(Drafter):
             "retrieved",
             "int",
             12,
-            "Most retrieved nodes of each place where the end of the text is looked up.",
+            "Most nodes retrieved from each source: from the text itself, and from the datastore.",
             1,
             16,
             label="Retrieved nodes",
@@ -77,7 +77,7 @@ class RetrievalAugmentedDrafter(Drafter):
             "least_q",
             "float",
             0.02,
-            "A retrieved path stays while the draft model's q of all of it is at least this.",
+            "A retrieved path is kept while the draft model's q of the whole path is at least this.",
             0.0,
             1.0,
             label="Least q",
@@ -227,8 +227,8 @@ def told(
 ) -> list[Words | Table]:
     """The match, and what became of what follows it."""
     matched = [Token(token) for token in context[len(context) - lookup.matched :]]
-    often = "before" if lookup.source == "this text" else f"{lookup.times:,} times"
-    line = ["The end of the text, ", *matched, f", stands {often} in the {lookup.place}."]
+    often = "earlier" if lookup.source == "this text" else f"{lookup.times:,} times"
+    line = ["The end of the text, ", *matched, f", occurs {often} in the {lookup.place}."]
     fates = {node: "in both trees" if node in in_both else "merged in" for node in stay}
     rows = [
         [

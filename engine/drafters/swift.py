@@ -66,7 +66,7 @@ class SwiftDrafter(Drafter):
             "width",
             "int",
             2,
-            "Tokens verified at a place where the draft is unsure; where it is surer, fewer (10 in the paper).",
+            "Most tokens verified at one position; the surer the draft, the fewer (10 in the paper).",
             1,
             16,
             label="Width",
@@ -94,8 +94,8 @@ class SwiftDrafter(Drafter):
             "bayes",
             "int",
             2,
-            "Of so many trials one is proposed by the Gaussian process, the others at random (25 in the paper, "
-            "of a thousand).",
+            "The Gaussian process proposes one trial in this many; the others are random (25 in the paper, "
+            "of a thousand trials).",
             1,
             256,
             advanced=True,

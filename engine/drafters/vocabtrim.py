@@ -22,7 +22,7 @@ class VocabTrimDrafter(DraftModelDrafter):
     key = "vocabtrim"
     title = "VocabTrim"
     family = "chain"
-    summary = "A draft model whose head keeps only the target's most frequent tokens writes a few tokens ahead."
+    summary = "A draft model whose head keeps only the target's most frequent tokens writes ahead."
     options = (
         Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
         Option(
@@ -88,7 +88,7 @@ class VocabTrimDrafter(DraftModelDrafter):
 
     def _lacking(self, tokens: list[int]) -> Table:
         return Table(
-            title="Written by the target, not in the draft's head",
+            title="Written by the target, but missing from the draft's head",
             note=f"{self.missing} of {self.written} tokens so far; none of them could be drafted.",
             columns=["token"],
             rows=[[Token(token)] for token in tokens],

@@ -28,7 +28,15 @@ class TopBeta(Verifier):
         "lossy: the text differs from the target's own"
     )
     options = (
-        Option("beta", "int", 3, "How many of the target's likeliest tokens may stay.", 1, 50),
+        Option(
+            "beta",
+            "int",
+            3,
+            "How many of the target's likeliest tokens may stay.",
+            1,
+            50,
+            label="candidates",
+        ),
         Option(
             "tau",
             "float",
@@ -43,9 +51,9 @@ class TopBeta(Verifier):
     sentences = {
         "gad.kept": "The target gave {token} the probability {p}, which is near enough to its favourite: accepted. "
         "(A lossy rule: the target might have written another token.)",
-        "gad.refused": "The target gave {token} the probability {p}: not among its likeliest tokens, or too far "
-        "below the first of them.",
-        "recovered": "Here the draft and the target part, and the target wrote its own token: {final}.",
+        "gad.refused": "The target gave {token} the probability {p}; the token is not among its likeliest, or too far "
+        "below the first of them: rejected.",
+        "recovered": "No drafted token was near enough here, so the target wrote its own: {final}.",
         "bonus": "The whole path was kept, and the target wrote the next token: {final}.",
     }
     trial = {"beta": 2, "tau": 1.0}

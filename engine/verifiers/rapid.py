@@ -56,11 +56,11 @@ class Transfer(Verifier):
         "transfer.kept": "Moved towards the draft's q, the target's probability of {token} is {p}; q is {q}. "
         "The coin fell below {accept}: accepted. (A lossy rule: p itself may be lower.)",
         "transfer.refused": "Even moved towards the draft's q, the target's probability of {token} is only {p}, "
-        "and q is {q}: the coin was not below {accept}.",
+        "and q is {q}: the coin was not below {accept}, so the token was rejected.",
         "favourite.kept": "Moved towards the draft's q, the target likes {token} best, with {p}: accepted. "
         "(A lossy rule: by p itself it may like another token better.)",
         "favourite.refused": "Even moved towards the draft's q, the target likes another token better than {token}, "
-        "which has {p}.",
+        "which has {p}: rejected.",
         "recovered": "The target wrote a token of its own: {final}.",
         "bonus": "The whole path was kept, and the target wrote the next token: {final}.",
     }
