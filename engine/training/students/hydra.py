@@ -22,7 +22,7 @@ from .heads import HeadsStudent, token_loss
 
 class HydraStudent(HeadsStudent):
     key = "hydra"
-    summary = "heads on the last state that see the tokens drafted before theirs"
+    summary = "heads on the last state that read the tokens drafted before their own"
     options = (
         Option("heads", "int", 4, "Heads.", 1, 16),
         Option("layers", "int", 1, "Residual blocks of each head.", 1, 8),

@@ -31,8 +31,10 @@ class PromptTokenStudent(Student):
     key = "ppd"
     summary = "the prompt tokens of `ppd` and `lud`, read by the frozen target"
     options = (
-        Option("places", "int", 3, "Tokens told ahead, beside the target's own.", 1, 16),
-        Option("members", "int", 1, "Vectors of each, whose logits are averaged.", 1, 16),
+        Option("places", "int", 3, "Tokens predicted beyond the target's own.", 1, 16),
+        Option(
+            "members", "int", 1, "Vectors of each prompt token, whose logits are averaged.", 1, 16
+        ),
         Option("asked", "int", 24, "Places of a window behind which they stand.", 1, 256),
     )
     adam_rate = 1e-2

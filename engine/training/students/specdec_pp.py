@@ -41,7 +41,14 @@ class AcceptanceStudent(Student):
     summary = "an acceptance head on the draft's last state"
     options = (
         Option("layers", "int", 3, "Residual blocks.", 0, 8),
-        Option("rejected_weight", "float", 6.0, "How many times a refused token counts.", 0.1, 100),
+        Option(
+            "rejected_weight",
+            "float",
+            6.0,
+            "Weight of a refused token; a kept one weighs 1.",
+            0.1,
+            100,
+        ),
         Option("mixing", "float", 0.15, "Share of the text's own tokens.", 0.0, 0.9),
     )
     muon_rate = 0.005
