@@ -1,12 +1,13 @@
 """Search for the draft in a tri-gram matrix that learns from every pass of the target.
 
 ADED (Liu et al., Adaptive Draft-Verification for Efficient Large Language Model Decoding, AAAI 2025): a
-tri-gram matrix stands in for the target: after each pair of tokens, the likeliest next ones and their
+tri-gram matrix stands in for the target: for each pair of tokens it holds the likeliest next tokens and their
 probabilities. Every pass of the target writes its probabilities into the rows of the pairs that it read,
-kept or refused. The draft is made by Monte-Carlo tree search on the matrix, which balances what is
-likely with what was seldom tried; the places that were visited most are drafted.
+kept or refused. A Monte-Carlo tree search on the matrix makes the draft: it balances likely tokens against
+those seldom tried, and the most visited nodes are drafted.
 
-The paper counts its first matrix in a corpus. Here it begins with the prompt, and a visitor's own matrix goes on.
+The paper counts its first matrix in a corpus. Here the matrix begins with the prompt, and each visitor's matrix
+is kept from text to text.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class AdaptiveDraftDrafter(Drafter):
         return tree
 
     def observe(self, kept):
-        """Write what the target said after every pair that it read."""
+        """Write the target's distribution after every pair that it read."""
         if self._last is None or kept.logits is None:
             return
         tokens, parents = kept.tree.tokens, kept.tree.parents

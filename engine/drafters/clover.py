@@ -1,7 +1,7 @@
-"""One recurrent cell drafts token after token, behind a block that has read the whole text.
+"""One recurrent cell drafts token after token, on the output of a block that has read the whole text.
 
 Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024). The tree is that of Medusa;
-each branch hands its hidden state on to the next head, which adds the token drafted there.
+each branch passes its hidden state to the next head, which adds the token drafted last.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,10 @@ class CloverDrafter(HeadsDrafter):
         return super().propose(context, max_depth)
 
     def observe(self, kept):
-        self._following = [*self._unread[1:], *kept.tokens]  # what a schema forced stands before
+        self._following = [
+            *self._unread[1:],
+            *kept.tokens,
+        ]  # forced tokens of a schema stand before the kept ones
         super().observe(kept)
 
     @torch.no_grad()

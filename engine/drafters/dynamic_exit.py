@@ -1,12 +1,12 @@
-"""The target drafts with its first layers; how many of them, and how far, is decided at every step.
+"""The target drafts with its first layers; the number of layers and of drafted tokens is chosen at every step.
 
 Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding"
-(2025). The shadow tokens of every exit are read off the hidden states of the verified places, the last
-places of the prompt among them; see ``engine.policies.exits``. The target goes on from the exit, so a
-drafted row is read by each layer once.
+(2025). The shadow tokens of every exit follow from the hidden states of the verified positions, the last
+positions of the prompt included; see ``engine.policies.exits``. The target goes on from the exit, so each
+layer reads a drafted row once.
 
-Beyond the paper: where plain decoding gives most tokens per layer nothing is drafted (``when``), and the
-exits are then looked at every few steps only, because a small target's head costs as much as a layer.
+Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``), and the
+exits are then measured only every few steps, because a small target's head costs as much as a layer.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from engine.policies.exits import Exits, Plan
 from engine.tree import DraftTree
 
 ELEMENTS = 2**24
-"""Of logits that are held at once while shadow tokens are looked for."""
+"""The most logits held at once while shadow tokens are computed."""
 
 
 USUAL = 4
-"""Tokens of a usual draft; what reads so many is made ready beforehand."""
+"""Tokens of a usual draft; passes of this size are prepared beforehand."""
 
 
 class DynamicExitDrafter(OwnLayersDrafter):
@@ -124,7 +124,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     @torch.no_grad()
     def _look(self, features: Tensor) -> None:
-        """features [R, L*H] of verified places: what each exit would have drafted there."""
+        """Record what each exit would have drafted at verified positions. features: [R, L*H] there."""
         if not len(features):
             return
         layers = self.target.layers

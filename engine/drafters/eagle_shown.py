@@ -1,4 +1,4 @@
-"""What an EAGLE draft shows: its levels, what the re-ranking kept, how true its features stayed."""
+"""The exhibits of an EAGLE draft: its levels, its re-ranking, and how true its features stayed."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _likely(kept: Kept) -> list[float | None]:
 
 
 class Outcomes:
-    """How often drafted tokens of some confidence were kept, over a text."""
+    """How often drafted tokens were kept in a text, by the draft's confidence in them."""
 
     def __init__(self) -> None:
         self._sure, self._kept, self._count = [0.0] * BINS, [0] * BINS, [0] * BINS

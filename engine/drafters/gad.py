@@ -1,4 +1,4 @@
-"""Draft a block with a model that fills all of it at once, and keep what the target would write.
+"""Draft a block with a model that fills all of it at once, and keep the tokens that the target would write.
 
 Generalised Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive
 Decoding, 2022; Xia et al., Speculative Decoding: Exploiting Speculative Execution for Accelerating
@@ -7,10 +7,10 @@ the input's place. It fills a block of masks in one pass; the target checks the 
 difference (a bifurcation) on the rest is dropped, and a new block is filled behind it.
 
 The model here is the denoiser that reads the target's states; the paper's is an encoder and a decoder of
-its own. The lossy rule of the paper's GAD++ is ``engine.verifiers.gad``. What the paper drops can be used
-once more (``realign``): where the end of the output stands exactly once in the dropped block, what follows
-there is a second branch, as input-guided decoding finds its place in the input again. That helps where the
-block says a word twice and the target once, which is rare.
+its own. The lossy rule of the paper's GAD++ is ``engine.verifiers.gad``. Beyond the paper, ``realign`` uses the
+dropped rest of a block once more: where the end of the output occurs exactly once in the dropped block, the
+tokens behind it become a second branch. That helps where the block repeats a word and the target does not,
+which is rare.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         self._since = kept.tokens
 
     def _rest(self) -> list[int]:
-        """What stood behind the place in the last block at which the output's end stands alone."""
+        """The rest of the last block, behind the one place in it where the output's end occurs."""
         pointer = InputPointer(self._block)
         for token in self._since:
             pointer.follow(token)

@@ -1,7 +1,7 @@
-"""Heads that see the tokens drafted before theirs, in a fixed tree.
+"""Heads that read the tokens drafted before their own, in a fixed tree.
 
-Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). The tree is Medusa's; but what a head
-says below one token differs from what it says below another, so each level of the tree asks its head once for every branch.
+Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). The tree is Medusa's, but a head's
+choices depend on the branch, so each level of the tree asks its head once for every branch.
 """
 
 import torch

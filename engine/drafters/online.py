@@ -1,9 +1,9 @@
-"""A chain from a draft that learns while it is used, a copy for each visitor.
+"""A chain from a draft model that learns while it is used; each visitor has a copy.
 
-Liu et al., Online Speculative Decoding (ICML 2024). What the target would have written where a drafted token was refused
-is kept, and between steps the visitor's copy of the draft is distilled on it (``engine.policies.private_draft``), for no
-longer than a budget allows. q is always that of the weights which drew the token, so the text stays the target's. A copy
-that has learned runs through its module, for compiled passes have their weights built in.
+Liu et al., Online Speculative Decoding (ICML 2024). Where a drafted token was refused, the target's distribution is
+kept, and between steps the visitor's copy of the draft is distilled on it (``engine.policies.private_draft``), within a
+budget of time. q always comes from the weights that drew the token, so the text stays the target's. A copy that has
+learned runs through its module, because compiled passes have their weights built in.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class OnlineDrafter(DraftModelDrafter):
         return self._chain(context, min(self.settings["length"], max_depth), self._likely)
 
     def _learn(self) -> None:
-        """An update, where there was a refusal since the last one and the budget or the count allows it."""
+        """Update the copy, if there was a refusal since the last update and the budget or the count allows it."""
         budget, waiting = self.settings["milliseconds"], self._private.waiting
         self._saved = min(self._saved + budget, 4 * self._cost)
         due = self._saved >= self._cost if budget else waiting >= self.settings["every"]

@@ -1,4 +1,4 @@
-"""What drafters that are the target's first layers have in common."""
+"""The common base of drafters that run the target's first layers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from engine.tree import ROOT, DraftTree
 
 
 class OwnLayersDrafter(Drafter):
-    """Drafts a chain row by row in the target's own session. What it has read stays there, so that the
-    target goes on from the exit in the place of reading these rows anew."""
+    """Drafts a chain row by row in the target's own session. The rows that it has read stay there, so that the
+    target goes on from the exit instead of reading them again."""
 
     family = "self"
     uses_target = True
@@ -74,7 +74,7 @@ class OwnLayersDrafter(Drafter):
         return self.target.head(self.target.norm(states[-1:]))
 
     def _sure(self, q: Tensor, token: int) -> float:
-        """What is held against the threshold once a token was drafted from q [V]."""
+        """The number that is compared with the threshold once a token was drafted from q [V]."""
         return float(q[token])
 
     def law(self, logits: Tensor) -> Tensor:

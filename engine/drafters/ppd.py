@@ -1,8 +1,8 @@
-"""Prompt tokens ride in the target's pass and tell the tokens to come, which the next pass verifies as a tree.
+"""Prompt tokens in the target's pass predict the tokens to come, which the next pass verifies as a tree.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024). The
-likeliest paths through the places' laws form the candidates; prompt tokens stand behind the nodes at which a step is
-likeliest to end, for only there can the next draft be known. The tree has the size that pays on this machine.
+likeliest paths through the predicted distributions form the tree. Prompt tokens stand behind the nodes at which a step
+is likeliest to end, because the next draft can come only from there. The tree has the size that pays on this machine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The draft model's chain, in every step as long as pays: goodput decides.
+"""The draft model's chain, at every step with the length of the greatest goodput.
 
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec.
-Where texts share passes of the target, each chooses its own length, with the others as they were in the round
-before; so a text whose drafts are kept goes on drafting where others have stopped. What the drafted tokens are
-has no part in it: the length is settled before the first of them is drawn.
+Where texts share passes of the target, each chooses its own length and takes the others as they were in the
+round before; so a text whose drafts are kept goes on drafting where others have stopped. The length is settled
+before the first token is drawn and never depends on the drafted tokens, so the drafter stays exact.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class SmartSpecDrafter(DraftModelDrafter):
 
 @dataclass(frozen=True)
 class Moment:
-    """What a length was chosen by."""
+    """The numbers by which a length was chosen."""
 
     most: int
     chosen: int

@@ -1,9 +1,9 @@
-"""A chain that stops where a trained head thinks that one of its tokens will be refused.
+"""A chain that ends where a trained head expects that one of its tokens will be refused.
 
-Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). After each drafted token the
-draft reads it, and the head tells from the hidden state how likely it is to be kept. Drafting ends when the chance that a
-token so far is refused, 1 - the product of those chances, exceeds a threshold. The token after which it ends stays: it was
-drawn from q, and whoever dropped it for what it is would write another law than the target's.
+Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). The draft reads
+each drafted token, and the head predicts from the hidden state how likely the token is to be kept. Drafting ends when the
+chance that a token so far is refused, 1 - the product of those chances, exceeds a threshold. The last token stays: it was
+drawn from q, and dropping a drawn token for its value would change the law of the text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A chain from a draft whose head keeps only the tokens that the target writes most often.
 
-Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). The head is the part of a
-small draft that reads the most bytes for a token. Tokens that it lacks have q = 0: they are never drafted, and where
+Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small
+draft the head reads more bytes per token than any other part. Tokens that it lacks have q = 0: they are never drafted, and where
 the target writes one of them the draft is refused, so the text stays the target's.
 """
 

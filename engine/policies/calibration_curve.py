@@ -1,4 +1,4 @@
-"""Whether predicted chances come true: predictions in bins, and the share of each that did."""
+"""Whether predicted chances come true: the share of predictions that did, by bins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep what the target finds nearly as good as its favourite: lossy.
+"""Keep tokens that the target finds nearly as likely as its favourite: lossy.
 
 The rule of GAD++ (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding,
 2022): a drafted token may stay when it is among the target's ``beta`` likeliest and its log-probability
@@ -15,7 +15,7 @@ from engine.verifiers.near_enough import keep_while, law_shown
 
 
 class TopBeta(Verifier):
-    """Of several siblings the first that may stay is kept. Where none may the target writes its own token.
+    """Of several siblings the first that may stay is kept. Where none may stay, the target writes its own token.
 
     At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 the text is then the
     target's own; the rule is called lossy all the same, because its options decide.

@@ -1,4 +1,4 @@
-"""Keep what was drafted and ask nobody: lossy.
+"""Keep every drafted token unchecked: lossy.
 
 Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024).
 """

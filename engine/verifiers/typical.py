@@ -1,4 +1,4 @@
-"""Keep what the target finds typical: lossy.
+"""Keep tokens that the target finds typical: lossy.
 
 Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024), section 2.3.1.
 """
