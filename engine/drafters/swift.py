@@ -2,8 +2,8 @@
 
 SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024):
 no draft model and no training. The skip set is optimised on the tokens written so far, by random search and
-Bayesian optimisation; drafting stops where the draft is not confident; at every place of the draft its likeliest
-alternatives are verified along with it, the more of them the less confident it is. The draft reads the target's
+Bayesian optimisation. Drafting stops where the draft is not confident. At every position the draft's likeliest
+alternatives are verified, too, and more of them where the draft is less confident. The draft reads the target's
 own keys and values.
 
 Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of

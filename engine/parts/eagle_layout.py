@@ -1,4 +1,4 @@
-"""EAGLE checkpoints as they are published: told apart, read, and written.
+"""EAGLE checkpoints in the published layouts: telling them apart, reading and writing them.
 
 ``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without a norm in front.
 ``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,

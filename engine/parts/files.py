@@ -1,4 +1,4 @@
-"""The files of a part: weights as safetensors, and a config.json. Nothing here could run code when it is opened."""
+"""The files of a part: weights as safetensors, and a config.json. Opening them runs no code from the files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PICKLED = (".pt", ".bin", ".pth", ".ckpt", ".pkl")
 
 
 def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> dict[str, Tensor]:
-    """All tensors by name, in float32. names: files that may hold them, of which the first is taken that is there.
+    """All tensors by name, in float32. names: files that may hold them; the first that exists is read.
 
     Raises UserError, one sentence, where there is none or it is damaged.
     """

@@ -1,8 +1,8 @@
 """SpecDec++'s acceptance head: how likely the draft's own tokens are to be kept at temperature 1, from its hidden states.
 
-The paper's recipe. Behind every token of a text the draft draws one of its own, and the label of that token is the chance
-min(1, p/q) with which the target would keep it. A text for the draft to read is mixed from its tokens and a share of the
-text's own, so that prefixes look like those of a run, and only its own tokens count. Refused tokens are rare and count
+The paper's recipe. Behind every token of a text the draft draws a token of its own, whose label is the chance min(1, p/q)
+with which the target would keep it. The draft then reads a text mixed from these tokens and a share of the original ones,
+so that prefixes look like those of a run; only the draft's own tokens count. Refused tokens are rare and count
 several times (weighted binary cross-entropy).
 """
 
