@@ -98,7 +98,7 @@ def _load(path: str, target, dtype, device: str) -> AcceptanceHead:
         load_published(head, head.names(), tensors)
         head.rejected_weight = float(config.get(WEIGHT, PUBLISHED_WEIGHT))
         if not 0 < head.rejected_weight < 1e6:
-            raise ValueError(f"its {WEIGHT} is no positive number")
+            raise ValueError(f"its {WEIGHT} is not a positive number")
     except (ValueError, TypeError) as error:
         raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
     named = config.get(DRAFT)

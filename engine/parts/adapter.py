@@ -61,7 +61,7 @@ class AdapterConfig:
             whole = field.type == "int"
             fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
             if value is not None and not (fits and 0 < value <= (MOST if whole else 1e12)):
-                raise ValueError(f"{value!r} is no {field.name}")
+                raise ValueError(f"{value!r} is not a valid {field.name}")
         known = {field.name: found[field.name] for field in fields(cls) if found.get(field.name)}
         made = cls(**known)
         if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:

@@ -40,7 +40,7 @@ def accuracies_of(config: dict, heads: int, name: str) -> Accuracies:
     whole = len(found) == heads and all(0 < len(row) <= 1000 for row in found)
     if not whole or not all(0 <= share <= 1 for row in found for share in row):
         raise UserError(
-            f"The head accuracies in the configuration of {name} are no table of shares."
+            f"The head accuracies in the configuration of {name} are not a table of shares."
         )
     return found
 

@@ -87,7 +87,7 @@ def _config(folder: Path) -> dict:
     except (OSError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise UserError(f"The {PUBLISHED_CONFIG} of {folder.name} is no JSON object.")
+        raise UserError(f"The {PUBLISHED_CONFIG} of {folder.name} is not a JSON object.")
     return found
 
 
@@ -102,7 +102,7 @@ def _from_published(config: Mapping, tensors: Mapping[str, Tensor], width: int) 
     members = config.get(MEMBERS, 1)
     fits = isinstance(members, int) and not isinstance(members, bool) and members > 0
     if not fits or len(rows) % members:
-        raise ValueError(f"{len(rows)} rows are no whole number of places with {members!r} each")
+        raise ValueError(f"{len(rows)} rows do not divide into places of {members!r} each")
     made = PromptTokens(len(rows) // members, members, width)
     made.embeddings.data.copy_(rows.view_as(made.embeddings))
     return made
