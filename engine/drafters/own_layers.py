@@ -29,8 +29,8 @@ class OwnLayersDrafter(Drafter):
 
     @staticmethod
     def make_ready(target: LanguageModel, cuts: Sequence[int], nodes: int) -> None:
-        """Before a text is timed: passes that leave the target at these layers, or go on from there with about
-        so many nodes. The first of them is tried."""
+        """Prepare, before a text is timed, the passes that leave the target at these layers, or go on from there
+        with about so many nodes. The first of these layers is tried."""
         target.prepare_stretches(cuts, nodes)
         goes_on(target, cuts[0])
 
@@ -48,8 +48,8 @@ class OwnLayersDrafter(Drafter):
     def _chain(
         self, tree: DraftTree, context: Sequence[int], layer: int, length: int, stop: float
     ) -> float:
-        """Draft up to ``length`` tokens with the first ``layer`` layers, no further once one was less
-        sure than ``stop``; that token stays, for a drawn token must never be dropped.
+        """Draft up to ``length`` tokens with the first ``layer`` layers; stop after a token less sure than
+        ``stop``. That token stays, because a drawn token must never be dropped.
 
         Returns how sure the last one was.
         """
