@@ -102,7 +102,7 @@ def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
 
     At most as many tokens, at most LIMITS.plain_milliseconds, and unless asked for only while
     nobody else runs anything. Says nothing where there is nothing to measure against. Two events may
-    have seen the end of one run: the second gets what the first has measured.
+    report the end of one run; the second gets the first one's measurement.
     """
     seat, measured = live.seats.get(session, "watch"), live.seats.get(session, PLAIN)
     if not worth_measuring(seat):

@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(action=_list)
     _add_run(commands.add_parser("run", help="write a continuation, and its trace"))
     _add_bench(commands.add_parser("bench", help="this engine and its peers, side by side"))
-    datastore = commands.add_parser("datastore", help="a text of yours, to look up drafts in")
+    datastore = commands.add_parser(
+        "datastore", help="make a datastore of your text, in which drafts are looked up"
+    )
     datastore_command.declare(datastore, _embedded_target)
     return parser
 

@@ -1,4 +1,4 @@
-"""`python -m engine datastore TEXT --out DIR`: a text of the user's, for drafters that look things up."""
+"""`python -m engine datastore TEXT --out DIR`: a datastore made of the user's text."""
 
 import argparse
 from collections.abc import Callable
@@ -11,8 +11,17 @@ def declare(parser: argparse.ArgumentParser, usual_target: Callable[[], str]) ->
     """Arguments and action of the command. usual_target: whose tokenizer is used where none is named."""
     add = parser.add_argument
     add("text", metavar="TEXT", help="a UTF-8 text file")
-    add("--out", metavar="DIR", required=True, help="for run --part datastore=DIR")
-    add("--target", metavar="DIR", help="whose tokenizer: a directory or hub name")
+    add(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="folder of the datastore, for run --part datastore=DIR",
+    )
+    add(
+        "--target",
+        metavar="DIR",
+        help="the target whose tokenizer is used: a directory or hub name",
+    )
 
     def make(given: argparse.Namespace) -> int:
         from engine.parts.making_datastores import make_datastore

@@ -132,9 +132,9 @@ class Curve(Exhibit):
 
 
 class Later:
-    """An exhibit that is made only where somebody records, because making it takes a while.
+    """An exhibit that is made only when the run is recorded, because making it takes time.
 
-    make: called after the step; what it reads must still be as it was when the step was drafted.
+    make: called after the step; the values that it reads must not have changed since the step was drafted.
     """
 
     def __init__(self, make: Callable[[], Exhibit]) -> None:

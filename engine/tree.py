@@ -61,7 +61,7 @@ class DraftTree:
     probes: Probes | None = None
     """Rows that the drafter wants to ride along in the target's pass."""
     begun: Begun | None = None
-    """What the drafter has read of this tree already, through the target's first layers."""
+    """How far the drafter has already read this tree through the target's first layers."""
 
     def __len__(self) -> int:
         return len(self.tokens)

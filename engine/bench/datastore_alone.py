@@ -1,4 +1,4 @@
-"""What RASD retrieves without its draft model: the most frequent continuations in the datastore.
+"""RASD's retrieval without its draft model: the most frequent continuations in the datastore.
 
 REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), for the bench alone: RASD is measured
 beside both its sources.

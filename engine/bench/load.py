@@ -1,4 +1,4 @@
-"""`python -m engine bench --suite load`: where does speculation stop paying, and does goodput know?
+"""`python -m engine bench --suite load`: at which load does speculation stop paying, and does smartspec notice?
 
 1 to 16 texts, greedy, each round of them one pass of the target (``engine.batch.together``): without drafts, with
 chains of fixed lengths, and with ``smartspec``, which chooses a length for each text and step. All write the same
@@ -25,7 +25,7 @@ LOADS = (1, 2, 4, 8, 12, 16)
 FIXED = (2, 4, 7)  # lengths of the chains
 TOKENS, WARM_UP = 96, 12
 LEAST = 0.97
-"""Of the better of no drafts and a fixed length: what smartspec must reach at every load."""
+"""The share of the best other contestant's speed that smartspec must reach at every load."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """smartspec, by the better of the others."""
+        """The speed of smartspec, divided by that of the best other contestant."""
         return self.speeds["smartspec"] / max(
             speed for name, speed in self.speeds.items() if name != "smartspec"
         )

@@ -1,4 +1,4 @@
-"""What looking something up costs, in time and memory, against the length of the text it is looked up in."""
+"""Time and memory of a lookup, by the length of the text in which it looks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OWN_TEXT = ("prompt_lookup", "suffix", "aded")
 
 @dataclass(frozen=True)
 class Lookup:
-    """What a lookup costs in a text of so many tokens. bytes: of the index; None where there is none."""
+    """The cost of a lookup in a text of so many tokens. bytes: of the index; None where there is none."""
 
     tokens: int
     what: str
@@ -37,7 +37,7 @@ class Lookup:
 
 
 def lookup_costs(models: Models, length: int, texts: Sequence[str]) -> list[Lookup]:
-    """Of every structure, in a text of ``length`` tokens made of these texts in random order."""
+    """The costs of every structure, in a text of ``length`` tokens made of these texts in random order."""
     text = long_text(models, length + LOOKUPS, texts)
     found = [_drafter(models, key, text, length) for key in OWN_TEXT]
     return [*found, _datastore(text, length), _short_prompt(text, length)]

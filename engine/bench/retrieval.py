@@ -47,7 +47,7 @@ OTHER_WORD = "garden"
 @dataclass(frozen=True)
 class Speed:
     """One drafter on one workload: tokens a second and tokens a pass, all prompts together. same: of
-    its texts, those that are the first drafter's, too."""
+    its texts, the share that equals the first drafter's."""
 
     workload: str
     drafter: str
@@ -85,7 +85,7 @@ def retrieval(
 
 
 def contestant(key: str) -> type[Drafter]:
-    """A drafter by its key, or what ``rasd`` retrieves without its draft model."""
+    """A drafter by its key; "datastore" is the retrieval of ``rasd`` without its draft model."""
     return DatastoreAlone if key == DatastoreAlone.key else drafter_class(key)
 
 
@@ -94,7 +94,7 @@ def needs_of(key: str) -> Mapping[str, str]:
 
 
 def needed(paths: ModelPaths) -> dict[str, str]:
-    """Role -> kind of all parts that there are and some contestant uses."""
+    """Role -> kind of all parts that exist and that a contestant uses."""
     needs = {role: kind for key in (*KEYS, *LONG) for role, kind in needs_of(key).items()}
     return {role: kind for role, kind in needs.items() if role in paths.parts}
 
@@ -118,7 +118,7 @@ def slightly_changed(prompt: str) -> str:
 
 
 def long_prompts(prompts: Sequence[str]) -> list[str]:
-    """Each prompt behind the ones before it, and behind one much like itself."""
+    """Each prompt behind other prompts, the first of which is a slightly changed copy of the prompt."""
     made = []
     for place, prompt in enumerate(prompts):
         others = [prompts[place - back] for back in range(1, min(BEFORE, len(prompts)) + 1)]

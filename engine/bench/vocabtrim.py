@@ -1,4 +1,4 @@
-"""`python -m engine bench --suite vocabtrim`: bytes saved and acceptances lost, by how much of the draft's head is kept.
+"""`python -m engine bench --suite vocabtrim`: bytes saved and accepted tokens lost, by the share of the draft's head that is kept.
 
 Greedy texts on all workloads with one length of draft, so that all sizes of the cut write the same texts and differ in
 steps and time alone.

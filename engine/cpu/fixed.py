@@ -1,7 +1,7 @@
-"""Graphs of one function: one for any number of rows and, of a small model, one for each usual number.
+"""Graphs of one function: one for any number of rows and, for a small model, one for each usual number.
 
-A graph whose number of rows is fixed knows the sizes of nearly everything in it, so that a pass need not
-work them out. Each holds a copy of the weights.
+A graph with a fixed number of rows knows nearly all sizes in it, so that a pass need not work them out. Each
+graph holds a copy of the weights.
 """
 
 from __future__ import annotations

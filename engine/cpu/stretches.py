@@ -1,7 +1,7 @@
-"""Passes through some of a model's layers, compiled: each stretch between two cuts is a graph of its own.
+"""Compiled passes through some of a model's layers: each stretch between two cuts is a graph of its own.
 
-Drafters that are the target's own layers cut it where they leave it. A pass goes through one stretch after the other;
-where a pass begins or ends between two cuts, or leaves out parts of layers, the module makes it.
+Drafters that run the target's own layers cut the target where they exit. A pass goes through one stretch after another;
+a pass that begins or ends between two cuts, or leaves out parts of layers, goes through the module.
 
 Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size, D head
 size, V vocabulary, N layers of the stretch.

@@ -1,12 +1,13 @@
 """Search for the draft in a tri-gram matrix that learns from every pass of the target.
 
 ADED (Liu et al., Adaptive Draft-Verification for Efficient Large Language Model Decoding, AAAI 2025): a
-tri-gram matrix stands in for the target: after each pair of tokens, the likeliest next ones and their
+tri-gram matrix stands in for the target: for each pair of tokens it holds the likeliest next tokens and their
 probabilities. Every pass of the target writes its probabilities into the rows of the pairs that it read,
-kept or refused. The draft is made by Monte-Carlo tree search on the matrix, which balances what is
-likely with what was seldom tried; the places that were visited most are drafted.
+kept or refused. A Monte-Carlo tree search on the matrix makes the draft: it balances likely tokens against
+those seldom tried, and the most visited nodes are drafted.
 
-The paper counts its first matrix in a corpus. Here it begins with the prompt, and a visitor's own matrix goes on.
+The paper counts its first matrix in a corpus. Here the matrix begins with the prompt, and each visitor's matrix
+is kept from text to text.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class AdaptiveDraftDrafter(Drafter):
     key = "aded"
     title = "Adaptive draft-verification"
     family = "retrieval"
-    summary = "Searches a matrix of tri-grams, kept up to date by the target, for what to draft."
+    summary = "Searches for a draft in a tri-gram matrix that every pass of the target updates."
     options = (
         Option(
             "budget",
@@ -49,10 +50,10 @@ class AdaptiveDraftDrafter(Drafter):
             "explore",
             "float",
             1.0,
-            "How much the search tries what it has seldom visited.",
+            "How strongly the search prefers nodes that it has seldom visited.",
             0.0,
             8.0,
-            label="Exploring",
+            label="Exploration",
         ),
         Option("depth", "int", 8, "Longest branch.", 1, 16, label="Depth", advanced=True),
         Option(
@@ -69,10 +70,10 @@ class AdaptiveDraftDrafter(Drafter):
             "share",
             "float",
             0.5,
-            "How much of a row the target's last pass over its pair makes up.",
+            "Weight of the target's newest pass when a pair's row is updated.",
             0.05,
             1.0,
-            label="Newest pass",
+            label="Weight of the newest pass",
             advanced=True,
         ),
     )
@@ -119,7 +120,7 @@ class AdaptiveDraftDrafter(Drafter):
         return tree
 
     def observe(self, kept):
-        """Write what the target said after every pair that it read."""
+        """Write the target's distribution after every pair that it read."""
         if self._last is None or kept.logits is None:
             return
         tokens, parents = kept.tree.tokens, kept.tree.parents
@@ -132,7 +133,7 @@ class AdaptiveDraftDrafter(Drafter):
         matrix = self.index
         return Gauge(
             title="Pairs in the tri-gram matrix",
-            note=f"It takes {matrix.nbytes / 1000:,.0f} kB; the oldest pair is forgotten first.",
+            note=f"The matrix takes {matrix.nbytes / 1000:,.0f} kB; when it is full, the oldest pair gives way.",
             value=matrix.filled,
             maximum=matrix.rows,
             unit="pairs",
@@ -153,9 +154,9 @@ def _visits(search: DraftSearch, drafted: int) -> Table:
         for rank, place in enumerate(search.best(SHOWN))
     ]
     return Table(
-        title="Search tree: the places visited most",
-        note=f"{search.root.visits} simulations came to {len(search.visited)} places; "
-        f"the {drafted} visited most are drafted.",
-        columns=["Token", "After", "Depth", "Visits", "Mean worth", "Probability", "Drafted"],
+        title="Search tree: the most visited nodes",
+        note=f"{search.root.visits} simulations visited {len(search.visited)} nodes; "
+        f"the {drafted} most visited are drafted.",
+        columns=["Token", "After", "Depth", "Visits", "Mean value", "Probability", "Drafted"],
         rows=rows,
     )

@@ -46,9 +46,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Load:
-    """What a pass of the target read. texts: how many shared it. rows: of all of them. context: tokens
-    that stood before their roots, all together. written: tokens that a text wrote in the pass before,
-    a mean over the texts; 0 where there was none."""
+    """The load of one pass of the target. texts: how many shared the pass. rows: of all these texts. context:
+    tokens before their roots, all together. written: tokens that a text wrote in the pass before, a mean over
+    the texts; 0 if there was no such pass."""
 
     texts: int = 1
     rows: int = 1
@@ -111,7 +111,7 @@ class Drafter(ABC):
     """Whether siblings may differ in kind or law."""
 
     uses_target: ClassVar[bool] = False
-    """Whether it feeds rows to the target's own session, or lets probe rows ride in its passes."""
+    """Whether it feeds rows to the target's own session, or adds probe rows to the target's passes."""
 
     learns: ClassVar[bool] = False
     """Whether it keeps anything in the visitor's memory."""

@@ -1,7 +1,7 @@
-"""One recurrent cell drafts token after token, behind a block that has read the whole text.
+"""One recurrent cell drafts token after token, on the output of a block that has read the whole text.
 
 Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024). The tree is that of Medusa;
-each branch hands its hidden state on to the next head, which adds the token drafted there.
+each branch passes its hidden state to the next head, which adds the token drafted last.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from engine.drafters.heads import HeadsDrafter
 class CloverDrafter(HeadsDrafter):
     key = "clover"
     title = "Clover's regressive heads"
-    summary = "A recurrent cell on the target's states hands what it knows from token to token."
+    summary = "A recurrent cell on the target's states passes its own state from token to token."
     needs = {"clover": "clover_heads"}
-    note = "Each row is what the cell said behind the tokens that were kept before its place."
+    note = "Each row shows the cell's choices after the tokens that were kept before that position."
 
     def begin(self, start):
         self._cache = DynamicCache()
@@ -32,7 +32,10 @@ class CloverDrafter(HeadsDrafter):
         return super().propose(context, max_depth)
 
     def observe(self, kept):
-        self._following = [*self._unread[1:], *kept.tokens]  # what a schema forced stands before
+        self._following = [
+            *self._unread[1:],
+            *kept.tokens,
+        ]  # forced tokens of a schema stand before the kept ones
         super().observe(kept)
 
     @torch.no_grad()

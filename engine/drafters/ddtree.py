@@ -20,7 +20,15 @@ class DDTreeDrafter(DiffusionDrafter):
     summary = "A diffusion drafter fills a block in one step; its likeliest paths form a tree."
     options = (
         Option("length", "int", 7, "Longest branch.", 1, 31),
-        Option("budget", "int", 0, "Nodes of the tree (0: the size that pays).", 0, 256),
+        Option(
+            "budget",
+            "int",
+            0,
+            "Most nodes of the tree (0: the size that pays).",
+            0,
+            256,
+            label="Nodes",
+        ),
     )
     size_option, usual_size = "budget", 16
     trial = {"length": 2, "budget": 4}

@@ -16,7 +16,7 @@ from engine.target.language_model import LanguageModel
 from engine.tree import ROOT, DraftTree, Kind
 
 NEVER = -1e4
-"""The logit of a token that a cut head lacks: of probability 0, and yet a law where nothing else is allowed."""
+"""The logit of a token that a cut head lacks: its probability is 0 unless only such tokens are allowed."""
 CAPACITY = 512  # first size of the KV buffers; they double when they must
 
 
@@ -179,7 +179,7 @@ class DraftModelDrafter(Drafter):
 
     @property
     def reader(self) -> DraftReader:
-        """Of the text that has begun; for whoever puts this drafter's tree into a larger one."""
+        """The reader of the current text, for drafters that put this drafter's tree into a larger one."""
         return self._reader
 
     def observe(self, kept):
@@ -195,8 +195,8 @@ class DraftModelDrafter(Drafter):
         reads: Callable[[DraftTree], bool] = lambda tree: True,
         follows: Callable[[DraftTree], bool] = lambda tree: True,
     ) -> DraftTree:
-        """At most so many tokens one after another. After each but the last is asked whether the draft reads
-        it, and, when it has, whether something follows it. The token itself stays, whatever the answer."""
+        """At most ``length`` tokens, one after another. After each but the last, ``reads`` decides whether the draft
+        reads the token, and then ``follows`` whether another one follows. The token itself stays in any case."""
         tree, parent = DraftTree(), ROOT
         drawn = None if self.sampling.greedy else self.chance.uniforms(length)
         q = self._reader.read(context)
@@ -211,7 +211,7 @@ class DraftModelDrafter(Drafter):
         return tree
 
     def _likely(self, tree: DraftTree) -> bool:
-        """Whether a token that would come next is likely to be reached; see ``stop_option``."""
+        """Whether the next token is likely to be reached; see ``stop_option``."""
         return not self.stop_below or prod(tree.q) >= self.stop_below
 
     def _pick(self, q: Tensor, drawn: Tensor | None) -> tuple[Kind, int]:

@@ -1,13 +1,13 @@
-"""Monte-Carlo tree search for a draft: which continuations are worth a place in the tree.
+"""Monte-Carlo tree search for a draft: it decides which continuations are drafted.
 
-A simulation walks down from the root, always to the child with the highest score, until it comes to a
-child that no simulation has visited; what it found goes back up. The score is that of AlphaZero (PUCT):
+A simulation walks down from the root, always to the child with the highest score, until it reaches a
+child that no simulation has visited; the value found there goes back up. The score is that of AlphaZero (PUCT):
 
     Q + P * sqrt(N) / (1 + n) * (EXPLORE + log((N + SLOWLY + 1) / SLOWLY))
 
-P: the child's probability. n: its visits, N: those of all siblings. Q: what the simulations through it
-found, on average: the tokens of the path, this one first, that can be expected to be kept, divided by
-the longest path there may be.
+P: the child's probability. n: its visits, N: those of all siblings. Q: the mean value of the simulations
+through the child: the number of tokens from this one on that can be expected to be kept, divided by the
+greatest depth.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 EXPLORE = 1.25
 SLOWLY = 19_652
-"""With so many visits the search begins to prefer what it has seldom tried."""
+"""The number of visits at which the search begins to prefer children that it has seldom tried."""
 
 Prior = Callable[[tuple[int, int]], list[tuple[int, float]]]
 """(token, next token) -> what may come after both, and with what probability."""
@@ -48,7 +48,7 @@ class Place:
 
 @dataclass
 class DraftSearch:
-    """One search. explore: weighs what was seldom tried against what was found good; 1 is AlphaZero."""
+    """One search. explore: the weight of seldom-tried children against good ones; 1 is AlphaZero."""
 
     prior: Prior
     before: tuple[int, int]

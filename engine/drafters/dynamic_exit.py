@@ -1,12 +1,12 @@
-"""The target drafts with its first layers; how many of them, and how far, is decided at every step.
+"""The target drafts with its first layers; the number of layers and of drafted tokens is chosen at every step.
 
 Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding"
-(2025). The shadow tokens of every exit are read off the hidden states of the verified places, the last
-places of the prompt among them; see ``engine.policies.exits``. The target goes on from the exit, so a
-drafted row is read by each layer once.
+(2025). The shadow tokens of every exit follow from the hidden states of the verified positions, the last
+positions of the prompt included; see ``engine.policies.exits``. The target goes on from the exit, so each
+layer reads a drafted row once.
 
-Beyond the paper: where plain decoding gives most tokens per layer nothing is drafted (``when``), and the
-exits are then looked at every few steps only, because a small target's head costs as much as a layer.
+Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``), and the
+exits are then measured only every few steps, because a small target's head costs as much as a layer.
 """
 
 from __future__ import annotations
@@ -22,27 +22,25 @@ from engine.policies.exits import Exits, Plan
 from engine.tree import DraftTree
 
 ELEMENTS = 2**24
-"""Of logits that are held at once while shadow tokens are looked for."""
+"""The most logits held at once while shadow tokens are computed."""
 
 
 USUAL = 4
-"""Tokens of a usual draft; what reads so many is made ready beforehand."""
+"""Tokens of a usual draft; passes of this size are prepared beforehand."""
 
 
 class DynamicExitDrafter(OwnLayersDrafter):
     key = "del"
     title = "Dynamic exit layer, DEL"
-    summary = (
-        "The target drafts with its first layers; where it leaves them is chosen at every step."
-    )
+    summary = "The target drafts with its first layers; how many of them is chosen at every step."
     options = (
         Option("length", "int", 18, "Most tokens drafted in a step.", 1, 32, label="Length"),
         Option(
             "stop",
             "choice",
             "confidence",
-            "Draft until a token is less likely than the threshold of its exit, or as many tokens as give "
-            "most tokens per layer.",
+            "confidence: stop after a token that is less likely than the exit's threshold. length: draft as "
+            "many tokens as promise the most tokens per layer.",
             choices=("confidence", "length"),
             label="Stop by",
         ),
@@ -50,7 +48,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             "when",
             "choice",
             "pays",
-            "Draft only where it gives more tokens per layer than plain decoding, or always.",
+            "pays: draft only where it promises more tokens per layer than plain decoding. always: at every step.",
             choices=("pays", "always"),
             label="Draft",
         ),
@@ -58,7 +56,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             "decay",
             "float",
             0.95,
-            "Weight that what was counted keeps from step to step.",
+            "Share of its weight that an older count keeps from step to step.",
             0.0,
             1.0,
             advanced=True,
@@ -79,6 +77,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             "Last tokens of the prompt on which the exits are tried first.",
             1,
             256,
+            label="Prompt tokens",
             advanced=True,
         ),
     )
@@ -125,7 +124,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     @torch.no_grad()
     def _look(self, features: Tensor) -> None:
-        """features [R, L*H] of verified places: what each exit would have drafted there."""
+        """Record what each exit would have drafted at verified positions. features: [R, L*H] there."""
         if not len(features):
             return
         layers = self.target.layers
@@ -147,16 +146,16 @@ class DynamicExitDrafter(OwnLayersDrafter):
             shown[plan.layer :] = [Layer("skipped", layer.value) for layer in shown[plan.layer :]]
         stack = LayersExhibit(
             title="Layers that draft",
-            note="A bar is the share of an exit's shadow tokens that the target agreed with lately.",
+            note="A bar is the share of recent positions at which this layer's exit chose the target's token.",
             layers=shown,
         )
         plain = 1 / self.target.layers
         gains = (self._exits.per_layer(most)[:, 1:].max(-1).values / plain).tolist()
         curve = Curve(
             title="Tokens per layer by exit, plain decoding = 1",
-            note="The mark is the exit that drafts."
+            note="The mark shows the exit that drafts."
             if plan.length
-            else "No exit gives more than plain decoding, so nothing is drafted.",
+            else "No exit promises more than plain decoding, so nothing is drafted.",
             x=range(1, self.target.layers),
             series=[
                 Series("tokens per layer", [round(gain, 3) for gain in gains]),
@@ -169,7 +168,9 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     def _confidence(self, sure: float, threshold: float) -> Gauge:
         note = (
-            "Below the threshold: drafting stopped." if sure < threshold else "The longest draft."
+            "Below the threshold, so drafting stopped."
+            if sure < threshold
+            else "The draft has its full length."
         )
         return Gauge(
             title="Probability of the last drafted token", note=note, value=sure, mark=threshold

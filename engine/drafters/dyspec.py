@@ -55,7 +55,15 @@ class DySpecDrafter(DraftModelDrafter):
     family = "tree"
     summary = "A draft model grows a tree, always at the slot most likely to be accepted."
     options = (
-        Option("budget", "int", 0, "Most nodes of the tree (0: the size that pays).", 0, 256),
+        Option(
+            "budget",
+            "int",
+            0,
+            "Most nodes of the tree (0: the size that pays).",
+            0,
+            256,
+            label="Nodes",
+        ),
         Option("depth", "int", 12, "Longest branch.", 1, 32),
         Option(
             "width",

@@ -1,15 +1,15 @@
-"""Drafting on the target's own features: a small cell goes on from them, and a tree of its best guesses is kept.
+"""Drafting on the target's own features: a small cell predicts the next ones, and its best guesses form a tree.
 
 EAGLE (Li et al., 2024) drafts features, not tokens: the feature at a place and the token behind it give the
-next feature, of which a head makes the next token's law; the token says which way a drawn text went, which
-the feature alone cannot. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
-(``engine.drafters.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state; which of
-them a draft is depends on the part alone (``engine.parts.eagle_cell``).
+next feature, and a head turns that feature into the next token's law; the token tells which way a drawn text
+went, which the feature alone cannot. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
+(``engine.drafters.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state. The part
+alone decides which of the three methods is used (``engine.parts.eagle_cell``).
 
-After a step the target's features take the place of the drafted ones, so no error outlives it.
+After a step the target's features replace the drafted ones, so no error outlives the step.
 
-Exactness: which nodes are kept depends on probabilities of tokens that were picked, never drawn, so the tree
-is judged one-hot, drawn texts included; q ranks it and is shown, and no rule uses it. (Were tokens drawn,
+Exactness: the nodes are picked by their probabilities and never drawn, so the tree is judged one-hot, in
+sampled texts too; q ranks the nodes and is shown, and no rule uses it. (Were tokens drawn,
 re-ranking would drop drawn ones, and their law would not be q.)
 
 Beyond the paper: a candidate that is not among the best N when its level is drafted is not read, for
@@ -39,24 +39,26 @@ class EagleDrafter(Drafter):
     key = "eagle"
     title = "Feature draft, EAGLE"
     family = "heads"
-    summary = "A small cell goes on from the target's own features; its surest paths form a tree."
+    summary = (
+        "A small cell predicts the target's next features; its most confident paths form a tree."
+    )
     needs = {"eagle": "eagle"}
     options = (
-        Option("nodes", "int", 0, "Nodes kept of the tree (0: the number that pays).", 0, 256),
+        Option("nodes", "int", 0, "Most nodes of the tree (0: the size that pays).", 0, 256),
         Option("depth", "int", 6, "Longest branch.", 1, 16),
         Option(
             "top_k",
             "int",
             4,
-            "Candidates under each node, and nodes of a level that the cell reads.",
+            "Candidates below each node, and nodes of each level that the cell reads.",
             1,
             32,
             label="Width",
         ),
         stop_option(
             0.3,
-            "No further pass of the cell when the nodes it would read are reached with less chance "
-            "than this, all together",
+            "Draft no further when the chance that any of the nodes to be read next is reached falls "
+            "below this, by q",
         ),
     )
     size_option, usual_size = "nodes", 11

@@ -1,4 +1,4 @@
-"""An EAGLE cell's side of a text: true features as they come in, drafted ones below the text's end."""
+"""Reads a text with an EAGLE cell: true features as they come in, drafted ones behind the end of the text."""
 
 from __future__ import annotations
 

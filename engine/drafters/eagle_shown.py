@@ -1,4 +1,4 @@
-"""What an EAGLE draft shows: its levels, what the re-ranking kept, how true its features stayed."""
+"""The exhibits of an EAGLE draft: its levels, its re-ranking, and how true its features stayed."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def _levels(found: Candidates, kept: Sequence[int]) -> Table:
                 least,
             ]
         )
-    columns = ["level", "grown from", "candidates", "surest", "its joint confidence"]
+    columns = ["level", "grown from", "candidates", "most confident", "its joint confidence"]
     return Table(
         title="Joint confidence by level",
-        columns=[*columns, "kept", "least kept"],
+        columns=[*columns, "kept", "lowest kept"],
         rows=rows,
         note="The confidence of a path is the product of the draft's probabilities along it.",
     )
@@ -66,7 +66,7 @@ def _ranking(found: Candidates, kept: Sequence[int]) -> Table:
         title="Re-ranking",
         columns=["token", "level", "confidence", "joint", "kept"],
         rows=rows,
-        note=f"{len(kept)} of {len(found)} candidates are kept: the surest of all levels.",
+        note=f"{len(kept)} of {len(found)} candidates are kept: the most confident of all levels.",
     )
 
 
@@ -89,7 +89,7 @@ def shown_path(
     likely = [None, *_likely(kept)]
     return [
         Curve(
-            title="The features' path",
+            title="Drafted features along the kept path",
             x=list(range(len(places))),
             series=[
                 Series("cosine to the true feature", near),
@@ -97,7 +97,7 @@ def shown_path(
                 Series("the target's p", likely),
             ],
             x_label="tokens kept",
-            note="0 is the last token of the text: its feature, too, is a guess until the target has read it.",
+            note="0 is the last token of the text: its feature, too, is drafted until the target has read the token.",
         )
     ]
 
@@ -115,7 +115,7 @@ def _likely(kept: Kept) -> list[float | None]:
 
 
 class Outcomes:
-    """How often drafted tokens of some confidence were kept, over a text."""
+    """How often drafted tokens were kept in a text, by the draft's confidence in them."""
 
     def __init__(self) -> None:
         self._sure, self._kept, self._count = [0.0] * BINS, [0] * BINS, [0] * BINS

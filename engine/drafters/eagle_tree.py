@@ -18,7 +18,7 @@ ROOT = -1
 
 @dataclass
 class Candidates:
-    """What was drafted in a step, parents before children, each level behind the one above it.
+    """The candidates of a step, parents before children, each level behind the one above it.
 
     tokens, parents (-1: the text's last token), depths (1 for its children), own (the draft's probability
     after the parent) and joint: one entry a candidate. read: places of the candidates that the draft was
@@ -41,8 +41,8 @@ class Candidates:
         tokens: Sequence[Sequence[int]],
         chances: Sequence[Sequence[float]],
     ) -> None:
-        """A level: for each parent its likeliest tokens and their probabilities. What is impossible is
-        left out."""
+        """Add a level: for each parent its likeliest tokens and their probabilities. Tokens of probability 0
+        are left out."""
         for parent, some, probabilities in zip(parents, tokens, chances, strict=True):
             above, depth = (1.0, 0) if parent == ROOT else (self.joint[parent], self.depths[parent])
             for token, own in zip(some, probabilities, strict=True):

@@ -1,12 +1,12 @@
-"""Several tokens a draft pass: a cell goes on from a block of the target's features to the next block.
+"""Several tokens per draft pass: a cell predicts the next block of features from the last block.
 
 Falcon (Gao et al., 2025): semi-autoregressive drafting on features, see ``engine.parts.falcon_cell``. The tokens of one
-block are independent of each other given what stands before it, so a block is a tree of top choices; its surest whole
-paths are read as blocks of their own, one pass for all of them, for as many passes as are asked for.
+block are independent of each other given the text before it, so a block is a tree of top choices. Its most confident
+whole paths are read next, all in one pass, and each gives a block of its own.
 
 The paper's tree has one shape for every step; here it grows by joint confidence and is re-ranked, as EAGLE-2's
-(``engine.drafters.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so that any shape is exact. Behind
-tokens that a constraint forces nothing is drafted, and nothing while the text is shorter than a block.
+(``engine.drafters.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so that any shape is exact. Nothing
+is drafted behind tokens that a constraint forces, or while the text is shorter than a block.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class FalconDrafter(Drafter):
     key = "falcon"
     title = "Blocks of features, Falcon"
     family = "heads"
-    summary = "A cell goes on from the target's features, a block of tokens a pass."
+    summary = "A small cell predicts the target's features, a block of tokens per pass."
     needs = {"falcon": "falcon"}
     options = (
-        Option("nodes", "int", 0, "Nodes kept of the tree (0: the number that pays).", 0, 256),
-        Option("passes", "int", 2, "Blocks drafted one behind the other.", 1, 8, label="Blocks"),
+        Option("nodes", "int", 0, "Most nodes of the tree (0: the size that pays).", 0, 256),
+        Option("passes", "int", 2, "Blocks drafted one after another.", 1, 8, label="Blocks"),
         Option(
             "top_k",
             "int",
             4,
-            "Candidates under each node, and paths of a block that the cell reads.",
+            "Candidates below each node, and paths of each block that the cell reads.",
             1,
             32,
             label="Width",

@@ -1,4 +1,4 @@
-"""Trees whose shape is settled before any token is known: which rank of candidates is tried below which."""
+"""Trees of fixed shape: which rank of candidates is tried below which is settled before any token is known."""
 
 from __future__ import annotations
 

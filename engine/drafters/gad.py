@@ -1,4 +1,4 @@
-"""Draft a block with a model that fills all of it at once, and keep what the target would write.
+"""Draft a block with a model that fills all of it at once, and keep the tokens that the target would write.
 
 Generalised Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive
 Decoding, 2022; Xia et al., Speculative Decoding: Exploiting Speculative Execution for Accelerating
@@ -7,10 +7,10 @@ the input's place. It fills a block of masks in one pass; the target checks the 
 difference (a bifurcation) on the rest is dropped, and a new block is filled behind it.
 
 The model here is the denoiser that reads the target's states; the paper's is an encoder and a decoder of
-its own. The lossy rule of the paper's GAD++ is ``engine.verifiers.gad``. What the paper drops can be used
-once more (``realign``): where the end of the output stands exactly once in the dropped block, what follows
-there is a second branch, as input-guided decoding finds its place in the input again. That helps where the
-block says a word twice and the target once, which is rare.
+its own. The lossy rule of the paper's GAD++ is ``engine.verifiers.gad``. Beyond the paper, ``realign`` uses the
+dropped rest of a block once more: where the end of the output occurs exactly once in the dropped block, the
+tokens behind it become a second branch. That helps where the block repeats a word and the target does not,
+which is rare.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from engine.tree import ROOT, DraftTree
 class GeneralisedAggressiveDrafter(DiffusionDrafter):
     key = "gad"
     title = "Aggressive decoding, generalised"
-    summary = "A model fills a block at once; behind a difference a new block is filled."
+    summary = "A model fills a whole block at once; after a difference it fills a new block."
     options = (
         Option("length", "int", 0, "Tokens of a block (0: the size that pays).", 0, 31),
         Option(
             "realign",
             "bool",
             False,
-            "Draft the rest of the last block, too, where the text's end stands exactly once in it.",
-            label="Use the rest",
+            "Also draft the rest of the last block where the end of the text occurs exactly once in it.",
+            label="Use the rest of the last block",
         ),
     )
     size_option, usual_size = "length", 7
@@ -68,7 +68,7 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         self._since = kept.tokens
 
     def _rest(self) -> list[int]:
-        """What stood behind the place in the last block at which the output's end stands alone."""
+        """The rest of the last block, behind the one place in it where the output's end occurs."""
         pointer = InputPointer(self._block)
         for token in self._since:
             pointer.follow(token)
@@ -80,12 +80,12 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         before = [one == other for one, other in zip(self._block, self._since, strict=False)]
         same = before.index(False) if False in before else len(before)
         line: list[str | Token] = [
-            f"Of the last block {same} of {len(self._block)} tokens were kept"
+            f"{same} of the {len(self._block)} tokens of the last block were kept"
         ]
         if same < min(len(self._block), len(self._since)):
             line += ["; then ", Token(self._since[same]), " came instead of "]
             line += [Token(self._block[same])]
         lines = [[*line, "."]]
         if rest:
-            lines.append(["The rest of that block goes on from here: ", *map(Token, rest)])
+            lines.append(["The rest of that block is drafted from here on: ", *map(Token, rest)])
         return [Words(title="Bifurcation", lines=lines)]

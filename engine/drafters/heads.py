@@ -1,8 +1,8 @@
-"""What drafters with several heads on the target's last hidden state have in common.
+"""The common base of drafters with several heads on the target's last hidden state.
 
 The state behind the final norm at t gave the token at t + 1, the root; head k (from 0) drafts the token at t + 2 + k. The
-shape of the tree is fixed: which rank of a head's choices is tried below which, by how often each rank was right when the
-heads were measured. Nothing is drawn, so the tree is judged one-hot and exact under every exact rule.
+tree has a fixed shape, which follows from how often each rank of each head's choices was right when the heads were
+measured. Nothing is drawn, so the tree is judged one-hot and is exact under every exact rule.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class HeadsDrafter(Drafter):
             "budget",
             "int",
             0,
-            "Nodes of the tree (0: the size that pays).",
+            "Most nodes of the tree (0: the size that pays).",
             0,
             256,
             label="Nodes",
@@ -48,7 +48,7 @@ class HeadsDrafter(Drafter):
     size_option, usual_size = "budget", 16
     trial = {"budget": 4}
     note: ClassVar[str]
-    """Of the table: what these heads know, and what they cannot."""
+    """The note below the table: what these heads know, and what they cannot know."""
 
     def __init__(self, settings, heads, target: LanguageModel) -> None:
         super().__init__(settings)
@@ -86,7 +86,7 @@ class HeadsDrafter(Drafter):
     def propose(self, context, max_depth):
         tree = DraftTree()
         if self._state is None:
-            return tree  # of a prompt of one token nothing was read yet
+            return tree  # the prompt has one token, and the target has read nothing yet
         unread = list(context[self._read :])  # the root, and behind it what a schema forced
         self._first = len(unread) - 1
         nodes, shape = {ROOT: ROOT}, self._shape(max_depth)
@@ -106,7 +106,7 @@ class HeadsDrafter(Drafter):
         return [tree.tokens[one] for one in tree.path(node)]
 
     def _shape(self, max_depth: int) -> Shape:
-        """Of the heads whose places are still open; a head that a forced token has answered has none."""
+        """The shape for the heads whose positions are still open; a forced token closes its head's position."""
         width = self.target.vocab_size
         open_heads = self.heads.accuracies[self._first : self._first + max_depth]
         costs = tuple(tuple(cost(share) for share in row[:width]) for row in open_heads)
@@ -114,8 +114,8 @@ class HeadsDrafter(Drafter):
 
     @abstractmethod
     def _after(self, head: int, paths: Sequence[Sequence[int]], count: int) -> Sequence[Choices]:
-        """What a head says behind each of these paths, its ``count`` best tokens at least. paths: tokens
-        behind the state, the root first; all have one length."""
+        """A head's choices behind each of these paths, at least its ``count`` best tokens. paths: tokens
+        behind the state, the root first; all are of one length."""
 
     def _choices(self, hidden: Tensor, project: nn.Module, count: int) -> list[Choices]:
         """hidden: [R, H] of heads, project: H -> V. Raises UserError for NaN."""
@@ -127,7 +127,7 @@ class HeadsDrafter(Drafter):
         return list(zip(laws, best, strict=True))
 
     def _spoken(self, kept: Kept) -> list[Tensor]:
-        """What was said for each depth, along the kept path."""
+        """The heads' distributions for each depth, along the kept path."""
         laws = (kept.tree.shown_law(place) for place in (ROOT, *kept.path))
         return [law for law in laws if law is not None]
 
@@ -147,7 +147,7 @@ class HeadsDrafter(Drafter):
                 ]
             )
         return Table(
-            title="What each head said",
+            title="Choices of each head",
             note=self.note,
             columns=["head", *(f"{rank + 1}." for rank in range(SHOWN)), "written", "its rank"],
             rows=rows,

@@ -1,7 +1,7 @@
-"""Heads that see the tokens drafted before theirs, in a fixed tree.
+"""Heads that read the tokens drafted before their own, in a fixed tree.
 
-Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). The tree is Medusa's; but what a head
-says below one token differs from what it says below another, so each level of the tree asks its head once for every branch.
+Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). The tree is Medusa's, but a head's
+choices depend on the branch, so each level of the tree asks its head once for every branch.
 """
 
 import torch
@@ -14,10 +14,10 @@ class HydraDrafter(HeadsDrafter):
     key = "hydra"
     title = "Hydra heads"
     summary = (
-        "Heads on the target's last state, each told which tokens were drafted before its own."
+        "Heads on the target's last state, each of which reads the tokens drafted before its own."
     )
     needs = {"hydra": "hydra_heads"}
-    note = "Each row is what a head said behind the tokens that were kept before its place."
+    note = "Each row shows a head's choices after the tokens that were kept before its position."
 
     def __init__(self, settings, heads, target):
         super().__init__(settings, heads, target)

@@ -1,9 +1,9 @@
-"""The target's first layers and a small adapter draft; the layers above go on from there to verify.
+"""The target's first layers and a small adapter draft; the layers above go on from their states to verify.
 
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): the first exit is behind
-a fixed few layers, whose states a trained adapter (``engine.parts.adapter``) makes fit for the target's head; the
-second one is out of drafting, once the adapter is less sure of its likeliest token than a threshold. Drafted rows
-pass each layer once.
+a fixed few layers, whose states a trained adapter (``engine.parts.adapter``) prepares for the target's head; the
+second exit ends the draft, once the adapter's likeliest token is less probable than a threshold. Each layer reads
+a drafted row once.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from engine.tree import DraftTree
 
 
 class KangarooDrafter(OwnLayersDrafter):
-    """The adapter reads a row when its token has been drafted or kept: those of the committed text are always read
-    but for the last ones, which wait for the next draft."""
+    """The adapter reads a row once its token has been drafted or kept. It has read all rows of the committed text
+    but the last ones, which wait for the next draft."""
 
     key = "kangaroo"
     title = "First layers and an adapter, Kangaroo"
@@ -67,7 +67,7 @@ class KangarooDrafter(OwnLayersDrafter):
         return tree
 
     def observe(self, kept):
-        """The adapter has read the root and the nodes above the last; of them those stay that were kept."""
+        """Forget the drafted rows that were not kept. The adapter has read the root and all nodes but the last."""
         read = min(self._reader.length - self._committed, len(kept.features))
         self._committed += read
         self._reader.rewind(self._committed)
@@ -87,16 +87,18 @@ class KangarooDrafter(OwnLayersDrafter):
         shown = [
             Layer("run" if layer < exit_layer else "skipped") for layer in range(self.target.layers)
         ]
-        shown[exit_layer - 1] = Layer("adapter", label="the adapter reads what comes out here")
+        shown[exit_layer - 1] = Layer("adapter", label="the adapter reads this layer's output")
         stack = LayersExhibit(
             title="Layers that draft",
-            note="The layers above go on from there with all drafted rows at once, to verify.",
+            note="To verify, the layers above read all drafted tokens in one pass.",
             layers=shown,
         )
         low = sure < threshold
         gauge = Gauge(
-            title="How sure the adapter was at its last place",
-            note="Below the threshold: drafting stopped." if low else "The longest draft.",
+            title="The adapter's confidence at the last drafted token",
+            note="Below the threshold, so drafting stopped."
+            if low
+            else "The draft has its full length.",
             value=sure,
             mark=threshold,
         )

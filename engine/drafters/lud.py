@@ -1,13 +1,12 @@
 """The model writes several tokens at once where it is sure enough of each.
 
-Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024). Behind
-the text stand placeholders, and one pass tells, beside the next token, those at their places; the longest run of
-tokens that are all sure enough, a *lexical unit*, is written with it. Nobody checks them: the text is not the target's
-own. In the paper the whole model is fine-tuned to read placeholders; here the target stays as it is, and the
+Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024). Placeholders
+stand behind the text, and one pass predicts the next token and those at the placeholders; the longest run of tokens
+that are all probable enough, a *lexical unit*, is written. Nobody checks these tokens, so the method is lossy. In the paper the whole model is fine-tuned to read placeholders; here the target stays as it is, and the
 placeholders are trained instead (``engine.parts.prompt_tokens``).
 
-A step here begins with the unit that the pass before has found, so that the trace can say what the target, reading it,
-would have written: its rule is ``engine.verifiers.lud``. With an exact rule in its place the drafter is exact.
+A step here drafts the unit that the pass before has found, so that the trace can show what the target would have
+written instead. The method's own rule, ``engine.verifiers.lud``, is lossy; under an exact rule the drafter is exact.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class LexicalUnitDrafter(PromptedDrafter):
             "A unit ends before the first token that is less likely than this.",
             0.0,
             1.0,
-            label="Sure enough",
+            label="Confidence",
         ),
     )
     default_verifier = default_greedy_verifier = "lud"
@@ -56,7 +55,7 @@ class LexicalUnitDrafter(PromptedDrafter):
             for place, (token, sure) in enumerate(found)
         ]
         return Table(
-            title=f"What the placeholders said; a unit ends below {self.settings['sure']:g}",
+            title=f"What the placeholders predicted; a unit ends below {self.settings['sure']:g}",
             columns=["placeholder", "token", "probability", "outcome"],
             rows=rows,
         )

@@ -1,8 +1,8 @@
 """Several heads on one hidden state of the target, each for one later token; their choices as a fixed tree.
 
 Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). No head knows what the
-others say: the tree tries the first choices of a head below those of the head before it, as many of each as their measured
-accuracies deserve.
+others chose: the tree puts the best choices of a head below those of the head before it, and how many of each follows from
+their measured accuracies.
 """
 
 from engine.drafters.heads import HeadsDrafter
@@ -13,7 +13,7 @@ class MedusaDrafter(HeadsDrafter):
     title = "Medusa heads"
     summary = "Heads on the target's last state guess the next tokens, each blind to the others."
     needs = {"medusa": "medusa_heads"}
-    note = "All heads read the same state. None knows which token another one chose."
+    note = "All heads read the same state. No head knows which token another head chose."
 
     def _keep(self, features):
         super()._keep(features)

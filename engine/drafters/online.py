@@ -1,9 +1,9 @@
-"""A chain from a draft that learns while it is used, a copy for each visitor.
+"""A chain from a draft model that learns while it is used; each visitor has a copy.
 
-Liu et al., Online Speculative Decoding (ICML 2024). What the target would have written where a drafted token was refused
-is kept, and between steps the visitor's copy of the draft is distilled on it (``engine.policies.private_draft``), for no
-longer than a budget allows. q is always that of the weights which drew the token, so the text stays the target's. A copy
-that has learned runs through its module, for compiled passes have their weights built in.
+Liu et al., Online Speculative Decoding (ICML 2024). Where a drafted token was refused, the target's distribution is
+kept, and between steps the visitor's copy of the draft is distilled on it (``engine.policies.private_draft``), within a
+budget of time. q always comes from the weights that drew the token, so the text stays the target's. A copy that has
+learned runs through its module, because compiled passes have their weights built in.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ class OnlineDrafter(DraftModelDrafter):
             "milliseconds",
             "float",
             2.0,
-            "Time for learning after a step, on average (0: no clock, an update after so many refusals).",
+            "Milliseconds of learning after a step, on average (0: the number of refusals decides instead).",
             0.0,
             100.0,
-            label="Learning a step",
+            label="Learning per step",
         ),
         Option(
             "every",
             "int",
             8,
-            "Refusals between two updates where no clock decides.",
+            "Refusals from one update to the next where no clock decides.",
             1,
             256,
+            label="Refusals per update",
             advanced=True,
             depends_on=("milliseconds", 0.0),
         ),
@@ -101,7 +102,7 @@ class OnlineDrafter(DraftModelDrafter):
         return self._chain(context, min(self.settings["length"], max_depth), self._likely)
 
     def _learn(self) -> None:
-        """An update, where there was a refusal since the last one and the budget or the count allows it."""
+        """Update the copy, if there was a refusal since the last update and the budget or the count allows it."""
         budget, waiting = self.settings["milliseconds"], self._private.waiting
         self._saved = min(self._saved + budget, 4 * self._cost)
         due = self._saved >= self._cost if budget else waiting >= self.settings["every"]
@@ -135,8 +136,8 @@ class OnlineDrafter(DraftModelDrafter):
         history = self._private.history
         places = [history.width * (place + 1) for place in range(len(history.points))]
         return Curve(
-            title="Drafted tokens kept, since you began",
-            note=f"Each point is a share of {history.width} tokens that were judged, over all of your texts.",
+            title="Drafted tokens kept since you began",
+            note=f"Each point is the share kept of {history.width} judged tokens, over all of your texts.",
             x=places,
             series=[Series("kept", list(history.points))],
             x_label="drafted tokens judged",
@@ -151,4 +152,6 @@ class OnlineDrafter(DraftModelDrafter):
             ["milliseconds of learning in this text", round(self._learned, 1)],
             ["kilobytes that your copy and its examples take", round(private.nbytes / 1000)],
         ]
-        return Table(title="What your draft has learned from", columns=["", "value"], rows=rows)
+        return Table(
+            title="What your copy of the draft has learned from", columns=["", "value"], rows=rows
+        )

@@ -1,4 +1,4 @@
-"""What drafters that are the target's first layers have in common."""
+"""The common base of drafters that run the target's first layers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from engine.tree import ROOT, DraftTree
 
 
 class OwnLayersDrafter(Drafter):
-    """Drafts a chain row by row in the target's own session. What it has read stays there, so that the
-    target goes on from the exit in the place of reading these rows anew."""
+    """Drafts a chain row by row in the target's own session. The rows that it has read stay there, so that the
+    target goes on from the exit instead of reading them again."""
 
     family = "self"
     uses_target = True
@@ -29,8 +29,8 @@ class OwnLayersDrafter(Drafter):
 
     @staticmethod
     def make_ready(target: LanguageModel, cuts: Sequence[int], nodes: int) -> None:
-        """Before a text is timed: passes that leave the target at these layers, or go on from there with about
-        so many nodes. The first of them is tried."""
+        """Prepare, before a text is timed, the passes that leave the target at these layers, or go on from there
+        with about so many nodes. The first of these layers is tried."""
         target.prepare_stretches(cuts, nodes)
         goes_on(target, cuts[0])
 
@@ -48,8 +48,8 @@ class OwnLayersDrafter(Drafter):
     def _chain(
         self, tree: DraftTree, context: Sequence[int], layer: int, length: int, stop: float
     ) -> float:
-        """Draft up to ``length`` tokens with the first ``layer`` layers, no further once one was less
-        sure than ``stop``; that token stays, for a drawn token must never be dropped.
+        """Draft up to ``length`` tokens with the first ``layer`` layers; stop after a token less sure than
+        ``stop``. That token stays, because a drawn token must never be dropped.
 
         Returns how sure the last one was.
         """
@@ -74,7 +74,7 @@ class OwnLayersDrafter(Drafter):
         return self.target.head(self.target.norm(states[-1:]))
 
     def _sure(self, q: Tensor, token: int) -> float:
-        """What is held against the threshold once a token was drafted from q [V]."""
+        """The number that is compared with the threshold once a token was drafted from q [V]."""
         return float(q[token])
 
     def law(self, logits: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""Prompt tokens ride in the target's pass and tell the tokens to come, which the next pass verifies as a tree.
+"""Prompt tokens in the target's pass predict the tokens to come, which the next pass verifies as a tree.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024). The
-likeliest paths through the places' laws form the candidates; prompt tokens stand behind the nodes at which a step is
-likeliest to end, for only there can the next draft be known. The tree has the size that pays on this machine.
+likeliest paths through the predicted distributions form the tree. Prompt tokens stand behind the nodes at which a step
+is likeliest to end, because the next draft can come only from there. The tree has the size that pays on this machine.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ class PromptDecodingDrafter(PromptedDrafter):
     key = "ppd"
     title = "Prompt tokens, PPD"
     family = "heads"
-    summary = "Trained prompt tokens ride in the target's pass and tell the tokens to come."
+    summary = "Trained prompt tokens in the target's own pass predict the tokens to come."
     options = (
         Option(
             "budget",
             "int",
             0,
-            "Candidates of a step (0: the size that pays).",
+            "Most nodes of the tree (0: the size that pays).",
             0,
             64,
-            label="Budget",
+            label="Nodes",
         ),
         Option(
             "asked",
             "int",
             3,
-            "Places, the likeliest ends of the step, behind which prompt tokens stand.",
+            "Most nodes, the likeliest ends of the step, behind which prompt tokens stand.",
             1,
             16,
-            label="Places asked",
+            label="Nodes with prompt tokens",
         ),
     )
     size_option, usual_size = "budget", 4
@@ -79,8 +79,8 @@ class PromptDecodingDrafter(PromptedDrafter):
             )
         names = [name for rank in range(1, SHOWN + 1) for name in (f"token {rank}", f"q {rank}")]
         return Table(
-            title="What the prompt tokens said in the pass before",
-            note=f"Prompt tokens ride behind {len(self._first)} places of this step.",
+            title="What the prompt tokens predicted in the pass before",
+            note=f"Prompt tokens stand behind {len(self._first)} places of this step's tree.",
             columns=["place", *names, "drafted"],
             rows=rows,
         )

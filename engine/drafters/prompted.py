@@ -1,4 +1,4 @@
-"""What drafters with prompt tokens have in common: probe rows in the target's pass, read after it."""
+"""The common base of drafters with prompt tokens: probe rows in the target's pass, evaluated after it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from engine.tree import ROOT, DraftTree
 
 
 class PromptedDrafter(Drafter):
-    """The probes behind the last kept node tell the tokens that come after the next one, which is the
-    target's own: its law stands in the same pass."""
+    """The probes behind the last kept node predict the tokens after the next one. The next one itself is the
+    target's own, from the same pass."""
 
     needs = {"ppd": "prompt_tokens"}
     uses_target = True
@@ -49,7 +49,7 @@ class PromptedDrafter(Drafter):
             self._marginals = display_distribution(logits, self.sampling).cpu()
 
     def _ask_behind(self, tree: DraftTree, nodes: Sequence[int]) -> None:
-        """Let prompt tokens ride behind these nodes, which may be ROOT."""
+        """Put prompt tokens behind these nodes, which may be ROOT."""
         tokens, parents = self.prompt_tokens, []
         self._first = {}
         for node in nodes:

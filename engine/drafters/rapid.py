@@ -1,10 +1,10 @@
 """The draft model reads a short, retrieved prompt; the target reads all of it.
 
 RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding, ICML 2025):
-behind a long prompt a draft model is hardly faster than the target, because both go through the prompt's
-keys and values at every token. Here the draft model gets the pieces of the prompt that have to do with its
-end, and the end itself. Whatever it makes of them, the target checks it with the whole prompt, so that any
-exact rule keeps the text. The transfer that moves p towards q is the rule ``engine.verifiers.rapid``.
+with a long prompt a draft model is hardly faster than the target, because both read the prompt's keys and
+values at every token. Here the draft model reads only the end of the prompt and the pieces that have to do with
+it. The target checks the draft with the whole prompt, so that under any exact rule the text is the target's own.
+The lossy rule that moves p towards q (the transfer) is ``engine.verifiers.rapid``.
 
 The paper retrieves with an embedding model and BM25; here it is BM25 over token ids alone
 (``engine.drafters.retrieved_prompt``). A draft model whose context is too short for the prompt can
@@ -46,12 +46,14 @@ class RapidDrafter(Drafter):
             "ending",
             "int",
             64,
-            "Tokens at the prompt's end that the draft model reads as they are, and searches the rest by.",
+            "Tokens at the prompt's end that the draft model always reads, and by which the rest is searched.",
             1,
             4096,
             label="End of the prompt",
         ),
-        Option("piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece", advanced=True),
+        Option(
+            "piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece length", advanced=True
+        ),
         *(option for option in ChainDrafter.options if option.name == "stop_below"),
     )
     size_option, usual_size = "length", ChainDrafter.usual_size
@@ -95,10 +97,10 @@ class RapidDrafter(Drafter):
 def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
     """How much of the prompt the draft model reads, and why those pieces."""
     read = Gauge(
-        title="What the draft model reads of the prompt",
+        title="How much of the prompt the draft model reads",
         note="The target reads all of it."
         if short.pieces
-        else "All of it: the prompt is short enough.",
+        else "The prompt is so short that the draft model, too, reads all of it.",
         value=len(short.tokens),
         maximum=len(prompt),
         unit="tokens",

@@ -1,10 +1,10 @@
-"""A draft model's tree, and in it what a text of the user's goes on with.
+"""A draft model's tree, merged with continuations from a text of the user's.
 
 RASD (Quan et al., Retrieval-Augmented Speculative Decoding, ACL 2025): the end of the text is looked up
-in the text itself, as prompt lookup does, and in a datastore, as REST does (He et al., 2024). What follows
-it there makes a second tree. The draft model's q prunes that tree, for a continuation that the draft model
-finds impossible is hardly ever the target's. Then both are merged: common prefixes become one path, and
-the rest of a continuation hangs where the two part.
+in the text itself, as prompt lookup does, and in a datastore, as REST does (He et al., 2024). The
+continuations found make a second tree. The draft model's q prunes that tree, because a continuation that the
+draft model finds impossible is hardly ever the target's. Then both trees are merged: common prefixes become one
+path, and the rest of a continuation branches off where the two differ.
 
 The draft model's own tree is DySpec's (``engine.drafters.dyspec``). The retrieved one is read by the draft
 model in one pass; it was not proposed by q, so its nodes are judged one-hot, behind those that were drawn.
@@ -27,7 +27,7 @@ from engine.parts.datastore import Datastore
 from engine.tree import ROOT, DraftTree
 
 WIDER = 2
-"""So many times as many nodes are read by the draft model as may stay."""
+"""The draft model reads this many times as many retrieved nodes as may stay."""
 
 SHOWN = 10  # retrieved nodes in the table
 
@@ -68,7 +68,7 @@ class RetrievalAugmentedDrafter(Drafter):
             "retrieved",
             "int",
             12,
-            "Most retrieved nodes of each place where the end of the text is looked up.",
+            "Most nodes retrieved from each source: from the text itself, and from the datastore.",
             1,
             16,
             label="Retrieved nodes",
@@ -77,7 +77,7 @@ class RetrievalAugmentedDrafter(Drafter):
             "least_q",
             "float",
             0.02,
-            "A retrieved path stays while the draft model's q of all of it is at least this.",
+            "A retrieved path is kept while the draft model's q of the whole path is at least this.",
             0.0,
             1.0,
             label="Least q",
@@ -227,8 +227,8 @@ def told(
 ) -> list[Words | Table]:
     """The match, and what became of what follows it."""
     matched = [Token(token) for token in context[len(context) - lookup.matched :]]
-    often = "before" if lookup.source == "this text" else f"{lookup.times:,} times"
-    line = ["The end of the text, ", *matched, f", stands {often} in the {lookup.place}."]
+    often = "earlier" if lookup.source == "this text" else f"{lookup.times:,} times"
+    line = ["The end of the text, ", *matched, f", occurs {often} in the {lookup.place}."]
     fates = {node: "in both trees" if node in in_both else "merged in" for node in stay}
     rows = [
         [

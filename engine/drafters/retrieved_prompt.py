@@ -1,8 +1,8 @@
 """A short prompt made of the pieces of a long one that have most to do with its end.
 
 Pieces are scored by Okapi BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009) over
-token ids: how many of the end's rarer tokens a piece holds. No model of meaning is asked, so a piece that
-says the same in other words is not found; where the end repeats names, numbers or words of the text, it is.
+token ids: by how many of the end's rarer tokens a piece holds. No model of meaning takes part: a piece is found
+where the end repeats its names, numbers or words, and not where it says the same in other words.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class ShortPrompt:
 
 
 def shortened(prompt: Sequence[int], ending: int, piece: int, most: int) -> ShortPrompt:
-    """The last ``ending`` tokens as they are, and before them the best pieces of ``piece`` tokens, up to
-    ``most`` tokens of pieces. The first token stays, too: models lean on it. A prompt that is no longer
-    than that stays whole."""
+    """The last ``ending`` tokens, and before them the best pieces of ``piece`` tokens, up to ``most`` tokens of
+    pieces. The first token stays, too, because models attend to it strongly. A prompt no longer than all that
+    stays whole."""
     if len(prompt) <= 1 + most + ending:
         return ShortPrompt(list(prompt), ())
     cut = len(prompt) - ending

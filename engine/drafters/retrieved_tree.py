@@ -1,4 +1,4 @@
-"""The continuations of a match in a datastore as one tree, and what a draft model says of it."""
+"""The continuations of a match in a datastore as one tree, weighed by a draft model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Retrieved:
         return sorted(set(self.parents) - {ROOT})
 
     def weigh(self, laws: dict[int, Tensor]) -> None:
-        """Fill in what the draft model says."""
+        """Fill in the draft model's probabilities."""
         self.laws = laws
         for token, parent in zip(self.tokens, self.parents, strict=True):
             above = 1.0 if parent == ROOT else self.q[parent]

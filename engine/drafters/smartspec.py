@@ -1,9 +1,9 @@
-"""The draft model's chain, in every step as long as pays: goodput decides.
+"""The draft model's chain, at every step with the length of the greatest goodput.
 
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec.
-Where texts share passes of the target, each chooses its own length, with the others as they were in the round
-before; so a text whose drafts are kept goes on drafting where others have stopped. What the drafted tokens are
-has no part in it: the length is settled before the first of them is drawn.
+Where texts share passes of the target, each chooses its own length and takes the others as they were in the
+round before; so a text whose drafts are kept goes on drafting where others have stopped. The length is settled
+before the first token is drawn and never depends on the drafted tokens, so the drafter stays exact.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class SmartSpecDrafter(DraftModelDrafter):
     key = "smartspec"
     title = "SmartSpec"
     family = "chain"
-    summary = "Chooses in every step how many tokens to draft, none among them, by what they cost and how many are kept."
+    summary = "Chooses at every step how many tokens to draft, or none, by their cost and by how many are kept."
     options = (
         Option("length", "int", 8, "Most tokens drafted in a step.", 1, 32),
         Option(
             "load",
             "int",
             0,
-            "Choose as if so many texts like this one shared each pass of the target (0: as many as there are).",
+            "Choose as if this many texts like this one shared each pass of the target (0: as many as there are).",
             0,
             64,
             label="Texts in a pass",
@@ -54,7 +54,7 @@ class SmartSpecDrafter(DraftModelDrafter):
             "row_cost",
             "float",
             0.0,
-            "What a drafted token costs, in passes of the target over one row (0: what the clock says).",
+            "Cost of a drafted token, in passes of the target over one token (0: as measured).",
             0.0,
             2.0,
             label="Cost of a drafted token",
@@ -115,7 +115,7 @@ class SmartSpecDrafter(DraftModelDrafter):
 
 @dataclass(frozen=True)
 class Moment:
-    """What a length was chosen by."""
+    """The numbers by which a length was chosen."""
 
     most: int
     chosen: int
@@ -128,10 +128,10 @@ class Moment:
         found = goodputs(tokens, self.costs, self.others)
         gain = found[self.chosen] / found[0]
         return Curve(
-            title="Expected goodput by length",
-            note=f"Chosen: {self.chosen}, {gain:.2f} times the goodput of no draft."
+            title="Expected goodput by draft length",
+            note=f"Chosen: length {self.chosen}, with {gain:.2f} times the goodput of no draft."
             if self.chosen
-            else "Chosen: none. No length is expected to pay.",
+            else "Chosen: no draft. No length is expected to pay.",
             x=range(self.most + 1),
             series=[Series("all texts of the pass", found)],
             x_label="tokens drafted",
@@ -148,9 +148,9 @@ class Moment:
         crossing = next((n for n, length in zip(LOADS, lengths, strict=True) if not length), None)
         return Curve(
             title="Expected goodput by load",
-            note=f"From {crossing} texts like this one on, drafting does not pay."
+            note=f"The first load of texts like this one at which drafting does not pay: {crossing}."
             if crossing
-            else f"Drafting pays up to {LOADS[-1]} texts like this one at least.",
+            else f"Drafting still pays at a load of {LOADS[-1]} texts like this one.",
             x=LOADS,
             series=[
                 Series("with the best length", [max(found) for found in each]),
@@ -162,5 +162,5 @@ class Moment:
         )
 
     def acceptance(self) -> Gauge:
-        note = "A moving share of this text's drafted tokens that were judged."
+        note = "Share of this text's judged tokens that were kept; older steps count less."
         return Gauge(title="Drafted tokens kept", note=note, value=self.chance)

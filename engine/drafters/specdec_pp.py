@@ -1,9 +1,9 @@
-"""A chain that stops where a trained head thinks that one of its tokens will be refused.
+"""A chain that ends where a trained head expects that one of its tokens will be refused.
 
-Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). After each drafted token the
-draft reads it, and the head tells from the hidden state how likely it is to be kept. Drafting ends when the chance that a
-token so far is refused, 1 - the product of those chances, exceeds a threshold. The token after which it ends stays: it was
-drawn from q, and whoever dropped it for what it is would write another law than the target's.
+Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). The draft reads
+each drafted token, and the head predicts from the hidden state how likely the token is to be kept. Drafting ends when the
+chance that a token so far is refused, 1 - the product of those chances, exceeds a threshold. The last token stays: it was
+drawn from q, and dropping a drawn token for its value would change the law of the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     key = "specdec_pp"
     title = "SpecDec++"
     family = "chain"
-    summary = "Drafts on until a trained head expects that one of the tokens will be refused."
+    summary = "Drafts until a trained head expects that one of the drafted tokens will be refused."
     options = (
         Option("length", "int", 16, "Most tokens drafted in a step.", 1, 32),
         Option(
@@ -88,10 +88,10 @@ def table(tokens: list[int], chances: list[float], happened: list[bool]) -> Tabl
         refusal = None if all_kept is None else round(1 - all_kept, 3)
         rows.append([Token(token), chance and round(chance, 3), refusal, fate])
     return Table(
-        title="Predicted, and what happened",
-        note="The last token was not read: no chance was asked for."
+        title="Predictions and outcomes",
+        note="The draft model did not read the last token, so it has no prediction."
         if len(chances) < len(tokens)
-        else "The chance of a refusal passed the threshold.",
-        columns=["token", "chance to be kept", "chance of a refusal so far", "what happened"],
+        else "The chance of a refusal exceeded the threshold.",
+        columns=["token", "chance to be kept", "chance of a refusal so far", "outcome"],
         rows=rows,
     )

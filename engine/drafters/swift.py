@@ -2,8 +2,8 @@
 
 SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024):
 no draft model and no training. The skip set is optimised on the tokens written so far, by random search and
-Bayesian optimisation; drafting stops where the draft is not confident; at every place of the draft its likeliest
-alternatives are verified along with it, the more of them the less confident it is. The draft reads the target's
+Bayesian optimisation. Drafting stops where the draft is not confident. At every position the draft's likeliest
+alternatives are verified, too, and more of them where the draft is less confident. The draft reads the target's
 own keys and values.
 
 Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of
@@ -66,7 +66,7 @@ class SwiftDrafter(Drafter):
             "width",
             "int",
             2,
-            "Tokens verified at a place where the draft is unsure; where it is surer, fewer (10 in the paper).",
+            "Most tokens verified at one position; the surer the draft, the fewer (10 in the paper).",
             1,
             16,
             label="Width",
@@ -94,8 +94,8 @@ class SwiftDrafter(Drafter):
             "bayes",
             "int",
             2,
-            "Of so many trials one is proposed by the Gaussian process, the others at random (25 in the paper, "
-            "of a thousand).",
+            "The Gaussian process proposes one trial in this many; the others are random (25 in the paper, "
+            "of a thousand trials).",
             1,
             256,
             advanced=True,

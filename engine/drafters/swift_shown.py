@@ -1,4 +1,4 @@
-"""What SWIFT shows of a step: the layers that draft, and how well they do."""
+"""The exhibits of a SWIFT step: the layers that draft, and how well they do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the target finds likely after two tokens: a matrix that is written while a text is written."""
+"""A matrix of the tokens that the target finds likely after two others, filled while a text is written."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 from engine.memory import Store
 
 MOST_BYTES = 2_000_000
-"""Of one matrix. When it is full, the pair that was written first gives its row away."""
+"""The size of one matrix. When it is full, the pair that got its row first gives the row away."""
 
 ENTRY_BYTES = 160
-"""What the row number of one pair takes beside the row: an entry of two dictionaries and its numbers."""
+"""The memory that one pair takes beside its row: entries in two dictionaries."""
 
 LEAST_ROWS = 256
 """More than one pass can fill."""
@@ -56,8 +56,10 @@ class TrigramMatrix(Store):
         return [(token, chance) for token, chance in found if chance > 0]
 
     def write(self, pairs: Sequence[Pair], logits: Tensor, share: float) -> None:
-        """logits [R, V] after each of these pairs: a row becomes ``share`` of what the target says now
-        and the rest of what it held. A row of NaN is left out: there the target did not look."""
+        """Blend the target's new probabilities into the pairs' rows, with the weight ``share``.
+
+        logits: [R, V], after each of these pairs. A row of NaN is left out: the target did not read that pair.
+        """
         p = logits.float().softmax(-1)
         best = p.topk(self.width)
         fresh = zip(pairs, best.indices.tolist(), best.values.tolist(), strict=True)
@@ -66,7 +68,7 @@ class TrigramMatrix(Store):
                 self._blend(pair, list(zip(tokens, chances, strict=True)), share)
 
     def count(self, tokens: Sequence[int]) -> None:
-        """What followed each pair in this text, by its share, where the target has not read the pair."""
+        """Fill the rows of pairs that the target has not read with the shares of the tokens that followed in this text."""
         followers: dict[Pair, dict[int, int]] = {}
         for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
             after = followers.setdefault((first, second), {})

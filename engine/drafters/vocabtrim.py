@@ -1,7 +1,7 @@
 """A chain from a draft whose head keeps only the tokens that the target writes most often.
 
-Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). The head is the part of a
-small draft that reads the most bytes for a token. Tokens that it lacks have q = 0: they are never drafted, and where
+Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small
+draft the head reads more bytes per token than any other part. Tokens that it lacks have q = 0: they are never drafted, and where
 the target writes one of them the draft is refused, so the text stays the target's.
 """
 
@@ -22,7 +22,7 @@ class VocabTrimDrafter(DraftModelDrafter):
     key = "vocabtrim"
     title = "VocabTrim"
     family = "chain"
-    summary = "A draft model whose head keeps only the target's most frequent tokens writes a few tokens ahead."
+    summary = "A draft model whose head keeps only the target's most frequent tokens writes ahead."
     options = (
         Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
         Option(
@@ -88,7 +88,7 @@ class VocabTrimDrafter(DraftModelDrafter):
 
     def _lacking(self, tokens: list[int]) -> Table:
         return Table(
-            title="Written by the target, not in the draft's head",
+            title="Written by the target, but missing from the draft's head",
             note=f"{self.missing} of {self.written} tokens so far; none of them could be drafted.",
             columns=["token"],
             rows=[[Token(token)] for token in tokens],

@@ -1,4 +1,4 @@
-"""Acceptance heads: how likely a drafted token is to be kept, read off the draft's hidden state behind it.
+"""Acceptance heads: they predict from the draft's hidden state how likely a drafted token is to be kept.
 
 Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). Residual blocks
 x + SiLU(linear(x)) on the state behind the final norm of the draft, then two numbers: refused and kept.
@@ -54,7 +54,7 @@ class AcceptanceHead(nn.Module):
 
     @torch.no_grad()
     def chance(self, state: Tensor) -> float:
-        """Of one token, [H]."""
+        """The chance that a token is kept, from its state [H]."""
         weight = self.out.weight
         return float(self(state.to(weight)).sigmoid())
 
@@ -98,7 +98,7 @@ def _load(path: str, target, dtype, device: str) -> AcceptanceHead:
         load_published(head, head.names(), tensors)
         head.rejected_weight = float(config.get(WEIGHT, PUBLISHED_WEIGHT))
         if not 0 < head.rejected_weight < 1e6:
-            raise ValueError(f"its {WEIGHT} is no positive number")
+            raise ValueError(f"its {WEIGHT} is not a positive number")
     except (ValueError, TypeError) as error:
         raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
     named = config.get(DRAFT)

@@ -1,9 +1,9 @@
-"""The adapter of Kangaroo: it turns what a target's first layers say into what all of them would.
+"""The adapter of Kangaroo: it turns the states of a target's first layers into states for the target's head.
 
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): one attention block
 without an MLP, normed before and behind; embedding and head are the target's. The layout of the published
 checkpoints: ``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``,
-beside a config of Llama's kind. Those do not say behind which layer the adapter stands; ours do (``exit_layer``).
+beside a config of Llama's kind. Published configs do not name the layer behind which the adapter stands; ours do (``exit_layer``).
 
 Letters in shapes: H hidden size, D head size, R rows, T columns read before them, N attention blocks.
 """
@@ -26,7 +26,7 @@ from engine.target.language_model import LanguageModel
 
 NOUN = "Kangaroo adapter"
 PUBLISHED_EXIT = 2
-"""Layers below a published adapter that does not say how many: as the authors run theirs."""
+"""Layers below a published adapter whose config names no number: the authors' usual setting."""
 MOST = 4096  # blocks, heads and such; beyond it a config is nonsense
 _ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
 
@@ -61,7 +61,7 @@ class AdapterConfig:
             whole = field.type == "int"
             fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
             if value is not None and not (fits and 0 < value <= (MOST if whole else 1e12)):
-                raise ValueError(f"{value!r} is no {field.name}")
+                raise ValueError(f"{value!r} is not a valid {field.name}")
         known = {field.name: found[field.name] for field in fields(cls) if found.get(field.name)}
         made = cls(**known)
         if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:
@@ -152,7 +152,7 @@ class Adapter(nn.Module):
 
 
 class AdapterReader:
-    """One text that an adapter reads: rows behind each other, of which the last ones can be forgotten."""
+    """One text that an adapter reads row after row; the last rows can be forgotten."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
@@ -161,7 +161,7 @@ class AdapterReader:
 
     @torch.no_grad()
     def read(self, states: Tensor) -> Tensor:
-        """Append rows [R, H]; returns theirs [R, H] for the target's head."""
+        """Append rows [R, H]; returns their states [R, H] for the target's head."""
         before = [(k[:, :, : self.length], v[:, :, : self.length]) for k, v in self._columns]
         found, fresh = self._adapter(states[None], self.length, before)
         self._append(fresh)
@@ -184,7 +184,7 @@ class AdapterReader:
         self.length = end
 
     def _larger(self, like: Tensor, index: int, part: int) -> Tensor:
-        """Twice the columns that are needed now, what has been read among them."""
+        """New buffers of twice the columns needed now, which hold the rows read so far."""
         batch, heads, rows, size = like.shape
         larger = like.new_zeros(batch, heads, 2 * (self.length + rows), size)
         if self._columns:

@@ -1,10 +1,10 @@
-"""Clover's heads: one small recurrent cell that is asked for token after token, behind a block that reads the whole text.
+"""Clover's heads: one small recurrent cell drafts token after token, on the output of a block that reads the whole text.
 
 Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024), with the order and the
-projections of Clover-2 (2024). Of each token read so far the target's last state, behind the final norm, meets the
-embedding of the token that followed it in an attention decoder; the augmenting block, layers of the target's kind, reads
-these rows. Its row at t, which knows the token at t + 1, gives head 0 the token at t + 2. Each further head is the same
-cell: the hidden state of the head before it (the regressive connection) meets the embedding of the token drafted last.
+projections of Clover-2 (2024). For each token read so far, an attention decoder combines the target's last state, behind the final norm, with
+the embedding of the next token; the augmenting block, layers of the target's kind, reads these rows. From its row at t,
+which knows the token at t + 1, head 0 predicts the token at t + 2. Each further head is the same cell: it combines the
+hidden state of the head before it (the regressive connection) with the embedding of the token drafted last.
 
 The attention decoder has one key, so that its weight is a cosine: x + v(y) * cos(q(norm(x)), k(y)) in each attention head.
 All logits come from the target's head, and the rows of that head are the embeddings, as in the paper's code.
@@ -34,7 +34,7 @@ USUAL_HEADS = 5  # as in the paper's code; the cell itself has no number
 
 
 class AttentionDecoder(nn.Module):
-    """Rows x that take up what a token's embedding y has for them."""
+    """The attention decoder: adds to rows x the weighed value of a token's embedding y."""
 
     def __init__(self, width: int, heads: int, eps: float) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class CloverHeads(nn.Module):
         return self.decoder(hidden, embedding)
 
     def spoken(self, hidden: Tensor, embedding: Tensor | None = None) -> Tensor:
-        """What the target's head turns into logits. embedding: of the token before; None: this is head 0."""
+        """The state that the target's head turns into logits. embedding: of the token before; None for head 0."""
         if embedding is None:
             return self.head_norm(self.first(hidden))
         return self.head_norm(self.later(torch.cat([hidden, embedding], -1)))

@@ -1,8 +1,8 @@
-"""Datastores: a text of the user's as tokens, in which continuations are looked up.
+"""Datastores: the tokens of a user's text, in which continuations are looked up.
 
-A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array, all places
-of the text in the order of what stands there, is made when the folder is opened: a second for millions of
-tokens. ``engine.parts.making_datastores`` makes a folder from a text.
+A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array, all positions
+of the text sorted by the tokens from there on, is made when the folder is opened, which takes a second for
+millions of tokens. ``engine.parts.making_datastores`` makes a folder from a text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.parts.shelf import Shelf
 from engine.target.language_model import LanguageModel
 
 MOST_TOKENS = 4_000_000
-"""Of one datastore: 48 MB with its suffix array."""
+"""The most tokens of one datastore: 48 MB with its suffix array."""
 
 TOKENS, CONFIG = "tokens.npy", "config.json"
 KIND_OF_FILE = "datastore"
@@ -58,7 +58,7 @@ class Datastore:
         return self.tokens.nbytes + self._order.nbytes
 
     def find(self, run: Sequence[int]) -> Found | None:
-        """Where this run stands; None where it does not."""
+        """The match of this run; None where the datastore does not hold it."""
         first, last = 0, len(self.tokens)
         for depth, token in enumerate(run):
             first, last = self._narrowed(first, last, depth, token)
@@ -67,8 +67,8 @@ class Datastore:
         return Found(first, last, len(run)) if first < last else None
 
     def longest(self, context: Sequence[int], most: int, least: int = 1) -> Found | None:
-        """The longest end of the context, of ``least`` to ``most`` tokens, that stands here; found by
-        halving, for where a run stands its ends do, too."""
+        """The longest end of the context, of ``least`` to ``most`` tokens, that the datastore holds. Found by
+        halving: a datastore that holds a run holds the run's own ends, too."""
         low, high, best = least, min(most, len(context)), None
         while low <= high:
             length = (low + high) // 2
@@ -80,7 +80,7 @@ class Datastore:
         return best
 
     def continuations(self, found: Found, length: int) -> Iterator[list[int]]:
-        """What follows the match, up to ``length`` tokens, at evenly spread occurrences."""
+        """The tokens that follow the match, up to ``length`` each, at evenly spread occurrences."""
         step = -(-(found.last - found.first) // SHOWN_PLACES)
         for place in range(found.first, found.last, step):
             start = int(self._order[place]) + found.length

@@ -1,4 +1,4 @@
-"""Feature drafters: EAGLE cells that go on from the target's hidden states."""
+"""Feature drafters: EAGLE cells, which predict the target's next hidden states."""
 
 from functools import lru_cache
 

@@ -1,12 +1,12 @@
-"""The EAGLE cell: the target's feature at a place and the token behind it give the next feature.
+"""The EAGLE cell: from the target's feature at a position and the token after it, it predicts the next feature.
 
 EAGLE (Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", 2024) and EAGLE-2
 (2024) read the state that feeds the target's head. EAGLE-3 ("EAGLE-3: Scaling up Inference Acceleration of
-Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and goes on from
-what it gave itself. One class serves both; names of tensors are those of vLLM's ``speculators``.
+Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and reads
+its own states from there on. One class serves both; names of tensors are those of vLLM's ``speculators``.
 
-Row i of a text is the pair of feature i and token i + 1. What comes out of it is the *state* that stands in
-for feature i + 1: a head makes the law of token i + 2 of it, and it is half of the next pair.
+Row i of a text is the pair of feature i and token i + 1. The cell makes of it the *state* that stands in for
+feature i + 1: a head turns that state into the law of token i + 2, and the state is half of the next pair.
 
 Letters in shapes: H hidden size, Ht the target's, R rows, D head size, V the target's vocabulary.
 """

@@ -1,8 +1,8 @@
 """Shapes of an EAGLE cell, read from the config.json of any published layout.
 
 Layouts: ``eagle`` (EAGLE-1 and 2), ``eagle3`` (the authors' EAGLE-3) and ``speculators`` (vLLM's, with
-``speculators_model_type: eagle3``). What a config leaves open, biases and norms among it, is read off
-the tensors instead (``engine.parts.eagle_layout``), for configs are often copies of the target's.
+``speculators_model_type: eagle3``). Everything that a config leaves open, such as biases and norms, follows from
+the tensors (``engine.parts.eagle_layout``), because configs are often copies of the target's.
 """
 
 from __future__ import annotations

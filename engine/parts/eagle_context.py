@@ -1,8 +1,8 @@
-"""What an EAGLE cell has read of one text, as keys and values, and the rows of a draft tree behind it.
+"""Keys and values of one text in an EAGLE cell, and the rows of a draft tree behind them.
 
 A row is a pair: the feature at a place and the token behind it. Pairs with the target's own features are
-committed and stay; drafted ones stand behind them until the next pairs are read over them. Nothing of the
-text is copied in a step.
+committed and stay; drafted pairs stand behind them until the next pairs overwrite them. No step copies
+anything of the text.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""EAGLE checkpoints as they are published: told apart, read, and written.
+"""EAGLE checkpoints in the published layouts: telling them apart, reading and writing them.
 
 ``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without a norm in front.
 ``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
@@ -58,19 +58,19 @@ def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
 def layout_of(raw: object, tensors: Mapping[str, Tensor], name: str) -> Layout:
     """Which layout a config and its tensors are. Raises UserError for none of them."""
     if not isinstance(raw, dict):
-        raise UserError(f"The configuration of {name} is no JSON object.")
+        raise UserError(f"The configuration of {name} is not a JSON object.")
     kind = raw.get("speculators_model_type")
     if kind not in (None, "eagle3"):
         raise UserError(f"{name} is a speculator of the kind {kind!r}; here it must be eagle3.")
     if "fc.weight" not in tensors:
-        raise UserError(f"{name} is no feature drafter: it has no tensor fc.weight.")
+        raise UserError(f"{name} is not a feature drafter: it has no tensor fc.weight.")
     if kind == "eagle3":
         return "speculators"
     if any(key.startswith((MIDLAYER, f"{FIRST}hidden_norm")) for key in tensors):
         return "eagle3"
     if any(key.startswith(FIRST) for key in tensors):
         return "eagle"
-    raise UserError(f"{name} is no feature drafter: it has neither a midlayer nor layers.")
+    raise UserError(f"{name} is not a feature drafter: it has neither a midlayer nor layers.")
 
 
 def write_cell(
@@ -131,7 +131,7 @@ def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> No
         raise UserError(f"The weights of {name} lack {lacking[0]}, which a feature drafter has.")
     other = sorted(named.keys() - wanted.keys())
     if other:
-        raise UserError(f"{name} is no feature drafter that is known here: it has {other[0]}.")
+        raise UserError(f"{name} is not a feature drafter that is known here: it has {other[0]}.")
     for key, tensor in wanted.items():
         if tensor.shape != named[key].shape:
             raise UserError(

@@ -1,4 +1,4 @@
-"""The files of a part: weights as safetensors, and a config.json. Nothing here could run code when it is opened."""
+"""The files of a part: weights as safetensors, and a config.json. Opening them runs no code from the files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PICKLED = (".pt", ".bin", ".pth", ".ckpt", ".pkl")
 
 
 def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> dict[str, Tensor]:
-    """All tensors by name, in float32. names: files that may hold them, of which the first is taken that is there.
+    """All tensors by name, in float32. names: files that may hold them; the first that exists is read.
 
     Raises UserError, one sentence, where there is none or it is damaged.
     """
@@ -53,12 +53,12 @@ def load_published(
             raise ValueError(f"{name} has the shape {found}, where {needed} is needed")
     more = sorted(set(tensors) - set(names))
     if more:
-        raise ValueError(f"{more[0]} is none of its weights")
+        raise ValueError(f"{more[0]} is not one of its weights")
     module.load_state_dict({own: tensors[name] for name, own in names.items()}, assign=True)
 
 
 def read_config(folder: Path) -> dict:
-    """The config.json; {} where there is none. Raises UserError where it is no JSON object."""
+    """The config.json; {} where there is none. Raises UserError where it is not a JSON object."""
     file = folder / CONFIG
     if not file.is_file():
         return {}
@@ -67,7 +67,7 @@ def read_config(folder: Path) -> dict:
     except (OSError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise UserError(f"The {CONFIG} of {folder.name} is no JSON object.")
+        raise UserError(f"The {CONFIG} of {folder.name} is not a JSON object.")
     return found
 
 

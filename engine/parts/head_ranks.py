@@ -1,4 +1,4 @@
-"""How often the first, second, third ... choice of each head is right: what the tree of a set of heads is built from."""
+"""How often the first, second, third ... choice of each head is right: the tree of a set of heads follows from it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Accuracies = tuple[tuple[float, ...], ...]
 def usual(heads: int) -> Accuracies:
     """For checkpoints that bring no figures of their own.
 
-    Cai et al. (2024) tell of a first head that is right with its first choice in about 60 % of all places and among its
-    first five in over 80 %. Here head k's first choice is right in 0.6 * 0.75^(k - 1), and each further choice in a third
-    of the places of the one before it.
+    In Cai et al. (2024) the first choice of the first head is right at about 60 % of all positions, and one of its first
+    five at over 80 %. Here head k's first choice is right at 0.6 * 0.75^(k - 1) of them, and each further choice at a
+    third of the positions of the one before it.
     """
     return tuple(
         tuple(0.6 * 0.75**head * 3.0**-rank for rank in range(RANKS)) for head in range(heads)
@@ -40,7 +40,7 @@ def accuracies_of(config: dict, heads: int, name: str) -> Accuracies:
     whole = len(found) == heads and all(0 < len(row) <= 1000 for row in found)
     if not whole or not all(0 <= share <= 1 for row in found for share in row):
         raise UserError(
-            f"The head accuracies in the configuration of {name} are no table of shares."
+            f"The head accuracies in the configuration of {name} are not a table of shares."
         )
     return found
 

@@ -8,7 +8,7 @@ output; the others are as Medusa's. Hydra++ lets one layer of the target's kind 
 The layout of the published checkpoints: ``hydra_mlp.{head}.{layer}.linear.{weight,bias}``,
 ``hydra_mlp.{head}.0.res_connection.{weight,bias}``, ``hydra_lm_head.{head}.{weight,bias}``; with a prefix
 ``prefix_embeding_layer.{layers.0.*,norm.weight}``, and dropout layers count, so that blocks have the numbers 1, 3, 5 ... and
-a projection is ``hydra_lm_head.{head}.1.*``. The embeddings that stand there too are the target's and are not looked at. A
+a projection is ``hydra_lm_head.{head}.1.*``. Embeddings in the file are the target's and are ignored. A
 checkpoint without projections shares the target's head.
 
 Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary, R rows.

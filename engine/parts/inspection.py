@@ -93,7 +93,7 @@ def _json(path: Path, most: int) -> dict:
     except (OSError, ValueError, RecursionError):
         raise UserError(f"The {where} is not valid JSON.") from None
     if not isinstance(found, dict):
-        raise UserError(f"The {where} is no JSON object.")
+        raise UserError(f"The {where} is not a JSON object.")
     return found
 
 

@@ -11,7 +11,7 @@ from engine.errors import UserError
 from engine.parts.datastore import MOST_TOKENS, write_datastore
 
 MOST_BYTES = 16 * MOST_TOKENS
-"""A longer file is not read at all: no tokenizer makes so few tokens of it."""
+"""A longer file is refused unread: it would have more tokens than a datastore holds."""
 
 AT_ONCE = 1 << 20  # characters that are tokenized at once, up to the end of a line
 

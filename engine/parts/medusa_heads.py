@@ -6,7 +6,7 @@ x + SiLU(linear(x)), then a projection to the vocabulary.
 
 The layout of the published checkpoints: ``{head}.{layer}.linear.{weight,bias}`` and, behind the L blocks of a head, its
 projection ``{head}.{L}.weight``; the prefix ``medusa_head.`` may stand before all of them. A checkpoint without projections
-shares the target's head. Heads and blocks are counted by the names; what the config says of them is not looked at.
+shares the target's head. The names give the numbers of heads and blocks; the config's numbers are ignored.
 
 Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary.
 """
@@ -58,13 +58,13 @@ class MedusaHeads(nn.Module):
         return not self.lm_head
 
     def hidden(self, head: int, state: Tensor) -> Tensor:
-        """What a head makes of states [..., H], before the projection."""
+        """A head's hidden states, before the projection, for states [..., H]."""
         for block in self.blocks[head]:
             state = state + F.silu(block(state))
         return state
 
     def forward(self, state: Tensor) -> Tensor:
-        """What all heads make of one state [H] -> [K, H]"""
+        """One state [H] -> the hidden states [K, H] of all heads"""
         return torch.stack([self.hidden(head, state) for head in range(len(self))])
 
     def project(self, hidden: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Prompt tokens: trained vectors in the place of embeddings that make a frozen target say what comes later.
+"""Prompt tokens: trained vectors in place of embeddings, at which a frozen target predicts later tokens.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024):
 behind a token stand K prompt tokens, and the i-th of them gives the law of the token i + 1 places behind it, one
@@ -46,7 +46,7 @@ class PromptTokens(nn.Module):
         return self.embeddings.shape[1]
 
     def __len__(self) -> int:
-        """Rows that they take."""
+        """The number of rows that they take."""
         return self.places * self.members
 
     @property
@@ -59,7 +59,7 @@ class PromptTokens(nn.Module):
         return row - self.members if row >= self.members else None
 
     def logits(self, rows: Tensor) -> Tensor:
-        """What the target said at the rows, [..., K*E, V] -> [..., K, V]"""
+        """The target's logits at the rows, [..., K*E, V] -> [..., K, V], averaged over the members"""
         return rows.unflatten(-2, (self.places, self.members)).mean(-2)
 
     def save(self, folder: Path, about: Mapping) -> None:
@@ -87,7 +87,7 @@ def _config(folder: Path) -> dict:
     except (OSError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise UserError(f"The {PUBLISHED_CONFIG} of {folder.name} is no JSON object.")
+        raise UserError(f"The {PUBLISHED_CONFIG} of {folder.name} is not a JSON object.")
     return found
 
 
@@ -102,7 +102,7 @@ def _from_published(config: Mapping, tensors: Mapping[str, Tensor], width: int) 
     members = config.get(MEMBERS, 1)
     fits = isinstance(members, int) and not isinstance(members, bool) and members > 0
     if not fits or len(rows) % members:
-        raise ValueError(f"{len(rows)} rows are no whole number of places with {members!r} each")
+        raise ValueError(f"{len(rows)} rows do not divide into places of {members!r} each")
     made = PromptTokens(len(rows) // members, members, width)
     made.embeddings.data.copy_(rows.view_as(made.embeddings))
     return made

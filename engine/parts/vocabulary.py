@@ -1,4 +1,4 @@
-"""A target's tokens by how often it writes them: what the head of a draft may be cut to."""
+"""A target's tokens by how often it writes them: the head of a draft may be cut to the most frequent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Vocabulary:
         return cls(order.indices, order.values)
 
     def coverage(self, kept: int) -> float:
-        """The share of what was counted that the first so many tokens are."""
+        """The share of the counted text that consists of the first so many tokens."""
         return float(self.counts[:kept].sum() / self.counts.sum().clamp(min=1))
 
     def save(self, folder: Path, target_digest: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Whether predicted chances come true: predictions in bins, and the share of each that did."""
+"""Whether predicted chances come true: the share of predictions that did, by bins."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class CalibrationCurve:
     def shown(self) -> Curve:
         middles = [(place + 0.5) / BINS for place in range(BINS)]
         return Curve(
-            title="Predicted chances and what came of them",
-            note=f"{sum(self.counts):,.0f} tokens that were judged. Training counts a refused token several times, so "
-            "that predictions are low: the share that is kept lies above the diagonal.",
+            title="Predicted chances and outcomes",
+            note=f"{sum(self.counts):,.0f} tokens were judged. Training counts a refused token several times, so the "
+            "predictions are low, and the share kept lies above the diagonal.",
             x=middles,
             series=[Series("kept", self.shares()), Series("as predicted", middles)],
             x_label="predicted chance to be kept",

@@ -1,10 +1,10 @@
-"""Where a model that drafts with its own first layers should leave them, learned while it verifies.
+"""After which layer a model that drafts with its own first layers should exit, learned while it verifies.
 
 DEL (Entezari Zarch et al., 2025): every layer's early exit has a *shadow token* at each place that the
-target has verified, the token that it would have drafted there. The share of them that the target agreed
-with, older places counting less, is the acceptance rate a of that exit. With d tokens drafted by the first
-l of L layers a step writes (1 - a^(d+1)) / (1 - a) tokens on average and runs L + d l layers one after the
-other: their ratio is *tokens per layer*, and the exit and length with the largest one are taken.
+target has verified: the token that the exit would have drafted there. The share of shadow tokens that equal the
+target's own, older positions counting less, is the acceptance rate a of that exit. With d tokens drafted by the
+first l of L layers, a step writes (1 - a^(d+1)) / (1 - a) tokens on average and runs L + d l layers one after
+another. The ratio of the two is *tokens per layer*; the exit and the length with the largest ratio are taken.
 """
 
 from __future__ import annotations

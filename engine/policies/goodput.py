@@ -1,9 +1,9 @@
 """Goodput: tokens that a step is expected to write, divided by the time that it is predicted to take.
 
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024). The tokens
-follow from how often this text's drafted tokens were kept, a moving share; the time from a linear model of the
-pass, of its rows and of the tokens that stand before them, and one of the draft. Both are fitted while the text
-is written, so they know the machine, and how many other texts share the passes.
+follow from a moving share of this text's drafted tokens that were kept. The time follows from two linear models:
+one of the pass, by its rows and by the tokens that stand before them, and one of the draft. Both are fitted while
+the text is written, so they reflect the machine and the number of texts that share the passes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def expected_tokens(chance: float, most: int) -> list[float]:
 
 @dataclass
 class Acceptance:
-    """How often drafted tokens that were judged were kept, older steps counting less."""
+    """The share kept of the drafted tokens that were judged, older steps counting less."""
 
     kept: float = GUESS * BELIEF
     judged: float = BELIEF

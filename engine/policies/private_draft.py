@@ -1,8 +1,8 @@
 """A visitor's own copy of a draft model, which learns from the tokens that the target refused.
 
 Liu et al., Online Speculative Decoding (2024): where a draft fails, its context and the target's distribution are kept,
-and now and then the draft is distilled on them. The copy begins as the draft that all share and holds only the weights
-that learn; it is made when it first learns, lies in the visitor's memory, and is gone when that is emptied.
+and now and then the draft is distilled on them. The copy begins as the draft that all visitors share and holds only the
+weights that learn. It is made when it first learns, lies in the visitor's memory, and goes when that memory is emptied.
 """
 
 from __future__ import annotations

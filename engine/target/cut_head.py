@@ -1,4 +1,4 @@
-"""Language models whose head keeps some of its rows: fewer bytes to read for each token, the other tokens never."""
+"""Language models whose head keeps only some rows: fewer bytes are read per token; other tokens never come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a model may go on from a layer: compared once with its whole passes.
+"""Whether a model's pass may go on from a layer: checked once against its whole passes.
 
 Some architectures carry more from layer to layer than one hidden state, and rows that were stopped at a
 layer would get other logits behind it.

@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--tokens",
         type=int,
-        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many are learned from",
+        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many to learn from",
     )
     made.add_argument(
         "--divergence",
@@ -80,28 +80,32 @@ def parser() -> argparse.ArgumentParser:
     parts.add_argument(
         "--target",
         type=Path,
-        help="folder of any causal language model in Hugging Face format; left out, the family's own",
+        help="folder of any causal language model in Hugging Face format (default: the family's own target)",
     )
     parts.add_argument(
         "--prompts",
         type=Path,
         default=root / "presets" / "prompts",
-        help="what a named target writes after: a file with a prompt a line, or JSON lines with a field prompt",
+        help="prompts for a named target: a file with one prompt per line, or JSON lines with a field prompt",
     )
     parts.add_argument(
         "--draft",
         type=Path,
-        help="folder of the draft of a named target, for parts that read its states",
+        help="folder of a named target's draft, for parts that read the draft's states",
     )
-    parts.add_argument("--name", help="of the part's folder (default: the recipe's name)")
+    parts.add_argument("--name", help="name of the part's folder (default: the recipe's name)")
     parts.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the recipe; repeat"
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the recipe; may be repeated",
     )
     parts.add_argument(
-        "--rows", type=int, default=6, help="windows of a batch (default %(default)s)"
+        "--rows", type=int, default=6, help="windows per batch (default %(default)s)"
     )
     parts.add_argument(
-        "--length", type=int, default=256, help="tokens of a window (default %(default)s)"
+        "--length", type=int, default=256, help="tokens per window (default %(default)s)"
     )
     return made
 

@@ -1,8 +1,8 @@
-"""Lessons of an EAGLE cell: its start, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, and how far it drafts.
+"""Lessons of an EAGLE cell: its start, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, its accepted length.
 
-Row i of a window is the pair of feature i and token i + 1; what comes out stands in for feature i + 1. In a draft the
-cell goes on from what it gave itself, so step k of an unrolled window feeds row i its own state of step k - 1 and token
-i + 1 + k, and lets it see the true rows up to i and its own earlier steps, as in a draft that begins behind row i.
+Row i of a window is the pair of feature i and token i + 1; the cell's output stands in for feature i + 1. In a draft the
+cell reads its own outputs, so step k of an unrolled window feeds row i its own state of step k - 1 and token i + 1 + k,
+and lets the row see the true rows up to i and its own earlier steps, as in a draft that begins behind row i.
 
 Letters in shapes: S windows, T tokens of each, H hidden size of the cell, n * Ht features, V the target's vocabulary.
 """

@@ -1,8 +1,8 @@
 """Lessons of a Falcon cell: coupled sequential glancing distillation.
 
-A window goes through the cell twice. The first time every pair is true. What comes out, features and the tokens that
-the head makes of them, are the pairs of the second time, but for a run of true ones, the longer the more tokens were
-wrong: so the cell learns to go on from its own blocks, and what a token of a block owes to the one before it.
+A window goes through the cell twice. In the first pass every pair is true. The features that come out, and the tokens
+that the head makes of them, are the pairs of the second pass, except for a run of true pairs, which is longer the more
+tokens were wrong. So the cell learns to go on from its own blocks, and how a token of a block depends on the one before.
 
 Beyond the paper: the first pass counts, too, for every draft begins with true pairs; the share that is glanced at does
 not fall with the epochs but keeps its mean; blocks begin at another place in each batch, as they do in drafts.

@@ -1,4 +1,4 @@
-"""What the training of a part costs, told before it begins: memory by counting numbers, time by one batch."""
+"""The cost of training a part, told before it begins: memory by counting numbers, time by one batch."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The recipe of every part that learns from a target's hidden states and distributions (`students` has one file a part).
 
     python -m engine.training KEY                  for the family's target -> <models>/parts/KEY
-    python -m engine.training KEY --target DIR     for any other: `text --target DIR` writes what is learned from
+    python -m engine.training KEY --target DIR     for any other; `text --target DIR` writes the text that is learned from
 
-Memory and time are told first. A training that was stopped goes on where it was; the table grows while it runs.
+Memory and time are told first. A stopped training resumes where it was; the table grows during training.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Training:
         return taught(self.teacher.module, layers, tokens, counted, index)
 
     def lessons(self, probes: list[Text]) -> Iterator[Lesson]:
-        """Texts of the target's own, one a lesson; what it was given is not counted."""
+        """The target's own texts, one per lesson; their prompts are not counted."""
         for start, text in probes:
             counted = torch.arange(len(text)) >= start
             yield self.lesson(torch.tensor([text]), counted[None])

@@ -14,11 +14,11 @@ so each can run alone; those that train resume where they were stopped.
     evaluate     held-out figures of the family -> screen, <checkpoints>/figures.json, <models>/README.md
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
-    datastore    texts of the generators -> <models>/parts/datastore, in which the drafter rasd looks up
+    datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
 
-Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target; memory and time
-are told first, a table of loss and accepted length while they learn; NAME=VALUE are their options):
+Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
+are told first; a table shows loss and accepted length during training; NAME=VALUE are the options:
 """
 
 from __future__ import annotations

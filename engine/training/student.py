@@ -1,5 +1,5 @@
-"""What a part brings that learns from a target: its start, its loss, how its accepted length is read off a text, and its
-files. Text, budget, checkpoints and the table are the recipe's (`part_recipe`).
+"""The interface of a part that learns from a target: its start, its loss, its accepted length on a text, and its files.
+Text, budget, checkpoints and the table belong to the recipe (`part_recipe`).
 
 Letters in shapes: S windows, T tokens of each, H hidden size of the target, n feature layers, V vocabulary.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One batch of text, and what the frozen target makes of it.
+    """One batch of text, with the frozen target's states and logits.
 
     tokens: int64 [S, T]. counted: bool [S, T], False where the loss skips the token. features: [S, T, n*H], the target's
     hidden states at the layers that the student asks for. logits: [S, T, V] of the target, the law of token t + 1 in
@@ -57,13 +57,13 @@ class Student(ABC):
     """A kind of part in training. The target is frozen; it may be asked for embeddings and head."""
 
     key: ClassVar[str]
-    """Of the recipe, and the name of the part's folder unless another is given."""
+    """The name of the recipe, and of the part's folder unless another name is given."""
 
     summary: ClassVar[str]
     """One line for the list of recipes."""
 
     options: ClassVar[tuple[Option, ...]] = ()
-    """What may be chosen of its shape and its lessons: --option NAME=VALUE."""
+    """The options of its shape and its lessons: --option NAME=VALUE."""
 
     muon_rate: ClassVar[float] = 0.01
     adam_rate: ClassVar[float] = 2e-3
@@ -81,7 +81,7 @@ class Student(ABC):
 
     @property
     def logit_sets(self) -> int:
-        """How many times it holds logits of a whole batch: the memory that is told beforehand follows from it."""
+        """How many times it holds the logits of a whole batch; the estimate of memory uses this number."""
         return 1
 
     @property
@@ -98,7 +98,7 @@ class Student(ABC):
 
     @abstractmethod
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
-        """What is minimised, a mean over the counted places."""
+        """The loss, a mean over the counted positions."""
 
     @abstractmethod
     def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:

@@ -1,7 +1,7 @@
 """How often a target writes each token, counted on the text that it wrote for its drafters to learn from.
 
-What it was given does not count: a draft has to guess only what the target writes (VocabTrim found the target's own text
-to be the best to count on, before raw text and the draft's).
+Prompts do not count: a draft has to guess only the tokens that the target writes (VocabTrim found the target's own text
+better to count on than raw text or the draft's).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keep what the target finds nearly as good as its favourite: lossy.
+"""Keep tokens that the target finds nearly as likely as its favourite: lossy.
 
 The rule of GAD++ (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding,
 2022): a drafted token may stay when it is among the target's ``beta`` likeliest and its log-probability
@@ -15,7 +15,7 @@ from engine.verifiers.near_enough import keep_while, law_shown
 
 
 class TopBeta(Verifier):
-    """Of several siblings the first that may stay is kept. Where none may the target writes its own token.
+    """Of several siblings the first that may stay is kept. Where none may stay, the target writes its own token.
 
     At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 the text is then the
     target's own; the rule is called lossy all the same, because its options decide.
@@ -28,7 +28,15 @@ class TopBeta(Verifier):
         "lossy: the text differs from the target's own"
     )
     options = (
-        Option("beta", "int", 3, "How many of the target's likeliest tokens may stay.", 1, 50),
+        Option(
+            "beta",
+            "int",
+            3,
+            "How many of the target's likeliest tokens may stay.",
+            1,
+            50,
+            label="candidates",
+        ),
         Option(
             "tau",
             "float",
@@ -43,9 +51,9 @@ class TopBeta(Verifier):
     sentences = {
         "gad.kept": "The target gave {token} the probability {p}, which is near enough to its favourite: accepted. "
         "(A lossy rule: the target might have written another token.)",
-        "gad.refused": "The target gave {token} the probability {p}: not among its likeliest tokens, or too far "
-        "below the first of them.",
-        "recovered": "Here the draft and the target part, and the target wrote its own token: {final}.",
+        "gad.refused": "The target gave {token} the probability {p}; the token is not among its likeliest, or too far "
+        "below the first of them: rejected.",
+        "recovered": "No drafted token was near enough here, so the target wrote its own: {final}.",
         "bonus": "The whole path was kept, and the target wrote the next token: {final}.",
     }
     trial = {"beta": 2, "tau": 1.0}

@@ -1,4 +1,4 @@
-"""Keep what was drafted and ask nobody: lossy.
+"""Keep every drafted token unchecked: lossy.
 
 Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024).
 """
@@ -22,11 +22,11 @@ class Unchecked(Verifier):
     )
     exact_kinds = frozenset()
     sentences = {
-        "lud.kept": "{token} was sure enough when it was drafted, so it stands unchecked; reading on, the target "
-        "gives it the probability {p}. (A lossy rule: the target might have written another token.)",
+        "lud.kept": "{token} was kept unchecked; the target, which read it only afterwards, gives it the "
+        "probability {p}. (A lossy rule: the target might have written another token.)",
         "lud.refused": "{token} was left out.",
         "recovered": "The target wrote its own token: {final}.",
-        "bonus": "Behind the tokens that nobody checked the target wrote its own: {final}.",
+        "bonus": "After the unchecked tokens the target wrote its own: {final}.",
     }
 
     def judge(self, case: Case) -> Verdict:
@@ -45,8 +45,8 @@ class Unchecked(Verifier):
             same = "the same" if best == token else Token(best)
             rows.append([Token(token), tree.q[entry.node], entry.p, same])
         return Table(
-            title="Written unchecked, and what the target would have said",
+            title="Written unchecked, and the target's own choice",
             note="Lossy: a token stays although the target might have written another one.",
-            columns=["token", "sure by", "target's p", "target's favourite"],
+            columns=["token", "draft's q", "target's p", "target's favourite"],
             rows=rows,
         )

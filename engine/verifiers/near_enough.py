@@ -1,4 +1,4 @@
-"""The walk of the lossy rules that keep what the target finds near enough, whatever it would have written itself."""
+"""The walk of the lossy rules that keep tokens which the target finds near enough to its own choice."""
 
 from collections.abc import Callable
 

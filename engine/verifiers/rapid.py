@@ -1,7 +1,7 @@
 """Speculative sampling with a p that has moved towards the draft's q: lossy.
 
 The inference-time transfer of RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented
-Speculative Decoding, ICML 2025): a draft that read only what was retrieved may know better than the
+Speculative Decoding, ICML 2025): a draft that read only the retrieved pieces may know better than the
 target that read everything, so it teaches the target, anew for every token. One step down the gradient
 of the distillation loss moves the target's logits z to z + transfer * (q - p), for the tokens to which q
 gives at least a tenth of what it gives its favourite.
@@ -28,7 +28,7 @@ class Transfer(Verifier):
     """A draw x from q is kept with probability min(1, p'(x) / q(x)); p' is the moved p.
 
     After a refusal the next token comes from max(p - q, p - p'), where that is above 0, as the authors
-    have it. What is written behind a path that was kept whole comes from p itself. A one-hot draw is
+    have it. Behind a path that was kept whole the next token comes from p itself. A one-hot draw is
     kept with probability p'(x), and all siblings but the first are judged one-hot on what is left.
 
     At temperature 0 the token with the highest p' is kept, by the plain softmax; after a refusal the
@@ -56,11 +56,11 @@ class Transfer(Verifier):
         "transfer.kept": "Moved towards the draft's q, the target's probability of {token} is {p}; q is {q}. "
         "The coin fell below {accept}: accepted. (A lossy rule: p itself may be lower.)",
         "transfer.refused": "Even moved towards the draft's q, the target's probability of {token} is only {p}, "
-        "and q is {q}: the coin was not below {accept}.",
+        "and q is {q}: the coin was not below {accept}, so the token was rejected.",
         "favourite.kept": "Moved towards the draft's q, the target likes {token} best, with {p}: accepted. "
         "(A lossy rule: by p itself it may like another token better.)",
         "favourite.refused": "Even moved towards the draft's q, the target likes another token better than {token}, "
-        "which has {p}.",
+        "which has {p}: rejected.",
         "recovered": "The target wrote a token of its own: {final}.",
         "bonus": "The whole path was kept, and the target wrote the next token: {final}.",
     }

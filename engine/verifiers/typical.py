@@ -1,4 +1,4 @@
-"""Keep what the target finds typical: lossy.
+"""Keep tokens that the target finds typical: lossy.
 
 Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024), section 2.3.1.
 """
@@ -30,8 +30,8 @@ class Typical(Verifier):
     key = "typical"
     title = "Typical acceptance (lossy)"
     summary = (
-        "keeps the longest path of tokens that the target finds typical, p above a threshold that falls with its "
-        "entropy; lossy: above temperature 0 the text is not distributed as the target's own"
+        "keeps the longest path of typical tokens, those with p above a threshold that falls as the target's "
+        "entropy rises; lossy: above temperature 0 the text is not distributed as the target's own"
     )
     options = (
         Option(
@@ -57,7 +57,7 @@ class Typical(Verifier):
     sentences = {
         "typical.kept": "The target gave {token} the probability {p}, above the threshold of typical tokens: accepted. (A "
         "lossy rule: no coin decides how often this token comes.)",
-        "typical.refused": "The target gave {token} the probability {p}, below the threshold of typical tokens: refused.",
+        "typical.refused": "The target gave {token} the probability {p}, below the threshold of typical tokens: rejected.",
         "recovered": "No token drafted here is typical, so the target wrote its favourite: {final}.",
         "bonus": "Everything on the path is typical, and the target added its favourite: {final}.",
     }

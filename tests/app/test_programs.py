@@ -36,7 +36,7 @@ def test_every_snippet_of_the_document_runs(server, tmp_path):
         [sys.executable, str(program)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "none plain decoding exact" in done.stdout.lower(), "of /list"
+    assert "none plain decoding lossless" in done.stdout.lower(), "of /list"
     assert "There is no drafter 'oracle'" in done.stdout
 
 

@@ -125,7 +125,7 @@ def changed(names, without=None, **more):
     [
         (lambda n: changed(n, "hydra_mlp.1.0.res_connection.bias"), "1.0.res_connection.bias is missing"),
         (lambda n: changed(n, "hydra_lm_head.2.weight"), "hydra_lm_head.2.weight is missing"),
-        (lambda n: changed(n, **{"fc.weight": torch.zeros(1)}), "fc.weight is none of its weights"),
+        (lambda n: changed(n, **{"fc.weight": torch.zeros(1)}), "fc.weight is not one of its weights"),
         (lambda n: {"0.0.linear.weight": torch.zeros(2, 2)}, "its weights have other names"),
         (
             lambda n: changed(n, **{"hydra_mlp.0.1.linear.weight": torch.zeros(3, 3)}),

@@ -142,12 +142,12 @@ def test_one_that_was_saved_comes_back(tmp_path):
     [
         ({"hidden_size": 64, "head_dim": 8}, "has the shape"),
         ({"hidden_size": None}, "its config has no hidden_size"),
-        ({"num_attention_heads": "four"}, "'four' is no num_attention_heads"),
+        ({"num_attention_heads": "four"}, "'four' is not a valid num_attention_heads"),
         ({"num_hidden_layers": 2}, "layers.1"),
         ({"exit_layer": 3}, "it stands behind 3 layers of the target's 3"),
         ({"head_dim": 7}, "cannot be rotated"),
-        ({"rope_theta": -1.0}, "-1.0 is no rope_theta"),
-        ({"num_attention_heads": 10**9, "head_dim": 8}, "is no num_attention_heads"),
+        ({"rope_theta": -1.0}, "-1.0 is not a valid rope_theta"),
+        ({"num_attention_heads": 10**9, "head_dim": 8}, "is not a valid num_attention_heads"),
     ],
 )
 def test_a_wrong_one_is_refused_in_one_sentence(tmp_path, config, told):

@@ -103,7 +103,7 @@ WRONG = {
     "no head in the middle": (changed(**{"1_0_linear_bias": None}), "1.0.linear.bias is missing"),
     "a projection too few": (changed(**{"2_2_weight": None}), "2.2.weight is missing"),
     "another vocabulary": (published(vocabulary=9).state_dict(), r"\[9, 16\], where \[16, 16\]"),
-    "more than heads": (changed(fc_weight=ZERO), "fc.weight is none of its weights"),
+    "more than heads": (changed(fc_weight=ZERO), "fc.weight is not one of its weights"),
     "something else": ({"fc.weight": ZERO}, "its weights have other names"),
 }
 
@@ -121,7 +121,7 @@ def test_wrong_folders_and_figures_are_one_sentence(tmp_path):
         opened(str(tmp_path / "nowhere"))
     names = published().state_dict()
     for bad in ([[0.5]] * 2, [[2.0]] * 3, "high", [[]] * 3, [["x"]] * 3):
-        with pytest.raises(UserError, match="no table of shares"):
+        with pytest.raises(UserError, match="not a table of shares"):
             opened(written(tmp_path, names, {FIELD: bad}))
     (tmp_path / "medusa_lm_head.safetensors").write_bytes(b"\x00" * 50)
     with pytest.raises(UserError, match="damaged or cut off"):

@@ -154,9 +154,9 @@ def test_a_published_checkpoint_loads_and_ours_comes_back(target, tmp_path):
         ({"prompt_embeddings": torch.zeros(4, 16)}, {}, r"\[rows, 32\] is needed"),
         ({"prompt_embeddings": torch.zeros(4)}, {}, "has the shape"),
         ({"weight": torch.zeros(4, 32)}, {}, "the tensor prompt_embeddings and no other"),
-        ({"prompt_embeddings": torch.zeros(4, 32)}, {"virtual_tokens_per_special_token": 3}, "no whole number"),
-        ({"prompt_embeddings": torch.zeros(4, 32)}, {"virtual_tokens_per_special_token": "2"}, "no whole number"),
-        ({"prompt_embeddings": torch.zeros(4, 32)}, [], "no JSON object"),
+        ({"prompt_embeddings": torch.zeros(4, 32)}, {"virtual_tokens_per_special_token": 3}, "do not divide"),
+        ({"prompt_embeddings": torch.zeros(4, 32)}, {"virtual_tokens_per_special_token": "2"}, "do not divide"),
+        ({"prompt_embeddings": torch.zeros(4, 32)}, [], "not a JSON object"),
     ],
 )  # fmt: skip
 def test_a_wrong_one_is_refused_in_one_sentence(target, tmp_path, tensors, config, told):

@@ -143,7 +143,7 @@ def test_the_drafter_checks_its_draft(pair):
     ("change", "told"),
     [
         (lambda tensors: {}, "its last layer is missing"),
-        (lambda tensors: tensors | {"more": torch.zeros(1)}, "more is none of its weights"),
+        (lambda tensors: tensors | {"more": torch.zeros(1)}, "more is not one of its weights"),
         (lambda tensors: tensors | {"model.0.linear.bias": torch.zeros(3)}, "has the shape"),
         (lambda tensors: {n: t for n, t in tensors.items() if "1.bias" not in n}, "is missing"),
         (lambda tensors: {n: t for n, t in tensors.items() if "model.1" not in n}, "is missing"),

@@ -13,7 +13,7 @@
     target: "The large model whose text this is. It reads every guess; the draft can never change what it would write.",
     p: "The target's probability for a token, after temperature, top-k and top-p.",
     q: "The draft's probability for the token it guessed, after the same settings.",
-    residual: "p minus q where p is larger. After a refusal the new token is drawn from it, which keeps the text exact.",
+    residual: "p minus q where p is larger. After a refusal the new token is drawn from it, which keeps the target's distribution.",
     coin: "A random number between 0 and 1. The token is kept when it falls below the probability of keeping.",
     step: "One round: draft a tree, read all of it in a single pass of the target, keep a path, add one token of the target.",
     "mean accepted": "New tokens divided by steps. Plain decoding gives 1.00; more is better.",

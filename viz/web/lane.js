@@ -39,7 +39,6 @@
           const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
           badge.classList.add("ds-badge");
           rule.replaceChildren(badge, ` ${settings(told.drafter)}rule ${D.title(told.verifier.title || told.verifier.key)}`);
-          
         }
         const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;
         D.write(numbers, step ? `${D.plural(tokens, "token")} in ${D.plural(step.view.passes, "pass", "passes")} of the target, ${D.ms(step.view.start + step.view.total)}` : "");

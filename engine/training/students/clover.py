@@ -27,7 +27,7 @@ SMALL = 0.01
 
 class CloverStudent(HeadsStudent):
     key = "clover"
-    summary = "a recurrent cell that hands its state from drafted token to drafted token"
+    summary = "a recurrent cell that passes its state from drafted token to drafted token"
     options = (
         Option("heads", "int", USUAL_HEADS, "Tokens it learns to draft.", 1, 16),
         Option("layers", "int", 1, "Layers of the augmenting block.", 1, 8),

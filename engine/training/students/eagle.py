@@ -35,7 +35,7 @@ CHAIN = 6  # tokens of the drafts whose length is measured
 
 class EagleStudent(Student):
     key = "eagle"
-    summary = "a cell that goes on from the target's features"
+    summary = "a cell that predicts the target's next features"
     options = (
         Option(
             "layout",

@@ -18,7 +18,7 @@ from ..student import Lesson, Student
 
 class FalconStudent(Student):
     key = "falcon"
-    summary = "a cell that goes on from a block of the target's features"
+    summary = "a cell that predicts the target's features, a block at a time"
     options = (Option("block", "int", 2, "Tokens of a draft pass.", 2, 8),)
 
     def __init__(self, target, settings) -> None:

@@ -1,7 +1,7 @@
-"""Hydra: heads that are told which tokens stand before theirs.
+"""Hydra: heads that read the tokens drafted before their own.
 
-The start is Medusa's, with nothing taken from the embeddings yet. teacher=true is the objective of Hydra++, the target's
-distribution in the place of the token that was written; so are prefix=true and layers=4.
+The start is Medusa's, with zero weights for the embeddings. teacher=true is the objective of Hydra++: the target's
+distribution in place of the written token. prefix=true and layers=4 belong to Hydra++, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .heads import HeadsStudent, token_loss
 
 class HydraStudent(HeadsStudent):
     key = "hydra"
-    summary = "heads on the last state that see the tokens drafted before theirs"
+    summary = "heads on the last state that read the tokens drafted before their own"
     options = (
         Option("heads", "int", 4, "Heads.", 1, 16),
         Option("layers", "int", 1, "Residual blocks of each head.", 1, 8),

@@ -1,7 +1,7 @@
 """The adapter of Kangaroo: cross entropy with the target's whole distribution, from the states behind its first layers.
 
-Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). Every layer below is the
-target's own and every word is read in the target's own text, so one pass of the target is the whole lesson.
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). All layers below
+are the target's own, and so is the text, so one pass of the target gives the whole lesson.
 
 Letters in shapes: S windows, T tokens of each, H hidden size, V vocabulary.
 """

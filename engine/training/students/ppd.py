@@ -1,5 +1,5 @@
-"""Prompt tokens in training: the target, frozen, reads them behind places of a text and is to say there what it will say
-once it has read on.
+"""Prompt tokens in training: the frozen target reads them behind positions of a text, and they learn to make it predict
+there the tokens that it would predict after reading on.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024):
 distillation, the place i counting 0.8^i. The text itself is read once without gradients; only the prompt tokens' rows are
@@ -31,8 +31,10 @@ class PromptTokenStudent(Student):
     key = "ppd"
     summary = "the prompt tokens of `ppd` and `lud`, read by the frozen target"
     options = (
-        Option("places", "int", 3, "Tokens told ahead, beside the target's own.", 1, 16),
-        Option("members", "int", 1, "Vectors of each, whose logits are averaged.", 1, 16),
+        Option("places", "int", 3, "Tokens predicted beyond the target's own.", 1, 16),
+        Option(
+            "members", "int", 1, "Vectors of each prompt token, whose logits are averaged.", 1, 16
+        ),
         Option("asked", "int", 24, "Places of a window behind which they stand.", 1, 256),
     )
     adam_rate = 1e-2
@@ -98,7 +100,7 @@ class PromptTokenStudent(Student):
         return sum(losses) / part.places
 
     def accepted(self, part, lesson):
-        """Of chains of the likeliest tokens, told behind the token before the root, as after any step."""
+        """With chains of the likeliest tokens, predicted behind the token before the root, as after any step."""
         tokens = lesson.tokens
         length = tokens.shape[1]
         best = self.logits(part, tokens, list(range(length - 1))).argmax(-1)  # [S, T - 1, K]

@@ -1,8 +1,8 @@
 """SpecDec++'s acceptance head: how likely the draft's own tokens are to be kept at temperature 1, from its hidden states.
 
-The paper's recipe. Behind every token of a text the draft draws one of its own, and the label of that token is the chance
-min(1, p/q) with which the target would keep it. A text for the draft to read is mixed from its tokens and a share of the
-text's own, so that prefixes look like those of a run, and only its own tokens count. Refused tokens are rare and count
+The paper's recipe. Behind every token of a text the draft draws a token of its own, whose label is the chance min(1, p/q)
+with which the target would keep it. The draft then reads a text mixed from these tokens and a share of the original ones,
+so that prefixes look like those of a run; only the draft's own tokens count. Refused tokens are rare and count
 several times (weighted binary cross-entropy).
 """
 
@@ -41,7 +41,14 @@ class AcceptanceStudent(Student):
     summary = "an acceptance head on the draft's last state"
     options = (
         Option("layers", "int", 3, "Residual blocks.", 0, 8),
-        Option("rejected_weight", "float", 6.0, "How many times a refused token counts.", 0.1, 100),
+        Option(
+            "rejected_weight",
+            "float",
+            6.0,
+            "Weight of a refused token; a kept one weighs 1.",
+            0.1,
+            100,
+        ),
         Option("mixing", "float", 0.15, "Share of the text's own tokens.", 0.0, 0.9),
     )
     muon_rate = 0.005
