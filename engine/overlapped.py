@@ -17,13 +17,14 @@ from engine.decode import begin
 from engine.drafters.base import Drafter
 from engine.exhibits import Token, Words
 from engine.finite import refuse_nan
+from engine.proposal import Proposal
 from engine.sampling import distribution
 from engine.simultaneous import Pair, Timed, pair_on
 from engine.step import Clock, Final, Span, Step, cut_at_end
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.target.seen import Draft, Seen
-from engine.text import Outcome, Proposal, Text, TextRequest
+from engine.text import Outcome, Text, TextRequest
 from engine.tree import DraftTree, Kind
 from engine.verifiers.base import Case, Verdict
 

@@ -5,11 +5,12 @@ target writes one. It is a generator and lossy.
 from collections.abc import Iterator
 
 from engine.decode import begin
+from engine.proposal import Proposal
 from engine.step import Clock, Step
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.target.seen import Draft, Seen
-from engine.text import Outcome, Proposal, Text, TextRequest
+from engine.text import Outcome, Text, TextRequest
 from engine.tree import DraftTree
 from engine.verifiers.base import Verdict
 

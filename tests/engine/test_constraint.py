@@ -7,8 +7,9 @@ from engine.constraint import Constraint, masked, masked_tree
 from engine.decode import decode
 from engine.drafters.base import Drafter
 from engine.drafters.none import NoDrafter
+from engine.proposal import Proposal
 from engine.sampling import Sampling
-from engine.text import Proposal, TextRequest
+from engine.text import TextRequest
 from engine.tree import ROOT, DraftTree
 from engine.verifiers import verifier
 from tests.engine.tiny import VOCABULARY, tiny_model
