@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-ROOT = -1
+from engine.tree import ROOT
 
 
 @dataclass

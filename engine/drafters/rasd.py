@@ -227,7 +227,8 @@ def told(
 ) -> list[Words | Table]:
     """The match, and what became of what follows it."""
     matched = [Token(token) for token in context[len(context) - lookup.matched :]]
-    often = "earlier" if lookup.source == "this text" else f"{lookup.times:,} times"
+    times = "once" if lookup.times == 1 else f"{lookup.times:,} times"
+    often = "earlier" if lookup.source == "this text" else times
     line = ["The end of the text, ", *matched, f", occurs {often} in the {lookup.place}."]
     fates = {node: "in both trees" if node in in_both else "merged in" for node in stay}
     rows = [
