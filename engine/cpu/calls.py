@@ -77,9 +77,12 @@ class _Request:
     ) -> list[np.ndarray]:
         for index, array in enumerate(given):
             self._hand_over(index, array)
-        if columns is not None and columns is not self._columns:
+        if columns is None:
+            self._columns = []  # the places of columns hold other arguments now
+        elif columns is not self._columns:
             for index, tensor in enumerate(columns, start=len(given)):
                 self._request.set_input_tensor(index, tensor)
+                self._given.pop(index, None)
             self._columns = columns
         self._request.infer(share_outputs=True)
         return [self._request.get_output_tensor(index).data for index in wanted]

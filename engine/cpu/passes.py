@@ -50,6 +50,7 @@ class CompiledPasses:
         self._change = change_in_rows(self.layers, numbers)
         self.sizes = sizes_for(numbers)
         self._graphs: dict[tuple[int, ...], Graphs] = {}
+        self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
         self._graphs_with(())
 
     def columns(self, capacity: int) -> Columns:
@@ -146,8 +147,15 @@ class CompiledPasses:
         for held, graphs in self._graphs.items():
             if bool(held) == bool(features) and set(held) >= set(features):
                 return held, graphs
+        if features in self._refused:
+            raise NotConvertible(self._refused[features])
         graphs = self._graphs[features] = self._made(features)
-        self._compare(features)
+        try:
+            self._compare(features)
+        except NotConvertible as error:
+            self._refused[features] = str(error)
+            del self._graphs[features]
+            raise
         return features, graphs
 
     def _made(self, features: tuple[int, ...]) -> Graphs:

@@ -94,13 +94,14 @@ class CompiledStretches:
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         self._module, self._passes = module, passes
         self._count = passes.layers
-        self._norm = final_norm(module)
+        self._norm: nn.Module | None = None  # known once something was prepared
         self._made: dict[tuple[int, int], _Stretch] = {}
         self._end: Calls | None = None
 
     def prepare(self, cuts: Iterable[int], nodes: int) -> None:
         """Make the stretches between these layers, for passes of one row and of up to ``nodes`` more. Raises
-        NotConvertible where one has other numbers than the module, and whatever OpenVINO or the module raise."""
+        NotConvertible where one has other numbers than the module, UserError where the module's parts have other
+        names, and whatever OpenVINO or the module raise."""
         edges = sorted({0, *cuts, self._count})
         for first, stop in pairwise(edges):
             if (first, stop) not in self._made:
@@ -108,6 +109,7 @@ class CompiledStretches:
             for rows in (1, 1 + nodes):
                 self._made[first, stop].graphs.of(rounded(rows, self._passes.sizes))
         if self._end is None:
+            self._norm = final_norm(self._module)
             self._end = self._compiled_end()
 
     def way(self, layers: Layers, taps: Sequence[int]) -> list[_Stretch] | None:

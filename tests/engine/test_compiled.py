@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.cpu import passes, store
-from engine.cpu.model import CompiledModel, compiled_model
+from engine.cpu.model import CompiledModel, CompiledSession, compiled_model
 from engine.cpu.store import _make_room
 from engine.gpu.model import JoinedModel
 from engine.opening import language_model
@@ -247,6 +247,16 @@ def test_features_that_cannot_be_compiled_come_from_the_module(monkeypatch, capl
     assert [record.message for record in caplog.records] == [
         "Features of compiled come from its own module: no such operation"
     ]
+
+
+def test_features_that_compute_other_numbers_are_never_used(monkeypatch):
+    """Neither where they are first asked for nor later."""
+    module, fast = both(tiny_hf_model("llama"))
+    monkeypatch.setattr(passes, "compiled", wrong_numbers)
+    fast.expect((0, 2), 2)
+    for model in (module, fast):
+        session = model.session(8, (0, 2))
+        assert type(session) is not CompiledSession
 
 
 def prefilled(model: LanguageModel):

@@ -5,6 +5,7 @@ import torch
 
 from engine.cpu import fixed, passes
 from engine.cpu.fixed import SIZES, sizes_for
+from engine.cpu.model import CompiledModel
 from engine.cpu.store import compiled
 from engine.opening import language_model
 from tests.engine.test_compiled import FEATURES, both, logits_of, tokens, wrong_numbers
@@ -79,3 +80,18 @@ def test_models_with_many_parameters_have_one_graph(made, monkeypatch):
     model = language_model(tiny_hf_model("llama"), None, "t")
     model.session(64).feed([3], [-1])
     assert made == [None]
+
+
+def test_a_graph_made_in_mid_text_leaves_the_text_s_columns_alone():
+    """Many rows, a usual number that has no graph yet, many rows again, in one session."""
+    found = []
+    for model in both(tiny_hf_model("llama")):
+        session = model.session(64)
+        session.prefill(tokens(9, 1))
+        first, _ = session.feed(tokens(20, 2), range(-1, 19))
+        session.commit(range(20))
+        if isinstance(model, CompiledModel):
+            model.expect((), 2)
+        second, _ = session.feed(tokens(20, 3), range(-1, 19))
+        found.append(torch.cat([first, second]))
+    torch.testing.assert_close(found[1], found[0], atol=3e-5, rtol=1e-4)
