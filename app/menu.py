@@ -90,8 +90,8 @@ def _exactness(rule: type[Verifier], cls) -> str:
 def _missing(needs: Mapping[str, str]) -> str:
     """The parts that this page was not given, in words; "" where it has them all."""
     given = model_paths().parts
-    lacking = [kind_of(kind).noun for role, kind in sorted(needs.items()) if role not in given]
-    return f"needs a {' and a '.join(lacking)}, which this page does not have" if lacking else ""
+    lacking = [kind_of(kind).named for role, kind in sorted(needs.items()) if role not in given]
+    return f"needs {' and '.join(lacking)}, which this page does not have" if lacking else ""
 
 
 def preset_menu() -> dict[str, dict]:

@@ -37,6 +37,11 @@ class PartKind:
     noun: str
     load: Callable[[str, LanguageModel, object, str], object]
 
+    @property
+    def named(self) -> str:
+        """The noun with its article."""
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
+
 
 def kind_of(key: str) -> PartKind:
     """Raises UserError for an unknown kind."""

@@ -64,7 +64,7 @@ def load_models(
             path = paths.parts.get(role)
             if path is None:
                 raise UserError(
-                    f"This drafter needs a {found.noun} for this target; none was given "
+                    f"This drafter needs {found.named} for this target; none was given "
                     f"({_flag(role)})."
                 )
             check_belongs(path, paths.target, found.noun)
