@@ -124,7 +124,9 @@ class OnlineDrafter(DraftModelDrafter):
         if refused and kept.logits is not None:
             row = kept.logits[(kept.path[-1] if kept.path else ROOT) + 1]
             private.failed(self._passage, len(self._passage.tokens), row.float().softmax(-1))
-        tree.exhibits += [Later(self._shown_history), Later(self._shown_learning)]
+        if len(private.history.points) > 1:
+            tree.exhibits.append(Later(self._shown_history))
+        tree.exhibits.append(Later(self._shown_learning))
 
     def close(self):
         self.start.memory.trim()

@@ -57,6 +57,9 @@ class Line:
     def __init__(self, guesses: Sequence[float]) -> None:
         self._guesses = tuple(guesses)
         self._size = 1 + len(guesses)
+        self._forget()
+
+    def _forget(self) -> None:
         self._squares = [[0.0] * self._size for _ in range(self._size)]
         self._products = [0.0] * self._size
         self._level = 0.0
@@ -69,6 +72,8 @@ class Line:
         return max(found, 0.1 * self._level)
 
     def see(self, milliseconds: float, *given: float) -> None:
+        if self.sights and OUTLIER * milliseconds < self.at(*given):
+            self._forget()  # nothing is done faster than it can be: what was seen before were hiccups
         if not self.sights:
             share = 1 + sum(g * x for g, x in zip(self._guesses, given, strict=True))
             self._level = milliseconds / share

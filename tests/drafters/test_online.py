@@ -122,7 +122,7 @@ def test_a_step_after_learning_writes_the_target_law(monkeypatch):
 def test_the_budget_decides_whether_it_learns(models, milliseconds, learns):
     options = LEARNING | {"milliseconds": milliseconds}
     steps = steps_of(models, "online", PROMPTS[0], 30, **options)
-    rows = dict(steps[-1].tree.exhibits[1].to_dict(str)["rows"])
+    rows = dict(steps[-1].tree.exhibits[-1].to_dict(str)["rows"])
     assert (rows["updates of your copy of the draft"] > 0) == learns
     assert rows["refusals to learn from, over all of your texts"] > 5
     assert text_of(steps) == text_of(steps_of(models, "none", PROMPTS[0], 30))

@@ -65,6 +65,10 @@ def test_no_slope_is_negative_and_a_hiccup_counts_little():
     before = line.at(3.0)
     line.see(4000.0, 3.0)
     assert line.at(3.0) < 1.2 * before
+    first = Line((1.0,))
+    first.see(500.0, 4)
+    first.see(5.0, 4)
+    assert first.at(4) == pytest.approx(5.0), "the first of all was a hiccup"
 
 
 def costs(draft, row, start=2.0):

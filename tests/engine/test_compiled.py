@@ -5,6 +5,7 @@ import logging
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -268,3 +269,21 @@ def prefilled(model: LanguageModel):
 def test_bf16_keeps_the_modules_own_passes():
     model = language_model(tiny_hf_model("llama").bfloat16(), None, "t")
     assert type(model) is JoinedModel and logits_of(model).dtype == torch.bfloat16
+
+
+def test_a_graph_that_is_tried_beside_a_text_reads_its_own_columns():
+    """A trial hands over columns in the places of the text's; each call must read those that it was given."""
+    model = language_model(tiny_hf_model(), None, "llama")
+    _, graphs = model.passes._graphs_with(())
+
+    def tried():
+        return graphs._any(graphs._example(4), (0,), lambda logits: logits.copy())
+
+    first, session = tried(), model.session(64)
+    session.prefill([5, 7, 9])
+    before, _ = session.feed(range(3, 23), range(-1, 19))
+    for _ in range(2):
+        session.drop()
+        assert np.allclose(tried(), first, atol=1e-4)
+        again, _ = session.feed(range(3, 23), range(-1, 19))
+        assert torch.allclose(again, before, atol=1e-4)
