@@ -86,6 +86,8 @@ class EagleConfig:
                 frequencies, factor = ROPE_INIT_FUNCTIONS[kind](llama)
         except (KeyError, TypeError, ArithmeticError) as error:
             raise ValueError(f"its rotary positions of the kind {kind} are incomplete") from error
+        if 2 * len(frequencies) != self.head_dim:
+            raise ValueError("its rotary positions turn a part of each head only")
         return frequencies.tolist(), float(factor)
 
     @classmethod

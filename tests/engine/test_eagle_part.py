@@ -197,6 +197,7 @@ def also(name, *shape):
     return lambda config, tensors: tensors.update({name: torch.zeros(shape)})
 
 
+HALF_TURNED = {"type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5}
 WRONG = [
     ("eagle", without("fc.weight"), "no tensor fc.weight"),
     ("eagle", without("layers.0.mlp.up_proj.weight"), "lack layers.0.mlp.up_proj.weight"),
@@ -208,6 +209,7 @@ WRONG = [
     ("eagle", config_says(hidden_size=1 << 40), "hidden_size is"),
     ("eagle", config_says(rope_scaling={"type": "dynamic", "factor": 2.0}), "dynamic"),
     ("eagle", config_says(rope_scaling={"type": "wound"}), "unknown kind 'wound'"),
+    ("eagle", config_says(rope_scaling=HALF_TURNED), "turn a part of each head only"),
     ("eagle", config_says(hidden_act="of God"), "hidden_act"),
     ("eagle3", without("norm.weight"), "lack norm.weight"),
     ("eagle3", without("t2d"), "lack t2d"),
