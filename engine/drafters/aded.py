@@ -121,11 +121,12 @@ class AdaptiveDraftDrafter(Drafter):
 
     def observe(self, kept):
         """Write the target's distribution after every pair that it read."""
-        if self._last is None or kept.logits is None:
+        last, self._last = self._last, None  # nothing may be proposed in the step that follows
+        if last is None or kept.logits is None:
             return
         tokens, parents = kept.tree.tokens, kept.tree.parents
         above = [kept.root if parent == ROOT else tokens[parent] for parent in parents]
-        pairs = [(self._last[0], kept.root), *zip(above, tokens, strict=True)]
+        pairs = [(last[0], kept.root), *zip(above, tokens, strict=True)]
         self.index.write(pairs, kept.logits, self.settings["share"])
         self.start.memory.trim()
 

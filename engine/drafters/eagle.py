@@ -126,7 +126,8 @@ class EagleDrafter(Drafter):
         return found
 
     def observe(self, kept):
-        drafted, features = self._drafted, kept.features
+        features = kept.features
+        drafted, self._drafted = self._drafted, None  # the step that follows may propose nothing
         self._reader.learn(features)
         if drafted is None:
             return

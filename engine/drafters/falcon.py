@@ -80,9 +80,10 @@ class FalconDrafter(Drafter):
     @torch.no_grad()
     def observe(self, kept):
         self._learn(kept.features)
-        if self._drafted is None:
+        last, self._drafted = self._drafted, None  # the step that follows may propose nothing
+        if last is None:
             return
-        blocks, place_of = self._drafted
+        blocks, place_of = last
         places = [ROOT, *(place_of[node] for node in kept.path)]
         drafted = {place: blocks.state_of(place) for place in places}
         self._outcomes.count(kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from functools import cache
+from functools import lru_cache
 
 from engine.tree import ROOT
 
@@ -11,7 +11,7 @@ Costs = tuple[tuple[float, ...], ...]
 Shape = tuple[tuple[int, int], ...]
 
 
-@cache
+@lru_cache(256)
 def cheapest_shape(costs: Costs, budget: int) -> Shape:
     """The ``budget`` cheapest places in breadth-first order, each (index of its parent's place or -1, rank).
 

@@ -34,7 +34,8 @@ class HydraDrafter(HeadsDrafter):
         super()._keep(features)
 
     def _after(self, head, paths, count):
-        tokens = torch.tensor(paths, device=self.target.device)
+        known = [self.target.readable(path) for path in paths]
+        tokens = torch.tensor(known, device=self.target.device)
         embeddings = self.target.embed(tokens)
         hidden = self.heads.hidden(head, self._state.expand(len(paths), -1), embeddings)
         own = self.target.head if self.heads.shares_head else self.heads.lm_head[head]

@@ -47,7 +47,7 @@ class BlockReader:
         block = self.block(root)
         for place, token in filled.items():
             block[place + 1] = token
-        tokens = to_device(torch.tensor(block), self.target.device)
+        tokens = to_device(torch.tensor(self.target.readable(block)), self.target.device)
         hidden = self.context.denoise(self.target.embed(tokens))
         if not self.target.asynchronous:
             refuse_nan(hidden, "The diffusion drafter")
@@ -55,7 +55,8 @@ class BlockReader:
 
     def block(self, root: int) -> list[int]:
         """The root, and a mask for each token to be filled in."""
-        return [root] + [self._config.mask_token_id] * (self._config.block_size - 1)
+        masks = [self._config.mask_token_id] * (self._config.block_size - 1)
+        return [*self.target.readable([root]), *masks]
 
 
 def usable_length(wanted: int, block_size: int, max_depth: int) -> int:

@@ -27,7 +27,8 @@ from engine.target.language_model import LanguageModel
 NOUN = "Kangaroo adapter"
 PUBLISHED_EXIT = 2
 """Layers below a published adapter whose config names no number: the authors' usual setting."""
-MOST = 4096  # blocks, heads and such; beyond it a config is nonsense
+MOST, WIDEST = 4096, 1 << 17
+"""Of blocks, heads and the like, and of the width of a state; beyond them a config is nonsense."""
 _ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
 
 KeyValue = tuple[Tensor, Tensor]  # k, v: each [..., Hkv, T, D], k rotated already
@@ -49,6 +50,8 @@ class AdapterConfig:
     def of(cls, raw: Mapping) -> AdapterConfig:
         """From a config.json. Raises ValueError, in words that end a sentence."""
         rope = raw.get("rope_parameters") or {}
+        if type(rope) is not dict:
+            raise ValueError("its rope_parameters are no object")
         found = {"rope_theta": rope.get("rope_theta"), **raw}
         heads, width = found.get("num_attention_heads"), found.get("hidden_size")
         if isinstance(heads, int) and isinstance(width, int) and heads > 0:
@@ -60,7 +63,7 @@ class AdapterConfig:
                 raise ValueError(f"its config has no {field.name}")
             whole = field.type == "int"
             fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-            if value is not None and not (fits and 0 < value <= (MOST if whole else 1e12)):
+            if value is not None and not (fits and 0 < value <= _most(field.name, whole)):
                 raise ValueError(f"{value!r} is not a valid {field.name}")
         known = {field.name: found[field.name] for field in fields(cls) if found.get(field.name)}
         made = cls(**known)
@@ -70,6 +73,13 @@ class AdapterConfig:
 
 
 _REQUIRED = ("hidden_size", "num_attention_heads")
+
+
+def _most(name: str, whole: bool) -> float:
+    """The largest value of a field."""
+    if name == "hidden_size":
+        return WIDEST
+    return MOST if whole else 1e12
 
 
 class _Attention(nn.Module):

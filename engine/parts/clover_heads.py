@@ -25,7 +25,7 @@ from transformers import Cache, PreTrainedConfig
 from engine.errors import UserError
 from engine.parts.files import load_published, read_config, read_tensors, write_part
 from engine.parts.head_ranks import FIELD, Accuracies, accuracies_of, usual
-from engine.parts.hydra_heads import decoder_like
+from engine.parts.hydra_heads import decoder_like, filled_like
 from engine.parts.kinds import PartKind
 from engine.target.language_model import LanguageModel
 
@@ -57,13 +57,15 @@ class CloverHeads(nn.Module):
 
     def __init__(self, config: PreTrainedConfig, layers: int, heads: int = USUAL_HEADS) -> None:
         """config: the target's. layers: of the augmenting block. Raises ValueError where the target's width is no
-        multiple of its attention heads."""
+        multiple of its attention heads, or its layers are not of Llama's kind."""
         super().__init__()
         width, count, eps = config.hidden_size, config.num_attention_heads, _eps(config)
         if width % count:
             raise ValueError(f"its {count} attention heads do not divide a width of {width}")
         self.extract = AttentionDecoder(width, count, eps)
         self.augmenting = decoder_like(config, layers)
+        if not hasattr(self.augmenting, "layers"):
+            raise ValueError(f"layers of the kind {config.model_type} are not supported")
         self.first = nn.Linear(width, width)
         self.decoder = AttentionDecoder(width, count, eps)
         self.later = nn.Linear(2 * width, width)
@@ -120,6 +122,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> CloverHeads:
         with torch.device("meta"):
             made = CloverHeads(own, len(numbers), heads)
         load_published(made, {name: name for name in made.state_dict()}, tensors)
+        made.augmenting = filled_like(made.augmenting, own, len(numbers))
     except ValueError as error:
         raise UserError(
             f"{folder.name} holds no Clover heads for {target.name}: {error}."

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.format import open_memmap
 from pydivsufsort import divsufsort
 
 from engine.errors import UserError
+from engine.parts.files import json_object
 from engine.parts.kinds import PartKind
 from engine.parts.shelf import Shelf
 from engine.target.language_model import LanguageModel
@@ -137,13 +139,16 @@ def _open(path: str) -> tuple[Datastore, str]:
     """The datastore in a folder, and the digest of its tokenizer."""
     name = Path(path).name
     try:
-        config = json.loads((Path(path) / CONFIG).read_text("utf-8"))
-        if not isinstance(config, dict) or config.get("kind") != KIND_OF_FILE:
+        config = json_object(Path(path) / CONFIG)
+        if config.get("kind") != KIND_OF_FILE:
             raise ValueError
-        tokens = np.load(Path(path) / TOKENS, mmap_mode="r", allow_pickle=False)
+        with np.errstate(over="raise"):
+            tokens = open_memmap(
+                Path(path) / TOKENS, mode="r"
+            )  # reads the header, and takes no zip
         if tokens.ndim != 1 or tokens.dtype not in (np.uint16, np.uint32) or not len(tokens):
             raise ValueError
-    except (OSError, ValueError, EOFError, RecursionError):
+    except (OSError, ValueError, EOFError, ArithmeticError, MemoryError, RecursionError):
         raise UserError(f"There is no datastore to open at {name}.") from None
     _refuse_large(len(tokens))
     if int(tokens.max()) >= 2**31:
@@ -159,6 +164,11 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> Datastore:
     if made_with != _digest(target.tokenizer, datastore):
         raise UserError(
             f"The datastore {Path(path).name} was made with another tokenizer than that of {target.name}."
+        )
+    largest = int(datastore.tokens.max())
+    if largest >= target.vocab_size:
+        raise UserError(
+            f"The datastore {Path(path).name} holds the token {largest}, which {target.name} cannot write."
         )
     return datastore
 

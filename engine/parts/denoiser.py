@@ -1,6 +1,5 @@
 """Denoisers: block-diffusion drafters that read the target's hidden states."""
 
-import json
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def open_denoiser(path: str, dtype, device: str) -> DFlashModel:
         ValueError,
         TypeError,
         RuntimeError,
-        json.JSONDecodeError,
+        AttributeError,
         SafetensorError,
     ) as error:
         raise UserError(f"There is no diffusion drafter to open at {Path(path).name}.") from error

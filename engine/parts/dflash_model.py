@@ -20,9 +20,12 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from engine.parts.files import json_object, stored_tensors
+
+MOST_LAYERS = 64
 KeyValue = tuple[Tensor, Tensor]  # k, v: each [Hkv, T, D], normed and rotated already
 
 
@@ -47,7 +50,8 @@ class DFlashConfig:
 
     @classmethod
     def from_json(cls, path: Path | str) -> DFlashConfig:
-        raw = json.loads(Path(path).read_text("utf-8"))
+        """Raises ValueError, KeyError, TypeError or AttributeError for a config of something else."""
+        raw = json_object(Path(path))
         special = raw.get("dflash_config") or {}
         rope = raw.get("rope_parameters") or {}
         found = {
@@ -180,8 +184,14 @@ class DFlashModel(nn.Module):
     def from_pretrained(
         cls, path: Path | str, dtype: torch.dtype = torch.float32, device: str = "cpu"
     ) -> DFlashModel:
-        model = cls(DFlashConfig.from_json(Path(path) / "config.json"))
-        model.load_state_dict(load_file(Path(path) / "model.safetensors"))
+        """Nothing of the config's sizes is made before the weights have them. Raises UserError where the weights do
+        not fit into memory, and what ``from_json``, safetensors and torch raise for wrong files."""
+        config = DFlashConfig.from_json(Path(path) / "config.json")
+        if config.num_hidden_layers > MOST_LAYERS:
+            raise ValueError(f"{config.num_hidden_layers} layers are too many")
+        with torch.device("meta"):
+            model = cls(config)
+        model.load_state_dict(stored_tensors(Path(path) / "model.safetensors"), assign=True)
         return model.to(device=device, dtype=dtype).eval()
 
     def save_pretrained(self, path: Path | str, dtype: torch.dtype = torch.bfloat16) -> None:

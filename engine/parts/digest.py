@@ -1,11 +1,11 @@
 """Which target a part belongs to: a digest of the target's weights stands in the part's config."""
 
 import hashlib
-import json
 from functools import lru_cache
 from pathlib import Path
 
 from engine.errors import UserError
+from engine.parts.files import json_object
 
 FIELD = "draftscope_target"
 """The entry of a part's config.json that holds the digest."""
@@ -34,10 +34,9 @@ def check_belongs(part: str | Path, target: str | Path, noun: str) -> None:
     """Raises UserError where the part's config names another target. A part without a digest, or a
     target that is no folder, is not checked here."""
     try:
-        config = json.loads((Path(part) / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):
+        named = json_object(Path(part) / "config.json").get(FIELD)
+    except ValueError:
         return
-    named = config.get(FIELD) if isinstance(config, dict) else None
     found = digest_of(target) if named is not None and Path(target).is_dir() else None
     if named is not None and found is not None and named != found:
         raise UserError(

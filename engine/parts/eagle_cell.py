@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformers.activations import ACT2FN
 
 from engine.parts.dflash_model import rotate
-from engine.parts.eagle_config import EagleConfig
+from engine.parts.eagle_config import FUSED_LAYERS, EagleConfig
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; what
@@ -133,7 +133,7 @@ class EagleCell(nn.Module):
         self.embed_tokens = (
             nn.Embedding(config.vocab_size, hidden) if pieces.own_embeddings else None
         )
-        fused = 3 * config.target_hidden_size
+        fused = FUSED_LAYERS * config.target_hidden_size
         self.input_norm = nn.RMSNorm(fused, eps=eps) if pieces.input_norm else None
         self.fc = nn.Linear(fused if config.fused else 2 * hidden, hidden, bias=pieces.fc_bias)
         self.norm = nn.RMSNorm(hidden, eps=eps) if pieces.norm else None

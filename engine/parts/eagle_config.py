@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import torch
 from transformers import LlamaConfig
 from transformers.activations import ACT2FN
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -19,6 +20,8 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 Layout = Literal["eagle", "eagle3", "speculators"]
 UNSTEADY = ("dynamic", "longrope")
 """Rotary angles that depend on the length of the text; keys that were made earlier would be wrong."""
+FUSED_LAYERS = 3
+"""The target's layers that an EAGLE-3 cell fuses."""
 MOST_NUMBER = 1 << 24
 MOST = {"num_attention_heads": 1024, "head_dim": 4096, "num_hidden_layers": 64}
 """Largest sizes in a configuration, of the others ``MOST_NUMBER``: nothing is made for a larger one."""
@@ -61,7 +64,8 @@ class EagleConfig:
         return self.feature_layers or (2, target_layers // 2, target_layers - 3)
 
     def inverse_frequencies(self) -> tuple[list[float], float]:
-        """Of the rotary positions [head_dim / 2], and the factor on cos and sin."""
+        """Of the rotary positions [head_dim / 2], and the factor on cos and sin. Raises ValueError for positions that
+        a cell cannot have."""
         llama = LlamaConfig(
             hidden_size=self.hidden_size,
             num_attention_heads=self.num_attention_heads,
@@ -75,7 +79,15 @@ class EagleConfig:
         if kind == "default":
             base, size = float(llama.rope_parameters["rope_theta"]), self.head_dim
             return [base ** (-place / size) for place in range(0, size, 2)], 1.0
-        frequencies, factor = ROPE_INIT_FUNCTIONS[kind](llama)
+        if kind not in ROPE_INIT_FUNCTIONS:
+            raise ValueError(f"its rotary positions are of the unknown kind {kind!r}")
+        try:
+            with torch.device("cpu"):  # the cell may be made on meta, which has no numbers
+                frequencies, factor = ROPE_INIT_FUNCTIONS[kind](llama)
+        except (KeyError, TypeError, ArithmeticError) as error:
+            raise ValueError(f"its rotary positions of the kind {kind} are incomplete") from error
+        if 2 * len(frequencies) != self.head_dim:
+            raise ValueError("its rotary positions turn a part of each head only")
         return frequencies.tolist(), float(factor)
 
     @classmethod
@@ -117,6 +129,10 @@ class EagleConfig:
                 raise ValueError(f"{name} is {value!r}")
         if self.num_attention_heads % self.num_key_value_heads or self.head_dim % 2:
             raise ValueError("its heads do not divide")
+        if self.fused and len(self.feature_layers) not in (0, FUSED_LAYERS):
+            raise ValueError(
+                f"it names {len(self.feature_layers)} feature layers, and a cell fuses {FUSED_LAYERS}"
+            )
         if self.hidden_act not in ACT2FN:
             raise ValueError(f"hidden_act is {self.hidden_act!r}")
         if not 0 < self.rms_norm_eps < 1:

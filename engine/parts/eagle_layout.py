@@ -14,13 +14,14 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.errors import UserError
 from engine.opening import refuse_pickled
 from engine.parts.eagle_cell import EagleCell, Pieces
 from engine.parts.eagle_config import EagleConfig, Layout
+from engine.parts.files import json_object, stored_tensors
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 MIDLAYER, FIRST = "midlayer.", "layers.0."
@@ -33,8 +34,8 @@ def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
     folder = Path(folder)
     refuse_pickled(str(folder))
     try:
-        raw = json.loads((folder / CONFIG).read_text("utf-8"))
-        tensors = load_file(folder / WEIGHTS)
+        raw = json_object(folder / CONFIG)
+        tensors = stored_tensors(folder / WEIGHTS)
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"There is no feature drafter to open at {folder.name}.") from error
     layout = layout_of(raw, tensors, folder.name)
@@ -55,10 +56,8 @@ def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
     return cell.to(device).eval().requires_grad_(False)
 
 
-def layout_of(raw: object, tensors: Mapping[str, Tensor], name: str) -> Layout:
+def layout_of(raw: Mapping[str, object], tensors: Mapping[str, Tensor], name: str) -> Layout:
     """Which layout a config and its tensors are. Raises UserError for none of them."""
-    if not isinstance(raw, dict):
-        raise UserError(f"The configuration of {name} is not a JSON object.")
     kind = raw.get("speculators_model_type")
     if kind not in (None, "eagle3"):
         raise UserError(f"{name} is a speculator of the kind {kind!r}; here it must be eagle3.")

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from engine.errors import UserError
 from engine.opening import refuse_pickled
 from engine.parts.falcon_cell import FalconCell, FalconConfig
+from engine.parts.files import json_object, stored_tensors
 from engine.parts.kinds import PartKind
 from engine.target.language_model import LanguageModel
 
@@ -37,18 +38,25 @@ def write_cell(cell: FalconCell, folder: str | Path, about: Mapping[str, object]
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
 
+UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
+"""What a configuration that no cell can have is answered with."""
+
+
 @lru_cache(maxsize=4)
 def open_cell(path: str, dtype: torch.dtype, device: str) -> FalconCell:
     """A cell, opened once a process. Raises UserError, one sentence, where there is none."""
     folder = Path(path)
     refuse_pickled(path)
     try:
-        config = FalconConfig.read(json.loads((folder / "config.json").read_text("utf-8")))
-        tensors = load_file(folder / "model.safetensors")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+        config = FalconConfig.read(json_object(folder / "config.json"))
+        tensors = stored_tensors(folder / "model.safetensors")
+    except (*UNUSABLE, OSError, SafetensorError) as error:
         raise UserError(f"There is no block drafter (Falcon) to open at {folder.name}.") from error
-    with torch.device("meta"):
-        wanted = FalconCell(config).state_dict()
+    try:
+        with torch.device("meta"):
+            wanted = FalconCell(config).state_dict()
+    except UNUSABLE as error:
+        raise UserError(f"The configuration of {folder.name} cannot be used: {error}.") from error
     for name in sorted(wanted.keys() | tensors.keys()):
         if name not in wanted or name not in tensors or wanted[name].shape != tensors[name].shape:
             raise UserError(

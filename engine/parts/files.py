@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.errors import UserError
+from engine.parts.admission import free_bytes
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 PICKLED = (".pt", ".bin", ".pth", ".ckpt", ".pkl")
+MOST_JSON = 64 << 20  # bytes
 
 
 def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> dict[str, Tensor]:
@@ -32,9 +35,42 @@ def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> 
             )
         raise UserError(f"There is no {noun} to open at {folder.name}.")
     try:
-        return {name: tensor.float() for name, tensor in load_file(file).items()}
+        return {name: tensor.float() for name, tensor in stored_tensors(file).items()}
     except (OSError, SafetensorError) as error:
         raise UserError(f"{file.name} of {folder.name} is damaged or cut off.") from error
+
+
+def stored_tensors(file: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file by name, as they are stored.
+
+    Raises UserError, before any is read, where as float32 they are larger than the memory that is free, and OSError or
+    SafetensorError where the file is missing or damaged.
+    """
+    with safe_open(file, "pt") as stream:
+        names = stream.keys()
+        needed = 4 * sum(math.prod(stream.get_slice(name).get_shape()) for name in names)
+        free = free_bytes()
+        if needed > free:
+            raise UserError(
+                f"{file.name} of {file.parent.name} needs {needed / 1e9:,.2f} GB of memory; "
+                f"{free / 1e9:,.2f} GB are free."
+            )
+        return {name: stream.get_tensor(name) for name in names}
+
+
+def json_object(file: Path) -> dict:
+    """The JSON object in a file. Raises ValueError, in words that end a sentence, where there is none."""
+    try:
+        if file.stat().st_size > MOST_JSON:
+            raise ValueError(f"{file.name} is too large")
+        found = json.loads(file.read_text("utf-8"))
+    except OSError:
+        raise ValueError(f"{file.name} cannot be read") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        raise ValueError(f"{file.name} is not valid JSON") from None
+    if type(found) is not dict:
+        raise ValueError(f"{file.name} is not a JSON object")
+    return found
 
 
 def load_published(
@@ -59,16 +95,17 @@ def load_published(
 
 def read_config(folder: Path) -> dict:
     """The config.json; {} where there is none. Raises UserError where it is not a JSON object."""
-    file = folder / CONFIG
-    if not file.is_file():
+    if not (folder / CONFIG).is_file():
         return {}
+    return needed_config(folder)
+
+
+def needed_config(folder: Path, name: str = CONFIG) -> dict:
+    """The config of this name. Raises UserError where it is not a JSON object."""
     try:
-        found = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise UserError(f"The {CONFIG} of {folder.name} is not a JSON object.")
-    return found
+        return json_object(folder / name)
+    except ValueError:
+        raise UserError(f"The {name} of {folder.name} is not a JSON object.") from None
 
 
 def write_part(folder: Path, tensors: Mapping[str, Tensor], config: Mapping) -> None:

@@ -147,9 +147,16 @@ def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
     if getattr(config, "layer_types", None):
         config.layer_types = config.layer_types[:1] * layers
     config._attn_implementation = "sdpa"
-    with torch.device("cpu"):  # rotary angles are no weights, so nothing would fill them on meta
-        made = AutoModel.from_config(config)
+    made = AutoModel.from_config(config)
     made.set_input_embeddings(nn.Identity())
+    return made
+
+
+def filled_like(decoder: nn.Module, config: PreTrainedConfig, layers: int) -> nn.Module:
+    """The same decoder, made on the device meta and given weights since, with its rotary angles: they are no weights,
+    so nothing filled them."""
+    made = decoder_like(config, layers)
+    made.load_state_dict(decoder.state_dict(), assign=True)
     return made
 
 
@@ -173,6 +180,8 @@ def from_published(
     with torch.device("meta"):
         made = HydraHeads(heads, len(numbers), width, vocabulary if projections else None, prefix)
     load_published(made, made.names(), tensors)
+    if prefix is not None:
+        made.prefix = filled_like(made.prefix, prefix, 1)
     return made
 
 

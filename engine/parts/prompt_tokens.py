@@ -11,7 +11,6 @@ Letters in shapes: K places, E members, H hidden size, V vocabulary.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.errors import UserError
-from engine.parts.files import WEIGHTS, read_config, read_tensors, write_part
+from engine.parts.files import WEIGHTS, needed_config, read_config, read_tensors, write_part
 from engine.parts.kinds import PartKind
 from engine.target.language_model import LanguageModel
 
@@ -79,16 +78,9 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> PromptTokens:
 
 
 def _config(folder: Path) -> dict:
-    file = folder / PUBLISHED_CONFIG
-    if not file.is_file():
+    if not (folder / PUBLISHED_CONFIG).is_file():
         return read_config(folder)
-    try:
-        found = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise UserError(f"The {PUBLISHED_CONFIG} of {folder.name} is not a JSON object.")
-    return found
+    return needed_config(folder, PUBLISHED_CONFIG)
 
 
 def _from_published(config: Mapping, tensors: Mapping[str, Tensor], width: int) -> PromptTokens:

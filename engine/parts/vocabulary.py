@@ -11,9 +11,11 @@ from torch import Tensor
 
 from engine.errors import UserError
 from engine.parts.digest import FIELD
+from engine.parts.files import json_object
 from engine.parts.kinds import PartKind
 
 FILE = "config.json"
+MOST_COUNT = 1 << 40  # the counts of a whole vocabulary can then be added up in int64
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,14 @@ class Vocabulary:
 def _load(path: str, target, dtype, device: str) -> Vocabulary:
     name = Path(path).name
     try:
-        content = json.loads((Path(path) / FILE).read_text("utf-8"))
+        content = json_object(Path(path) / FILE)
         given, counts = content["tokens"], content["counts"]
         numbers = [*given, *counts]
-        if not all(type(number) is int and number >= 0 for number in numbers):
-            raise ValueError("a token or a count is no whole number")
+        if not all(type(number) is int and 0 <= number <= MOST_COUNT for number in numbers):
+            raise ValueError("a token or a count is no whole number, or too large")
         if not given or len(given) != len(counts) or len(set(given)) != len(given):
             raise ValueError("tokens and counts do not belong together")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise UserError(f"There is no list of frequent tokens to open at {name}.") from None
     if max(given) >= target.vocab_size:
         raise UserError(

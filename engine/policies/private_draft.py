@@ -176,7 +176,7 @@ class Learner:
         places = sum(len(window[1]) for window in windows)
         for tokens, inside, ids, p in windows:
             device = self._own[0].device
-            given = torch.tensor([tokens], device=device)
+            given = torch.tensor([self.model.readable(tokens)], device=device)
             logits = self._module(input_ids=given, use_cache=False).logits[0, inside]
             log_q = logits.float().log_softmax(-1).gather(-1, ids.to(device))
             (-(p.to(device) * log_q).sum() / places).backward()

@@ -175,7 +175,8 @@ class Session:
         return Seen(logits, torch.cat([torch.cat(self._taps[i]) for i in self.features], -1))
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        return self.model.embed(torch.tensor(tokens, device=self.model.device))
+        known = self.model.readable(tokens)
+        return self.model.embed(torch.tensor(known, device=self.model.device))
 
     @torch.no_grad()
     def extend(self, tokens: Sequence[int]) -> Tensor:

@@ -8,13 +8,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.chance import DraftChance
 from engine.drafters.aded import AdaptiveDraftDrafter
+from engine.drafters.base import Kept, Start
 from engine.drafters.draft_search import DraftSearch
 from engine.drafters.trigram_matrix import MOST_BYTES, TrigramMatrix
 from engine.memory import Memory
 from engine.parts.loading import load_models
 from engine.sampling import Sampling
-from engine.tree import ROOT
+from engine.tree import ROOT, DraftTree
 from engine.verifiers import verifier
 from presets import family, prompts
 from tests.drafters.writing import built, roots, steps_of, text_of
@@ -228,6 +230,18 @@ def test_a_prompt_of_one_token_has_no_pair_yet():
     steps = steps_of(tiny_models(16), KEY, [3], 20)
     assert not len(steps[0].tree) and steps[0].tree.children(ROOT) == []
     assert text_of(steps) == text_of(steps_of(tiny_models(16), "none", [3], 20))
+
+
+def test_a_step_that_proposes_nothing_writes_no_pair():
+    """Its root follows another token than that of the proposal before it."""
+    models, memory = tiny_models(16), Memory()
+    drafter = built(AdaptiveDraftDrafter, models)
+    drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), memory=memory))
+    tree, logits = drafter.propose([3, 5, 7], 4), torch.randn(17, 16)
+    drafter.observe(Kept(tree, [], [9], logits[: len(tree) + 1], root=7))
+    filled = drafter.index.filled
+    drafter.observe(Kept(DraftTree(), [], [2], logits[:1], root=9))
+    assert drafter.index.filled == filled and drafter.index.row((5, 9)) == []
 
 
 def test_on_records_that_repeat_their_frame():

@@ -9,11 +9,15 @@ from engine.chance import DraftChance
 from engine.drafters.base import Start
 from engine.drafters.clover import CloverDrafter
 from engine.errors import UserError
+from engine.options import resolve
 from engine.parts.clover_heads import USUAL_HEADS, AttentionDecoder
+from engine.parts.files import write_part
 from engine.parts.head_ranks import FIELD
 from engine.parts.kinds import kind_of
 from engine.sampling import Sampling
-from tests.drafters.writing import built, steps_of
+from engine.training.students import student_class
+from tests.drafters.writing import built, parameters_made, steps_of
+from tests.engine.tiny import tiny_hf_model
 from tests.parts import beginners
 from tests.verifiers.tiny import tiny_models
 
@@ -82,6 +86,8 @@ def test_what_was_written_is_read_again_and_other_targets_are_refused(models, tm
     assert len(again) == 3 and len(again.augmenting.layers) == 1
     for one, other in zip(heads.parameters(), again.parameters(), strict=True):
         assert torch.equal(one.bfloat16().float(), other)
+    for one, other in zip(heads.buffers(), again.buffers(), strict=True):
+        assert torch.equal(one, other), "the rotary angles, which are in no file"
     config = json.loads((tmp_path / "config.json").read_text())
     del config[FIELD]
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -95,3 +101,23 @@ def test_what_was_written_is_read_again_and_other_targets_are_refused(models, tm
         with pytest.raises(UserError, match=told) as caught:
             load(str(tmp_path / folder), models.target, None, "cpu")
         assert "\n" not in str(caught.value)
+
+
+def test_many_layers_are_refused_before_any_is_made(models, tmp_path, monkeypatch):
+    heads = models.part("clover")
+    tensors = {name: each for name, each in heads.state_dict().items() if "augmenting" not in name}
+    write_part(
+        tmp_path, tensors | {f"augmenting.layers.{n}.x": torch.zeros(1) for n in range(64)}, {}
+    )
+    made = parameters_made(monkeypatch)
+    with pytest.raises(UserError, match="is missing"):
+        kind_of("clover_heads").load(str(tmp_path), models.target, None, "cpu")
+    assert {weight.device.type for weight in made} == {"meta"}
+
+
+def test_a_target_with_other_layers_is_refused_before_it_trains():
+    module = tiny_hf_model("gpt2")
+    cls = student_class("clover")
+    with pytest.raises(UserError, match="layers of the kind gpt2 are not supported") as told:
+        cls(module, resolve("clover", cls.options, {})).start()
+    assert str(told.value).endswith(".") and "\n" not in str(told.value)

@@ -169,6 +169,12 @@ def test_what_is_drafted_of_what_the_target_reads(models):
     assert max(step.tree.deepest for step in stopped) == 1
 
 
+def test_a_step_that_proposes_nothing_shows_nothing_of_the_step_before(models):
+    ends = [steps_of(models, count)[-1] for count in range(6, 13)]
+    empty = [step for step in ends if not len(step.tree)]
+    assert empty and not any(step.tree.exhibits for step in empty)
+
+
 # ---- What is shown -------------------------------------------------------------------------------
 
 

@@ -110,6 +110,12 @@ def test_a_text_shorter_than_a_block_is_not_drafted_for(models):
     assert lengths[:size] == [0] * size and lengths[size] > 0
 
 
+def test_a_step_that_proposes_nothing_shows_nothing_of_the_step_before(models):
+    ends = [list(run(models, count))[-1] for count in range(6, 13)]
+    empty = [step for step in ends if not len(step.tree)]
+    assert empty and not any(step.tree.exhibits for step in empty)
+
+
 @pytest.fixture
 def saved(models, tmp_path):
     write_cell(models.part("falcon"), tmp_path / "cell", {FIELD: "0123"})
@@ -131,6 +137,9 @@ def test_files(models, saved):
     [
         ({"block_size": 1}, "no block drafter"),
         ({"hidden_size": "x"}, "no block drafter"),
+        ({"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}, "dynamic"),
+        ({"rope_parameters": {"rope_type": "wound"}}, "unknown kind 'wound'"),
+        ({"rope_parameters": ["wound"]}, "no block drafter"),
         ({"intermediate_size": 25}, "not those that its configuration promises"),
     ],
 )
@@ -140,6 +149,12 @@ def test_a_wrong_one_is_one_sentence(models, saved, changes, words):
     with pytest.raises(UserError, match=words) as told:
         KIND.load(str(saved), models.target, torch.float32, "cpu")
     assert str(told.value).endswith(".") and "\n" not in str(told.value)
+
+
+def test_a_config_nested_too_deeply_is_one_sentence(models, saved):
+    (saved / "config.json").write_text("[" * 100_000)
+    with pytest.raises(UserError, match="no block drafter"):
+        KIND.load(str(saved), models.target, torch.float32, "cpu")
 
 
 def test_one_of_another_target_is_one_sentence(models, saved):

@@ -14,7 +14,7 @@ from engine.parts.head_ranks import FIELD, usual
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from engine.sampling import Sampling
-from tests.drafters.writing import steps_of, text_of
+from tests.drafters.writing import parameters_made, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
 VOCABULARY, WIDTH, HEADS = 16, 16, 3
@@ -114,6 +114,15 @@ def test_what_was_written_has_the_published_names(tmp_path, target, prefix):
     assert set(again.names()) == set(names) - borrowed
     for one, other in zip(heads.parameters(), again.parameters(), strict=True):
         assert torch.equal(one.bfloat16().float(), other)
+
+
+def test_a_wrong_prefix_is_refused_before_any_layer_is_made(tmp_path, target, monkeypatch):
+    names = Published(target.model, True).state_dict()
+    names["prefix_embeding_layer.norm.weight"] = torch.ones(WIDTH + 1)
+    folder, made = written(tmp_path, names), parameters_made(monkeypatch)
+    with pytest.raises(UserError, match="norm.weight has the shape"):
+        opened(folder, target)
+    assert {weight.device.type for weight in made} == {"meta"}
 
 
 def changed(names, without=None, **more):

@@ -128,6 +128,13 @@ def test_a_published_checkpoint_loads(tmp_path):
     )
 
 
+def test_a_target_may_be_wide():
+    found = AdapterConfig.of({"hidden_size": 5120, "num_attention_heads": 40})
+    assert (found.hidden_size, found.head_dim) == (5120, 128)
+    with pytest.raises(ValueError, match="is not a valid hidden_size"):
+        AdapterConfig.of({"hidden_size": 1 << 40, "num_attention_heads": 40})
+
+
 def test_one_that_was_saved_comes_back(tmp_path):
     made = adapter(num_hidden_layers=2, rope_theta=5e5)
     made.save(tmp_path, {"note": 1})
@@ -146,6 +153,7 @@ def test_one_that_was_saved_comes_back(tmp_path):
         ({"num_hidden_layers": 2}, "layers.1"),
         ({"exit_layer": 3}, "it stands behind 3 layers of the target's 3"),
         ({"head_dim": 7}, "cannot be rotated"),
+        ({"rope_parameters": ["default"]}, "its rope_parameters are no object"),
         ({"rope_theta": -1.0}, "-1.0 is not a valid rope_theta"),
         ({"num_attention_heads": 10**9, "head_dim": 8}, "is not a valid num_attention_heads"),
     ],

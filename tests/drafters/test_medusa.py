@@ -10,6 +10,7 @@ from torch import nn
 
 from engine.chance import DraftChance
 from engine.drafters.base import Start
+from engine.drafters.fixed_shape import cheapest_shape
 from engine.drafters.heads import by_level
 from engine.drafters.medusa import MedusaDrafter
 from engine.errors import UserError
@@ -228,6 +229,12 @@ def test_the_table_says_which_head_was_right(models):
             assert (first.index(written_token.id) + 1 == rank) if rank <= 4 else rank > 4
 
 
+def test_only_the_last_shapes_are_remembered():
+    for number in range(300):
+        cheapest_shape(((float(number),),), 1)
+    assert cheapest_shape.cache_info().currsize <= 256
+
+
 def test_levels_list_the_places_below_each_parent():
     assert by_level(((-1, 0), (-1, 1), (0, 0), (0, 1), (1, 0), (2, 0))) == [
         {-1: [0, 1]},
@@ -235,3 +242,14 @@ def test_levels_list_the_places_below_each_parent():
         {2: [5]},
     ]
     assert by_level(()) == []
+
+
+def test_weights_that_do_not_fit_into_memory_are_not_read(tmp_path, monkeypatch):
+    folder = written(tmp_path, published().state_dict())
+    needed = 4 * sum(weight.numel() for weight in published().parameters())
+    monkeypatch.setattr("engine.parts.files.free_bytes", lambda: needed)
+    opened(folder)
+    monkeypatch.setattr("engine.parts.files.free_bytes", lambda: needed - 1)
+    with pytest.raises(UserError, match="GB of memory") as told:
+        opened(folder)
+    assert str(told.value).endswith(".") and "\n" not in str(told.value)

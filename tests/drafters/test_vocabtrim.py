@@ -118,6 +118,7 @@ def test_the_part_is_read_as_it_was_written(tmp_path, models):
         ('{"tokens": [1, 1], "counts": [2, 1]}', "no list of frequent tokens"),
         ('{"tokens": [1.5], "counts": [2]}', "no list of frequent tokens"),
         ('{"tokens": [], "counts": []}', "no list of frequent tokens"),
+        (f'{{"tokens": [1], "counts": [{10**30}]}}', "no list of frequent tokens"),
         ('{"tokens": [61], "counts": [2]}', "does not fit the vocabulary"),
     ],
 )

@@ -1,5 +1,7 @@
 """Texts written by one drafter on small models, for tests of its proposals."""
 
+from transformers import AutoModel
+
 from engine.drafters import drafter
 from engine.loops import run_loop
 from engine.options import resolve
@@ -39,3 +41,16 @@ def drafted(steps):
 def roots(prompt, steps):
     """The token on which each step's tree stood."""
     return [prompt[-1], *(step.output[-1] for step in steps[:-1])]
+
+
+def parameters_made(monkeypatch):
+    """Every weight of the decoders that are made from now on."""
+    made, from_config = [], AutoModel.from_config
+
+    def call(*arguments, **named):
+        found = from_config(*arguments, **named)
+        made.extend(found.parameters())
+        return found
+
+    monkeypatch.setattr(AutoModel, "from_config", call)
+    return made

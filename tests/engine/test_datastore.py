@@ -18,6 +18,7 @@ from engine.parts.datastore import Datastore, open_datastore
 from engine.parts.loading import load_models
 from engine.training.datastore import datastore as recipe
 from presets import KINDS, family, prompts
+from tests.engine.tiny import tiny_model
 
 TEXT = "The cat sat on the mat.\nThe cat sat on the hat.\n"
 NEEDS = {"datastore": "datastore"}
@@ -116,6 +117,22 @@ def refused(path):
     return str(told.value)
 
 
+def zipped(folder):
+    np.savez(folder / "tokens.npz", tokens=np.array([1], dtype=np.uint16))
+    (folder / "tokens.npz").rename(folder / "tokens.npy")
+
+
+def shaped(*shape):
+    """A file that promises this shape and holds nothing."""
+
+    def spoil(folder):
+        with (folder / "tokens.npy").open("wb") as file:
+            header = {"descr": "<u2", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+
+    return spoil
+
+
 def save(array):
     return lambda folder: np.save(folder / "tokens.npy", array)
 
@@ -128,6 +145,12 @@ def save(array):
         lambda folder: (folder / "config.json").write_text('{"kind": "draft"}'),
         lambda folder: (folder / "tokens.npy").unlink(),
         lambda folder: (folder / "tokens.npy").write_bytes(b"\x93NUMPY"),
+        lambda folder: (folder / "tokens.npy").write_bytes(b"PK\x03\x04 and no more"),
+        lambda folder: (folder / "config.json").write_text("[" * 100_000),
+        zipped,
+        shaped(1 << 40),
+        shaped(1 << 80),
+        shaped(1 << 32, 1 << 32),
         save(np.array([{"a": 1}], dtype=object)),
         save(np.array([0.5])),
         save(np.array([[1, 2]], dtype=np.uint16)),
@@ -151,6 +174,15 @@ def test_one_of_another_tokenizer_is_refused(folder, tmp_path):
     np.save(other / "tokens.npy", np.array([60_000], dtype=np.uint16))  # none of the target's
     open_datastore.cache_clear()
     assert "another tokenizer" in refused(other)
+
+
+def test_tokens_beyond_the_head_of_a_target_are_refused(folder):
+    """Its tokenizer knows them, but the draft model has no chance for them."""
+    target = tiny_model()
+    target.tokenizer = load_models(family(), {}).target.tokenizer
+    with pytest.raises(UserError, match="holds the token .* which llama cannot write") as told:
+        datastores.KIND.load(str(folder), target, None, "cpu")
+    assert str(told.value).endswith(".")
 
 
 def test_a_tokenizer_with_more_tokens_will_do(folder):

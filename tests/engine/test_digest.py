@@ -43,7 +43,9 @@ def test_its_own_target_is_taken_and_another_is_one_sentence(folders):
     assert "\n" not in message and str(part) not in message
 
 
-@pytest.mark.parametrize("config", ["{}", "[]", "{broken", None, '{"draftscope_target": null}'])
+@pytest.mark.parametrize(
+    "config", ["{}", "[]", "{broken", "[" * 100_000, None, '{"draftscope_target": null}']
+)
 def test_a_part_that_names_no_target_is_not_checked(folders, config):
     part, _, other = folders
     (part / "config.json").unlink()

@@ -1,6 +1,7 @@
 """What the drafters propose."""
 
 import itertools
+from functools import cache
 
 import pytest
 import torch
@@ -11,8 +12,12 @@ from engine.drafters import drafters
 from engine.drafters.ddtree import best_first_tree
 from engine.drafters.prompt_lookup import NgramIndex
 from engine.errors import UserError
+from engine.opening import language_model
 from engine.options import Option, resolve
 from engine.tree import ROOT
+from tests.drafters.writing import steps_of, text_of
+from tests.engine.tiny import VOCABULARY, tiny_hf_model
+from tests.parts import tiny_parts
 from tests.soundness import assert_sound
 
 
@@ -118,3 +123,20 @@ def test_defaults_lie_in_their_ranges(cls):
     for option in cls.options:
         assert option.parse(option.default) == option.default
         assert option.help.endswith((".", ")."))
+
+
+@cache
+def with_more_tokens():
+    """A target whose head has rows for tokens that it has no embeddings for, and a part of every kind."""
+    module = tiny_hf_model(num_hidden_layers=2, hidden_size=16)
+    module.lm_head = torch.nn.Linear(16, 3 * VOCABULARY, bias=False)
+    opener = lambda one: language_model(one, None, "tiny", lean=False)
+    return tiny_parts(opener(module), drafters().values(), opener)
+
+
+@pytest.mark.parametrize(
+    "key", [cls.key for cls in drafters().values() if cls.loop == "speculative"]
+)
+def test_a_token_without_an_embedding_may_be_written(key):
+    steps = steps_of(with_more_tokens(), key, [3, 5, 7], 10)
+    assert max(text_of(steps)) >= VOCABULARY

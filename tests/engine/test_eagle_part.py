@@ -83,6 +83,28 @@ def reference(layout, tensors, states, embedded, config):
     return rows + mlp(normed("post_attention_layernorm", rows))
 
 
+SCALED = {
+    "linear": {"factor": 4.0},
+    "llama3": {
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 512,
+    },
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 512},
+}
+
+
+@pytest.mark.parametrize("kind", SCALED)
+def test_scaled_positions_turn_as_in_llama(kind, saved):
+    folder = saved("eagle3", config_says(rope_scaling={"rope_type": kind, **SCALED[kind]}))
+    llama = LlamaRotaryEmbedding(LlamaConfig(**json.loads((folder / "config.json").read_text())))
+    places = torch.tensor([0, 1, 600, 2000])
+    expected = llama(torch.zeros(1), places[None])
+    for found, wanted in zip(opened(folder).turn(places), expected, strict=True):
+        torch.testing.assert_close(found, wanted[0], atol=1e-4, rtol=1e-4)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_computes_what_its_authors_do(layout, saved, target):
@@ -175,6 +197,7 @@ def also(name, *shape):
     return lambda config, tensors: tensors.update({name: torch.zeros(shape)})
 
 
+HALF_TURNED = {"type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5}
 WRONG = [
     ("eagle", without("fc.weight"), "no tensor fc.weight"),
     ("eagle", without("layers.0.mlp.up_proj.weight"), "lack layers.0.mlp.up_proj.weight"),
@@ -185,6 +208,8 @@ WRONG = [
     ("eagle", config_says(hidden_size="wide"), "cannot be used"),
     ("eagle", config_says(hidden_size=1 << 40), "hidden_size is"),
     ("eagle", config_says(rope_scaling={"type": "dynamic", "factor": 2.0}), "dynamic"),
+    ("eagle", config_says(rope_scaling={"type": "wound"}), "unknown kind 'wound'"),
+    ("eagle", config_says(rope_scaling=HALF_TURNED), "turn a part of each head only"),
     ("eagle", config_says(hidden_act="of God"), "hidden_act"),
     ("eagle3", without("norm.weight"), "lack norm.weight"),
     ("eagle3", without("t2d"), "lack t2d"),
@@ -194,6 +219,7 @@ WRONG = [
     ("eagle3", config_says(speculators_model_type="medusa"), "of the kind 'medusa'"),
     ("speculators", lambda c, t: c.pop("transformer_layer_config"), "transformer_layer_config"),
     ("speculators", config_says(eagle_aux_hidden_state_layer_ids=["x"]), "feature layers"),
+    ("speculators", config_says(eagle_aux_hidden_state_layer_ids=[2, 5]), "2 feature layers"),
 ]
 
 
@@ -208,6 +234,13 @@ def test_weights_that_could_run_code_are_refused(saved):
     folder = saved("eagle")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UserError, match="pickled"):
+        opened(folder)
+
+
+def test_a_config_nested_too_deeply_is_one_sentence(saved):
+    folder = saved("eagle")
+    (folder / "config.json").write_text("[" * 100_000)
+    with pytest.raises(UserError, match="no feature drafter"):
         opened(folder)
 
 

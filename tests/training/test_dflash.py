@@ -8,6 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from engine.errors import UserError
+from engine.parts.denoiser import open_denoiser
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 
 CONFIG = DFlashConfig(
@@ -88,3 +90,21 @@ def test_published_config(tmp_path):
     del raw["rope_theta"]
     (tmp_path / "config.json").write_text(json.dumps(raw))
     assert DFlashConfig.from_json(tmp_path / "config.json").rope_theta == 1e6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rope_parameters": ["default"], "rope_theta": None},
+        {"num_hidden_layers": 10**9},
+        {"intermediate_size": 1 << 40},
+    ],
+)
+def test_a_wrong_config_is_one_sentence(tmp_path, changes):
+    """A tiny file makes no layers of the sizes that its config names."""
+    DFlashModel(CONFIG).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text()) | changes
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="There is no diffusion drafter to open at") as told:
+        open_denoiser(str(tmp_path), torch.float32, "cpu")
+    assert str(told.value).endswith(".") and "\n" not in str(told.value)
