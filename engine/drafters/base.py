@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
@@ -150,8 +150,8 @@ class Drafter(ABC):
         """
 
     def begin(self, start: Start) -> None:
-        """Start a sequence."""
-        self.start = start
+        """Start a sequence. What is kept of ``start`` holds no features: they are large and wanted here only."""
+        self.start = replace(start, features=None)
         self.sampling = start.sampling
         self.chance = start.chance
 
