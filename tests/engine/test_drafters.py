@@ -1,7 +1,7 @@
 """What the drafters propose."""
 
 import itertools
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
@@ -12,12 +12,17 @@ from engine.drafters import drafters
 from engine.drafters.ddtree import best_first_tree
 from engine.drafters.prompt_lookup import NgramIndex
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.opening import language_model
 from engine.options import Option, resolve
+from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
+from engine.text import TextRequest
 from engine.tree import ROOT
+from engine.verifiers import verifier
 from tests.drafters.writing import steps_of, text_of
-from tests.engine.tiny import VOCABULARY, tiny_hf_model
-from tests.parts import tiny_parts
+from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
+from tests.parts import on_trial, tiny_parts
 from tests.soundness import assert_sound
 
 
@@ -116,6 +121,22 @@ def test_options_are_parsed_from_text():
 def test_options_that_do_not_fit_are_named(wrong):
     with pytest.raises(UserError, match=next(iter(wrong))):
         resolve("x", OPTIONS, wrong)
+
+
+@pytest.fixture(scope="module")
+def models():
+    opener = partial(LanguageModel, tokenizer=None, name="part")
+    return tiny_parts(tiny_model(num_hidden_layers=4), drafters().values(), opener)
+
+
+@pytest.mark.parametrize("cls", drafters().values(), ids=lambda cls: cls.key)
+def test_a_text_of_one_token_has_no_room_for_a_draft(models, cls):
+    """The drafter observes a step for which it was not asked, and keeps nothing of the prompt's hidden states."""
+    made = on_trial(cls, models)
+    request = TextRequest(made, verifier(cls.default_greedy_verifier), Sampling(), [3, 5, 7, 3], 1)
+    steps = list(run_loop(models.target, request))
+    assert sum(len(step.output) for step in steps) == 1
+    assert made.start.features is None
 
 
 @pytest.mark.parametrize("cls", drafters().values(), ids=lambda cls: cls.key)
