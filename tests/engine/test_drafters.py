@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.constraint import Constraint
 from engine.drafters import drafters
 from engine.drafters.ddtree import best_first_tree
 from engine.drafters.prompt_lookup import NgramIndex
@@ -137,6 +138,32 @@ def test_a_text_of_one_token_has_no_room_for_a_draft(models, cls):
     steps = list(run_loop(models.target, request))
     assert sum(len(step.output) for step in steps) == 1
     assert made.start.features is None
+
+
+class Dictation(Constraint):
+    """Every token is forced."""
+
+    def allowed(self, continuation):
+        return torch.arange(VOCABULARY) == 9
+
+    def forced(self, continuation, most):
+        return [9] * most
+
+    def commit(self, tokens):
+        self.committed += len(tokens)
+
+
+AFTER = ["specdec_pp", "smartspec", "vocabtrim", "online", "kangaroo", "del", "ppd", "lud"]
+
+
+@pytest.mark.parametrize("key", AFTER)
+def test_forced_tokens_may_fill_the_room(models, key):
+    cls = drafters()[key]
+    rule = verifier(cls.default_greedy_verifier)
+    made, prompt = on_trial(cls, models), [3, 5, 7, 3]
+    request = TextRequest(made, rule, Sampling(), prompt, 5, constraint=Dictation())
+    (step,) = run_loop(models.target, request)
+    assert step.output == [9] * 5
 
 
 @pytest.mark.parametrize("cls", drafters().values(), ids=lambda cls: cls.key)
