@@ -47,7 +47,7 @@ def decode(
 def begin(text: Text, target: LanguageModel, reading: PromptReading, clock: Clock) -> float:
     """Read the prompt and start the drafter; returns the milliseconds charged for that."""
     session = target.session(text.capacity, text.drafter.feature_layers)
-    features = reading.fill(session)
+    features = reading.fill(session, text.drafter.feature_rows)
     spent = reading.charge(clock.lap())
     text.begin(session, features)
     return spent + clock.lap()

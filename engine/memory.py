@@ -6,6 +6,7 @@ learns for the visitor who wrote it.
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
@@ -19,23 +20,28 @@ class Store(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes that it holds now."""
+        """Bytes that it holds now. May be asked for by another thread while the store is learning."""
 
 
 S = TypeVar("S", bound=Store)
 
 
 class Memory:
-    """Stores by key. When they outgrow the limit, the store that was used longest ago is forgotten."""
+    """Stores by key. When they outgrow the limit, the store that was used longest ago is forgotten.
+
+    Safe for several threads: a run may be cancelled, or the memory emptied, while another run is in a step.
+    """
 
     def __init__(self, limit: int = USUAL_LIMIT) -> None:
         """limit: bytes."""
         self.limit = limit
         self._stores: dict[object, Store] = {}
+        self._lock = threading.RLock()
 
     @property
     def nbytes(self) -> int:
-        return sum(store.nbytes for store in self._stores.values())
+        with self._lock:
+            return sum(store.nbytes for store in self._stores.values())
 
     def store(self, key: object, make: Callable[[], S]) -> S:
         """The store of this key, made if there is none.
@@ -43,16 +49,19 @@ class Memory:
         The key must name all that a store depends on: the drafter, its target, its options. A store
         that alone is larger than the limit serves this run and is not kept.
         """
-        found = self._stores.pop(key, None) or make()
-        self._stores[key] = found  # the most recently used store stands last
-        self.trim()
-        return found
+        with self._lock:
+            found = self._stores.pop(key, None) or make()
+            self._stores[key] = found  # the most recently used store stands last
+            self.trim()
+            return found
 
     def trim(self) -> None:
         """Forget stores, oldest use first, until the rest fits. To be called after learning."""
-        while self._stores and self.nbytes > self.limit:
-            del self._stores[next(iter(self._stores))]
+        with self._lock:
+            while self._stores and self.nbytes > self.limit:
+                del self._stores[next(iter(self._stores))]
 
     def reset(self) -> None:
         """Forget everything."""
-        self._stores.clear()
+        with self._lock:
+            self._stores.clear()

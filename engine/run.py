@@ -117,7 +117,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
         models.target.expect(drafter.feature_layers, options.get(cls.size_option) or 0)
     key = (id(models.target), *prompt.tokens)
     reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
-    reading.expect(drafter.feature_layers)
+    reading.expect(drafter.feature_layers, drafter.feature_rows)
     wanted = TextRequest(
         drafter,
         rule,

@@ -87,7 +87,7 @@ class Text:
         request = self.request
         self.drafter.begin(
             Start(
-                self.context,
+                tuple(self.context),
                 self.sampling,
                 self.chance.drafting,
                 features,

@@ -60,11 +60,11 @@ def _begin(
     readings: dict[tuple, PromptReading] = {}
     for text, own in zip(texts, layers, strict=True):
         read = tuple(text.context[:-1])
-        readings.setdefault(read, PromptReading(read)).expect(own)
+        readings.setdefault(read, PromptReading(read)).expect(own, text.drafter.feature_rows)
     spent = []
     for text, session in zip(texts, sessions.sessions, strict=True):
         reading = readings[tuple(text.context[:-1])]
-        features = reading.fill(session)
+        features = reading.fill(session, text.drafter.feature_rows)
         charged = reading.charge(clock.lap())
         text.begin(session, features)
         spent.append(charged + clock.lap())

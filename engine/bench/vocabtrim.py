@@ -24,7 +24,7 @@ from engine.threads import torch_threads
 from engine.trace import write_lines
 from engine.verifiers import verifier
 
-SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03)
+SHARES = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
 TOKENS, PROMPTS, LENGTH = 96, 3, 4
 
 

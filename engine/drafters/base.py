@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
@@ -29,7 +29,8 @@ class Start:
     """The beginning of a text, as its drafter may know it.
 
     prompt: tokens, the root last. chance: the drafter's random choices. features: [T - 1, n*H], the
-    target's hidden states of all but the root, or None if the drafter asked for none. target: the
+    target's hidden states of all but the root (of the last ``feature_rows`` of these tokens), or None if the drafter
+    asked for none. target: the
     session in which the target reads the text; a drafter that uses the target's own layers may feed
     it rows, and drops them before it proposes unless the target is to go on from them (``DraftTree.begun``). memory: the visitor's. constraint: on the text,
     or None.
@@ -128,6 +129,9 @@ class Drafter(ABC):
     feature_layers: tuple[int, ...] = ()
     """Indices into the target's hidden_states that it wants handed in."""
 
+    feature_rows: int | None = None
+    """Last tokens of the prompt at which it wants them; None is all."""
+
     max_context: float = math.inf
     """Tokens it can follow; beyond them the target decodes plainly."""
 
@@ -150,8 +154,8 @@ class Drafter(ABC):
         """
 
     def begin(self, start: Start) -> None:
-        """Start a sequence."""
-        self.start = start
+        """Start a sequence. What is kept of ``start`` holds no features: they are large and wanted here only."""
+        self.start = replace(start, features=None)
         self.sampling = start.sampling
         self.chance = start.chance
 

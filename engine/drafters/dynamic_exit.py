@@ -86,6 +86,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
     def __init__(self, settings, target) -> None:
         super().__init__(settings, target)
         self.feature_layers = tuple(range(1, target.layers + 1)) if target.layers > 1 else ()
+        self.feature_rows = settings["prompt"]
 
     @classmethod
     def build(cls, settings, models):
@@ -99,7 +100,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
         self._undrafted = 0  # steps in a row
         if self.feature_layers:
             self._exits = Exits(self.target.layers, self.settings["decay"])
-            self._look(start.features[-self.settings["prompt"] :])
+            self._look(start.features)
 
     def propose(self, context, max_depth):
         tree = DraftTree()

@@ -38,13 +38,14 @@ class LexicalUnitDrafter(PromptedDrafter):
 
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT
-        found = [] if self._marginals is None else sure_tokens(self._marginals)
+        laws = self._laws(context)
+        found = sure_tokens(laws)
         unit = 0
         while unit < min(len(found), max_depth) and found[unit][1] >= self.settings["sure"]:
             token, _ = found[unit]
-            parent = tree.draw(parent, token, "one_hot", self._marginals[unit], "lexical unit")
+            parent = tree.draw(parent, token, "one_hot", laws[unit], "lexical unit")
             unit += 1
-        self._ask_behind(tree, [parent])
+        self._ask_behind(tree, [parent], context)
         if found:
             tree.exhibits.append(self._said(found, unit))
         return tree

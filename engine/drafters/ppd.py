@@ -8,7 +8,7 @@ is likeliest to end, because the next draft can come only from there. The tree h
 from __future__ import annotations
 
 from engine.drafters.ddtree import best_first_tree
-from engine.drafters.prompted import PromptedDrafter, no_marginals
+from engine.drafters.prompted import PromptedDrafter
 from engine.exhibits import Cell, Table, Token
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
@@ -45,12 +45,10 @@ class PromptDecodingDrafter(PromptedDrafter):
     trial = {"budget": 3, "asked": 2}
 
     def propose(self, context, max_depth):
-        tree, laws = DraftTree(), self._marginals
-        if laws is None:
-            laws = no_marginals(self.target.vocab_size)
+        tree, laws = DraftTree(), self._laws(context)
         if len(laws):
             tree = best_first_tree(laws[:max_depth], self.settings["budget"])
-        self._ask_behind(tree, self._likeliest_ends(tree))
+        self._ask_behind(tree, self._likeliest_ends(tree), context)
         if len(laws):
             tree.exhibits.append(self._said(tree, laws))
         return tree

@@ -55,9 +55,9 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     def begin(self, start):
         super().begin(start)
         self._curve = CalibrationCurve()
+        self._chances: list[float] = []  # of the tokens that were read since the last step
 
     def propose(self, context, max_depth):
-        self._chances: list[float] = []
         self._all_kept = 1.0
         length = min(self.settings["length"], max_depth)
         return self._chain(context, length, follows=self._hopeful)
@@ -76,6 +76,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
         if len(tree):
             shown = list(tree.tokens), list(self._chances), happened
             tree.exhibits += [Later(lambda: table(*shown)), Later(self._curve.snapshot().shown)]
+        self._chances = []
 
 
 def table(tokens: list[int], chances: list[float], happened: list[bool]) -> Table:

@@ -235,7 +235,7 @@ class EarlierTexts(Store):
 
     @property
     def nbytes(self) -> int:
-        return self.automaton.nbytes + sum(8 * len(text) for text in self._texts)
+        return self.automaton.nbytes + sum(8 * len(text) for text in tuple(self._texts))
 
     def add(self, text: list[int]) -> None:
         """Append a text; where that is too much, the older half of the texts is forgotten."""

@@ -17,6 +17,9 @@ from engine.parts.vocabulary import Vocabulary
 from engine.target.cut_head import head_bytes, with_head
 from engine.target.language_model import LanguageModel
 
+SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
+"""Of the head that can be kept: each is a model to be compiled."""
+
 
 class VocabTrimDrafter(DraftModelDrafter):
     key = "vocabtrim"
@@ -29,8 +32,9 @@ class VocabTrimDrafter(DraftModelDrafter):
             "kept",
             "float",
             0.25,
-            "The share of the vocabulary that the draft's head keeps, the most frequent tokens first.",
-            0.001,
+            "The share of the vocabulary that the draft's head keeps, the most frequent tokens first. It is rounded "
+            "to 1/64, 1/32, 1/16, 1/8, 1/4, 1/2, 3/4 or 1.",
+            0.01,
             1.0,
             label="Share of the head",
         ),
@@ -50,7 +54,8 @@ class VocabTrimDrafter(DraftModelDrafter):
     @classmethod
     def build(cls, settings, models):
         whole: LanguageModel = models.part("draft")
-        tokens = kept_tokens(models.part("vocabulary"), settings["kept"], whole.vocab_size)
+        share = rounded(settings["kept"])
+        tokens = kept_tokens(models.part("vocabulary"), share, whole.vocab_size)
         made = cls(settings, with_head(whole, tokens), models.target.vocab_size, head_bytes(whole))
         made.head_tokens = tokens
         made._has = torch.zeros(models.target.vocab_size, dtype=torch.bool)
@@ -93,6 +98,11 @@ class VocabTrimDrafter(DraftModelDrafter):
             columns=["token"],
             rows=[[Token(token)] for token in tokens],
         )
+
+
+def rounded(share: float) -> float:
+    """The nearest of ``SHARES``."""
+    return min(SHARES, key=lambda one: abs(one - share))
 
 
 def kept_tokens(vocabulary: Vocabulary, share: float, rows: int) -> Tensor:

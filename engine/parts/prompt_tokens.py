@@ -26,6 +26,7 @@ NOUN = "set of prompt tokens"
 FILES = ("adapter_model.safetensors", WEIGHTS)
 PUBLISHED_CONFIG = "adapter_config.json"
 TENSOR = "prompt_embeddings"
+MOST_ROWS = 64  # that prompt tokens may add to a pass of the target
 PLACES, MEMBERS = "num_special_tokens", "virtual_tokens_per_special_token"
 
 
@@ -87,10 +88,12 @@ def _from_published(config: Mapping, tensors: Mapping[str, Tensor], width: int) 
     if set(tensors) != {TENSOR}:
         raise ValueError(f"it must hold the tensor {TENSOR} and no other")
     rows = tensors[TENSOR]
-    if rows.dim() != 2 or rows.shape[1] != width or not 0 < len(rows) <= 1024:
+    if rows.dim() != 2 or rows.shape[1] != width or not len(rows):
         raise ValueError(
             f"{TENSOR} has the shape {list(rows.shape)}, where [rows, {width}] is needed"
         )
+    if len(rows) > MOST_ROWS:
+        raise ValueError(f"it has {len(rows):,} rows, where at most {MOST_ROWS} are allowed")
     members = config.get(MEMBERS, 1)
     fits = isinstance(members, int) and not isinstance(members, bool) and members > 0
     if not fits or len(rows) % members:

@@ -103,7 +103,7 @@ class PrivateDraft(Store):
     @property
     def nbytes(self) -> int:
         learned = 0 if self._learner is None else self._learner.nbytes
-        return learned + sum(passage.nbytes for passage in self._passages)
+        return learned + sum(passage.nbytes for passage in tuple(self._passages))
 
     def begin(self, tokens: Sequence[int]) -> Passage:
         """A new text, whose failures will be added."""
@@ -126,7 +126,8 @@ class PrivateDraft(Store):
         self.waiting += 1
 
     def update(self) -> None:
-        """One step of gradient descent on the failures in a few windows. Does nothing where there are none."""
+        """One step of gradient descent on the failures in a few windows. Does nothing where there are none, or where the
+        step would not be finite."""
         self.waiting = 0
         chosen = list(self._chosen())
         if not chosen:
@@ -134,8 +135,7 @@ class PrivateDraft(Store):
         if self._learner is None:
             self._learner = Learner(self._shared, self._rate)
             self.model = self._learner.model
-        self._learner.learn(chosen)
-        self.version += 1
+        self.version += self._learner.learn(chosen)
         self._forget()
 
     def _chosen(self) -> Iterator[tuple]:
@@ -164,13 +164,14 @@ class Learner:
 
     @property
     def nbytes(self) -> int:
-        states = self._optimizer.state.values()
-        kept = [one for state in states for one in state.values() if isinstance(one, Tensor)]
+        states = list(self._optimizer.state.values())
+        kept = [one for state in states for one in list(state.values()) if isinstance(one, Tensor)]
         return sum(each.nbytes for each in (*self._own, *kept))
 
     @torch.enable_grad()
-    def learn(self, windows: Sequence[tuple]) -> None:
-        """Cross-entropy with the target's laws at all places of these windows, see ``Passage.window``."""
+    def learn(self, windows: Sequence[tuple]) -> bool:
+        """Cross-entropy with the target's laws at all places of these windows, see ``Passage.window``. Of tokens that the
+        draft's head lacks nothing is learned. Returns whether there was a step: none where the gradient is not finite."""
         for weight in self._own:
             weight.requires_grad_(True)
         places = sum(len(window[1]) for window in windows)
@@ -178,13 +179,17 @@ class Learner:
             device = self._own[0].device
             given = torch.tensor([self.model.readable(tokens)], device=device)
             logits = self._module(input_ids=given, use_cache=False).logits[0, inside]
-            log_q = logits.float().log_softmax(-1).gather(-1, ids.to(device))
-            (-(p.to(device) * log_q).sum() / places).backward()
-        nn.utils.clip_grad_norm_(self._own, 1.0)
-        self._optimizer.step()
+            known = ids < logits.shape[-1]
+            ids, p = (ids * known).to(device), (p * known).to(device)
+            log_q = logits.float().log_softmax(-1).gather(-1, ids)
+            (-(p * log_q).sum() / places).backward()
+        finite = bool(nn.utils.clip_grad_norm_(self._own, 1.0).isfinite())
+        if finite:
+            self._optimizer.step()
         for weight in self._own:
             weight.grad = None
             weight.requires_grad_(False)
+        return finite
 
 
 def structure_of(module: nn.Module) -> nn.Module:

@@ -109,12 +109,15 @@ class ByLengthSession(Session):
 
     @torch.no_grad()
     def prefill(
-        self, tokens: Sequence[int], layers: tuple[int, ...] | None = None
+        self,
+        tokens: Sequence[int],
+        layers: tuple[int, ...] | None = None,
+        last: int | None = None,
     ) -> Tensor | None:
         if self.length == 0:
             self._whole = len(tokens) + 1  # the root belongs to the prompt
         try:
-            return super().prefill(tokens, layers)
+            return super().prefill(tokens, layers, last)
         finally:
             self._whole = None
 

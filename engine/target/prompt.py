@@ -20,26 +20,34 @@ class PromptReading:
     def __init__(self, tokens: Sequence[int]) -> None:
         self._tokens = list(tokens)
         self._layers: tuple[int, ...] = ()
+        self._rows = 0  # last tokens whose features are kept
         self._source: Session | None = None
         self._features: Tensor | None = None
         self._milliseconds: float | None = None
 
-    def expect(self, layers: Sequence[int]) -> None:
-        """Some text will want features of these layers. What is not known before the prompt is
-        read makes it be read again."""
+    def expect(self, layers: Sequence[int], rows: int | None = None) -> None:
+        """Some text will want features of these layers, at so many last tokens (None: all). What is not
+        known before the prompt is read makes it be read again."""
         union = tuple(sorted({*self._layers, *layers}))
-        if union != self._layers:
-            self._layers, self._source, self._milliseconds = union, None, None
+        rows = max(self._rows, self._count(rows) if layers else 0)
+        if (union, rows) != (self._layers, self._rows):
+            self._layers, self._rows = union, rows
+            self._source, self._milliseconds = None, None
 
-    def fill(self, session: Session) -> Tensor | None:
-        """Let a fresh session of the target stand behind the prompt. Its features [T, n*H]."""
-        self.expect(session.features)
+    def _count(self, rows: int | None) -> int:
+        return len(self._tokens) if rows is None else min(rows, len(self._tokens))
+
+    def fill(self, session: Session, rows: int | None = None) -> Tensor | None:
+        """Let a fresh session of the target stand behind the prompt. Its features [T, n*H] at so many last
+        tokens (None: all)."""
+        self.expect(session.features, rows)
         if self._source is None:
-            self._features = session.prefill(self._tokens, self._layers)
+            self._features = session.prefill(self._tokens, self._layers, self._rows)
             self._source = session
         else:
             session.take_over(self._source, len(self._tokens))
-        return of_layers(self._features, self._layers, session.features)
+        features = of_layers(self._features, self._layers, session.features)
+        return None if features is None else features[self._rows - self._count(rows) :]
 
     def charge(self, spent: float) -> float:
         """What a text pays for its prompt, given the milliseconds it spent on ``fill``: what

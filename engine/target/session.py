@@ -51,19 +51,26 @@ class Session:
 
     @torch.no_grad()
     def prefill(
-        self, tokens: Sequence[int], layers: tuple[int, ...] | None = None
+        self,
+        tokens: Sequence[int],
+        layers: tuple[int, ...] | None = None,
+        last: int | None = None,
     ) -> Tensor | None:
-        """Read and commit tokens without logits; returns their features [T, n*H] or None.
+        """Read and commit tokens without logits; returns the features [T, n*H] of the last of them, or None.
 
-        layers: whose features; None is those of every feed.
+        layers: whose features; None is those of every feed. last: of how many tokens; None is all.
         """
         layers, parts = self.features if layers is None else layers, []
+        wanted = (
+            0 if last is None else len(tokens) - last
+        )  # the first token whose features are kept
         for start in range(0, len(tokens), self.prefill_rows):
             chunk = tokens[start : start + self.prefill_rows]
             rows = self._rows(chunk, range(-1, len(chunk) - 1))
             _, features = self._read(rows, last=0, layers=layers)
             self.commit(range(len(chunk)))
-            parts.append(features)
+            if layers and wanted < start + len(chunk):
+                parts.append(features[max(0, wanted - start) :])
         if not layers:
             return None
         if not parts:

@@ -9,7 +9,7 @@ from engine.verifiers.near_enough import keep_while, law_shown
 
 
 class Unchecked(Verifier):
-    """The first child of each place is kept, whatever p says of it.
+    """The first child of each place that the constraint on the text allows is kept, whatever p says of it.
 
     Judgements show p (at temperature 0 the plain softmax); accept is 1, and nothing is tossed.
     """
@@ -24,7 +24,7 @@ class Unchecked(Verifier):
     sentences = {
         "lud.kept": "{token} was kept unchecked; the target, which read it only afterwards, gives it the "
         "probability {p}. (A lossy rule: the target might have written another token.)",
-        "lud.refused": "{token} was left out.",
+        "lud.refused": "{token} was left out: the constraint on the text forbids it here.",
         "recovered": "The target wrote its own token: {final}.",
         "bonus": "After the unchecked tokens the target wrote its own: {final}.",
     }
@@ -32,7 +32,7 @@ class Unchecked(Verifier):
     def judge(self, case: Case) -> Verdict:
         p = law_shown(case)
         verdict = keep_while(case, self.key, p, lambda p, token: True)
-        if verdict.judgements:
+        if verdict.accepted:
             verdict.exhibits.append(self._unchecked(case, verdict.judgements, p))
         return verdict
 
@@ -40,6 +40,8 @@ class Unchecked(Verifier):
         tree = case.tree
         rows = []
         for entry in judgements:
+            if not entry.accept:
+                continue
             best = int(p[tree.parents[entry.node] + 1].argmax())
             token = tree.tokens[entry.node]
             same = "the same" if best == token else Token(best)

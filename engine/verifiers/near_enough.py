@@ -21,16 +21,18 @@ def keep_while(
     """Descend to the first child that is near enough, as long as there is one. Nothing is tossed.
 
     p: of ``law_shown``. near_enough(p, token): whether a token may stay where the target's
-    distribution is p [V]. Behind the kept path the target writes a token of its own.
+    distribution is p [V]. A token that the constraint forbids never stays. Behind the kept path the
+    target writes a token of its own.
     """
     tree, walk = case.tree, [ROOT]
+    allowed = _allowed(case)
     judgements: list[Judgement] = []
     while True:
         place, kept = walk[-1], None
         children = tree.children(place)
         for node in children:
             here, token = p[place + 1], tree.tokens[node]
-            near = near_enough(here, token)
+            near = allowed[node] and near_enough(here, token)
             judgements.append(Judgement(node, rule, float(here[token]), None, float(near), None))
             if near:
                 kept = node
@@ -47,3 +49,12 @@ def keep_while(
         final="recovered" if children else "bonus",
         walk=walk,
     )
+
+
+def _allowed(case: Case) -> list[bool]:
+    """Whether the constraint, which the logits hold already, allows each node behind its parent."""
+    tree = case.tree
+    if not len(tree):
+        return []
+    rows = [parent + 1 for parent in tree.parents]
+    return (case.logits[rows, tree.tokens] > float("-inf")).tolist()

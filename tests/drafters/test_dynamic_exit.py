@@ -79,6 +79,17 @@ def idle_above(layer, layers=4):
     return language_model(module, None, "idle", lean=False)
 
 
+def test_it_reads_and_keeps_no_more_of_the_prompt_than_it_tries(monkeypatch):
+    seen, begin = [], DynamicExitDrafter.begin
+    monkeypatch.setattr(
+        DynamicExitDrafter, "begin", lambda own, start: (seen.append(start), begin(own, start))
+    )
+    _, _, drafter = run(tiny_model("llama"), {"prompt": 3}, count=2)
+    features = seen[0].features
+    assert len(features) == 3 and features.untyped_storage().nbytes() == features.nbytes
+    assert drafter.start.features is None
+
+
 def test_it_finds_the_exit_behind_which_nothing_changes():
     target = idle_above(2)
     text, steps, drafter = run(target, {"length": 5})

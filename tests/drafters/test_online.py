@@ -157,6 +157,57 @@ def test_drafts_of_other_architectures_learn(architecture):
     assert shared.session(8).extend(passage.tokens).softmax(-1)[9] == before
 
 
+def test_a_target_may_have_more_tokens_than_its_draft():
+    """Text and laws hold some that the draft can neither read nor write."""
+    private = PrivateDraft(tiny_model(), 0.05)
+    passage = private.begin([3, VOCABULARY + 2, 7])
+    wide = torch.zeros(VOCABULARY + 3)
+    wide[[9, VOCABULARY + 2]] = 0.5
+    private.failed(passage, 3, wide)
+
+    def chance():
+        return private.model.session(8).extend([3, 0, 7]).softmax(-1)[9]
+
+    before = chance()
+    for _ in range(4):
+        private.update()
+    assert chance() > 1.5 * before
+
+
+def test_an_update_that_is_not_finite_changes_nothing():
+    private = PrivateDraft(tiny_model(), 0.05)
+    passage = private.begin([3, 5, 7])
+    private.failed(passage, 3, law(9))
+    private.update()
+    learned = [weight.clone() for weight in private._learner._own]
+    passage.p[0][0] = float("nan")
+    private.update()
+    assert private.version == 1
+    assert all(map(torch.equal, learned, private._learner._own))
+
+
+def test_the_prompt_stays_while_the_text_grows(models):
+    """A reader that is renewed in mid-text knows by its length where the constraint's text begins."""
+    made = built(drafter("online"), models, **LEARNING)
+    request = TextRequest(made, verifier("greedy"), Sampling(), PROMPTS[0], 24)
+    for _ in run_loop(models.target, request):
+        assert made.start.prompt == tuple(PROMPTS[0])
+        assert made._reader._prompt_length == len(PROMPTS[0])
+    assert made._read, "the reader was renewed"
+
+
+def test_it_is_counted_while_another_run_writes(monkeypatch, models):
+    private = PrivateDraft(models.part("draft"), 0.01)
+    private.begin([1, 2])
+
+    def size(passage):
+        private._passages.append(Passage([3]))
+        return 8
+
+    monkeypatch.setattr(Passage, "nbytes", property(size))
+    assert private.nbytes == 8
+
+
 def test_a_compiled_draft_learns_through_its_module():
     shared = language_model(tiny_hf_model(), None, "draft")
     assert type(shared) is not LanguageModel

@@ -118,7 +118,7 @@ def test_prompt_tokens_stand_where_the_step_is_likeliest_to_end(target):
     second = tree.draw(first, 2, q=0.7)
     last = tree.draw(second, 3, q=0.45)
     assert drafter._likeliest_ends(tree) == [ROOT, second, last]
-    drafter._ask_behind(tree, [ROOT, last])
+    drafter._ask_behind(tree, [ROOT, last], PROMPT)
     assert list(tree.probes.parents) == [ROOT, last]
 
 
@@ -128,8 +128,26 @@ def test_members_and_places_see_their_own_line(target):
     drafter = PromptDecodingDrafter.build(settings, Models(target, {"ppd": part}))
     tree = DraftTree()
     node = tree.draw(ROOT, 1)
-    drafter._ask_behind(tree, [ROOT, node])
+    drafter._ask_behind(tree, [ROOT, node], PROMPT)
     assert list(tree.probes.parents) == [-1, -1, 1, 2, 3, 4, node, node, 7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("key", ["ppd", "lud"])
+def test_they_stand_within_the_context(key):
+    """GPT-2 has no position behind it."""
+    target = tiny_model("gpt2", n_positions=24)
+    part = standing_for(target, [3, 8, 11])
+    plain, *_ = run(NoDrafter, target, None, "greedy", count=40)
+    found, steps, _ = run(drafters()[key], target, part, "greedy", count=40)
+    assert found == plain and len(found) == 24 - len(PROMPT)
+    assert steps[0].tree.probes is not None and steps[-1].tree.probes is None
+
+
+def test_a_pass_has_few_of_their_rows(target):
+    part = standing_for(target, list(range(30)))
+    _, steps, _ = run(PromptDecodingDrafter, target, part, "greedy", asked=16, budget=8)
+    asked = [len(step.tree.probes) for step in steps if step.tree.probes is not None]
+    assert max(asked) == 60, "behind two nodes"
 
 
 def test_a_published_checkpoint_loads_and_ours_comes_back(target, tmp_path):
@@ -153,6 +171,7 @@ def test_a_published_checkpoint_loads_and_ours_comes_back(target, tmp_path):
     [
         ({"prompt_embeddings": torch.zeros(4, 16)}, {}, r"\[rows, 32\] is needed"),
         ({"prompt_embeddings": torch.zeros(4)}, {}, "has the shape"),
+        ({"prompt_embeddings": torch.zeros(65, 32)}, {}, "65 rows, where at most 64"),
         ({"weight": torch.zeros(4, 32)}, {}, "the tensor prompt_embeddings and no other"),
         ({"prompt_embeddings": torch.zeros(4, 32)}, {"virtual_tokens_per_special_token": 3}, "do not divide"),
         ({"prompt_embeddings": torch.zeros(4, 32)}, {"virtual_tokens_per_special_token": "2"}, "do not divide"),

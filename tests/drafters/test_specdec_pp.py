@@ -89,6 +89,11 @@ def test_what_happened_stands_beside_what_was_predicted(pair, sampling):
     assert judged > 5 and curve["note"].startswith(f"{judged} tokens")
 
 
+def test_a_text_of_one_token_has_no_room_for_a_draft(pair):
+    (step,) = steps_of(models(pair, acceptance_head(WIDTH)), "specdec_pp", PROMPT, 1)
+    assert len(step.output) == 1 and not step.tree.exhibits
+
+
 def test_the_curve_is_the_share_that_came_true():
     curve = CalibrationCurve()
     curve.see([(0.05, 0), (0.99, 1), (1.0, 0), (0.42, 0.5), (0.47, 1.0)])

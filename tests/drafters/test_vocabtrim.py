@@ -1,10 +1,13 @@
 """VocabTrim: the cut head gives the whole head's numbers, what it lacks is never drafted, and the list is checked."""
 
+import gc
 import json
+import weakref
 
 import pytest
 import torch
 
+from engine.cpu import store
 from engine.drafters.draft_model import DraftReader
 from engine.drafters.vocabtrim import VocabTrimDrafter, kept_tokens
 from engine.errors import UserError
@@ -15,6 +18,7 @@ from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from engine.parts.vocabulary import Vocabulary
 from engine.sampling import Sampling
+from engine.target import cut_head
 from engine.target.cut_head import head_bytes, with_head
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model, tiny_model
@@ -47,6 +51,32 @@ def test_every_way_of_reading_can_be_cut(static):
     expected, _ = whole.session(16).feed(PROMPT, range(-1, 4))
     found, _ = cut.session(16).feed(PROMPT, range(-1, 4))
     assert torch.allclose(found, expected[:, [7, 2, 30, 11]], atol=1e-4)
+
+
+def test_few_cut_models_are_held(monkeypatch):
+    """One that goes takes its compiled graph with it."""
+    monkeypatch.setattr(cut_head, "_MOST_CUTS", 1)
+    whole = language_model(tiny_hf_model(num_hidden_layers=1), None, "draft")
+    graphs = {id(one) for one in store._models}
+    cut = with_head(whole, torch.tensor([7, 2]))
+    (graph,) = (weakref.ref(one) for one in store._models if id(one) not in graphs)
+    del cut
+    gc.collect()
+    assert graph() is not None
+    with_head(whole, torch.tensor([7, 3]))
+    gc.collect()
+    assert graph() is None
+
+
+def test_the_share_is_one_of_a_few(models):
+    """So that a page's visitors cannot have any number of heads compiled."""
+
+    def head(kept):
+        settings = resolve("vocabtrim", VocabTrimDrafter.options, {"kept": kept})
+        return VocabTrimDrafter.build(settings, models).draft
+
+    assert len({head(0.4 + place / 100) for place in range(20)}) == 1
+    assert head(0.26) is head(0.25) is not head(0.5)
 
 
 @pytest.fixture(scope="module")

@@ -1,23 +1,29 @@
 """What the drafters propose."""
 
 import itertools
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.constraint import Constraint
 from engine.drafters import drafters
 from engine.drafters.ddtree import best_first_tree
 from engine.drafters.prompt_lookup import NgramIndex
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.opening import language_model
 from engine.options import Option, resolve
+from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
+from engine.text import TextRequest
 from engine.tree import ROOT
+from engine.verifiers import verifier
 from tests.drafters.writing import steps_of, text_of
-from tests.engine.tiny import VOCABULARY, tiny_hf_model
-from tests.parts import tiny_parts
+from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
+from tests.parts import on_trial, tiny_parts
 from tests.soundness import assert_sound
 
 
@@ -116,6 +122,48 @@ def test_options_are_parsed_from_text():
 def test_options_that_do_not_fit_are_named(wrong):
     with pytest.raises(UserError, match=next(iter(wrong))):
         resolve("x", OPTIONS, wrong)
+
+
+@pytest.fixture(scope="module")
+def models():
+    opener = partial(LanguageModel, tokenizer=None, name="part")
+    return tiny_parts(tiny_model(num_hidden_layers=4), drafters().values(), opener)
+
+
+@pytest.mark.parametrize("cls", drafters().values(), ids=lambda cls: cls.key)
+def test_a_text_of_one_token_has_no_room_for_a_draft(models, cls):
+    """The drafter observes a step for which it was not asked, and keeps nothing of the prompt's hidden states."""
+    made = on_trial(cls, models)
+    request = TextRequest(made, verifier(cls.default_greedy_verifier), Sampling(), [3, 5, 7, 3], 1)
+    steps = list(run_loop(models.target, request))
+    assert sum(len(step.output) for step in steps) == 1
+    assert made.start.features is None
+
+
+class Dictation(Constraint):
+    """Every token is forced."""
+
+    def allowed(self, continuation):
+        return torch.arange(VOCABULARY) == 9
+
+    def forced(self, continuation, most):
+        return [9] * most
+
+    def commit(self, tokens):
+        self.committed += len(tokens)
+
+
+AFTER = ["specdec_pp", "smartspec", "vocabtrim", "online", "kangaroo", "del", "ppd", "lud"]
+
+
+@pytest.mark.parametrize("key", AFTER)
+def test_forced_tokens_may_fill_the_room(models, key):
+    cls = drafters()[key]
+    rule = verifier(cls.default_greedy_verifier)
+    made, prompt = on_trial(cls, models), [3, 5, 7, 3]
+    request = TextRequest(made, rule, Sampling(), prompt, 5, constraint=Dictation())
+    (step,) = run_loop(models.target, request)
+    assert step.output == [9] * 5
 
 
 @pytest.mark.parametrize("cls", drafters().values(), ids=lambda cls: cls.key)

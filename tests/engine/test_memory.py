@@ -1,5 +1,6 @@
 """What a visitor's memory keeps, what it forgets, and when."""
 
+import threading
 from dataclasses import dataclass
 
 from engine.memory import Memory, Store
@@ -61,6 +62,26 @@ def test_reset_forgets_everything():
     memory.store("a", lambda: Held(10))
     memory.reset()
     assert memory.nbytes == 0 and memory.store("a", lambda: Held(20)).size == 20
+
+
+def test_stores_may_come_while_others_are_counted():
+    """A run that is cancelled trims the memory while another one is in a step."""
+    memory, made = Memory(), []
+
+    class Slow(Held):
+        @property
+        def nbytes(self):
+            if not made:
+                made.append(threading.Thread(target=memory.store, args=("late", lambda: Held(1))))
+                made[0].start()
+                made[0].join(0.2)
+            return self.size
+
+    memory._stores["slow"] = Slow(10)
+    memory._stores["other"] = Held(5)
+    memory.trim()
+    made[0].join()
+    assert kept(memory, "slow", "late") == [True, True]
 
 
 def test_two_visitors_share_nothing():

@@ -69,6 +69,22 @@ def test_each_gets_the_features_it_asked_for():
         assert root.shape == (1, found.shape[1])
 
 
+def test_each_gets_the_last_rows_that_it_asked_for(monkeypatch):
+    """Even where they stand in another pass than the first rows."""
+    monkeypatch.setattr(Session, "prefill_rows", 5)
+    target = model_of("llama", False, False)
+    every = target.session(40, (2,)).prefill(PROMPT)
+    reading = PromptReading(PROMPT)
+    for rows, kept in ((3, 3), (None, len(PROMPT)), (6, len(PROMPT)), (99, len(PROMPT))):
+        found = reading.fill(target.session(40, (2,)), rows)
+        torch.testing.assert_close(found, every[-(rows or len(PROMPT)) :], atol=0, rtol=0)
+        assert len(reading._features) == kept
+        reading.fill(target.session(40))
+    few = PromptReading(PROMPT)
+    for rows in (0, 4, 6):
+        assert len(few.fill(target.session(40, (2,)), rows)) == rows == len(few._features)
+
+
 def test_nothing_is_read_twice_and_nothing_shared_is_written(monkeypatch):
     target = model_of("llama", False, False)
     read = []

@@ -64,13 +64,16 @@ class MemoSession:
         return len(self._scratch)
 
     def prefill(
-        self, tokens: Sequence[int], layers: tuple[int, ...] | None = None
+        self,
+        tokens: Sequence[int],
+        layers: tuple[int, ...] | None = None,
+        last: int | None = None,
     ) -> Tensor | None:
         layers, parts = self.features if layers is None else layers, []
         for token in tokens:
             self._text += (int(token),)
             parts.append(self.model.row(self._text, layers)[1])
-        return torch.cat(parts) if layers else None
+        return torch.cat(parts)[-(last or len(parts)) :] if layers else None
 
     def look(self, draft: Draft) -> Seen:
         return Seen(*self.feed(*draft.rows))

@@ -1,6 +1,7 @@
 """A constraint keeps the constrained target's law, and its forced tokens cost no draft."""
 
 import json
+from itertools import product
 
 import pytest
 import torch
@@ -10,10 +11,12 @@ from engine.constraint import Constraint
 from engine.drafters import drafters
 from engine.errors import UserError
 from engine.json_schema import JsonSchema
+from engine.loops import run_loop
 from engine.opening import load_language_model
 from engine.options import resolve
 from engine.run import RunRequest, open_run
 from engine.sampling import Sampling
+from engine.text import TextRequest
 from engine.trace import read_trace
 from engine.verifiers import verifier
 from presets import family
@@ -105,6 +108,32 @@ def test_the_law_of_the_constrained_target(models, real_models, key, rule, gramm
         constraint=grammar,
     )
     assert found < EXACT
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("grammar", [Grammar, Free])
+def test_unchecked_tokens_keep_to_the_constraint(real_models, grammar, temperature):
+    """Each token is the placeholders' own for its place, whatever was forced before it."""
+    cls = drafters()["lud"]
+    drafter = cls.build(resolve("lud", cls.options, {"sure": 0.0}), real_models)
+    refused = displaced = 0
+    for prompt in product(range(4), repeat=2):
+        rules, predicted = grammar(), []
+        sampling = Sampling(temperature, seed=3)
+        request = TextRequest(drafter, verifier("lud"), sampling, prompt, 8, constraint=rules)
+        for step in run_loop(real_models.target, request):
+            forced = step.tree.sources.count("forced")
+            own = step.tree.tokens[forced:]
+            assert own == predicted[forced : forced + len(own)]
+            refused += "rejected" in step.verdict.status
+            displaced += bool(forced and predicted)
+            found = drafter._marginals
+            predicted = [] if found is None else found.argmax(-1).tolist()
+        text, follow = rules.text, grammar()
+        for place, token in enumerate(text):
+            follow.text = text[:place]
+            assert follow.allowed(())[token]
+    assert refused if grammar is Free else displaced
 
 
 def test_a_constraint_that_one_side_ignores_is_caught(models):

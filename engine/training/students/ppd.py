@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.errors import UserError
 from engine.options import Option
-from engine.parts.prompt_tokens import PromptTokens
+from engine.parts.prompt_tokens import MOST_ROWS, PromptTokens
 
 from ..acceptance import run_lengths
 from ..distill import divergence_loss
@@ -45,6 +46,11 @@ class PromptTokenStudent(Student):
 
     def start(self):
         """Each is the mean embedding with a little noise, as large as a token's."""
+        rows = self.settings["places"] * self.settings["members"]
+        if rows > MOST_ROWS:
+            raise UserError(
+                f"Places times members may be at most {MOST_ROWS}, not {rows}: so many rows would stand in a pass."
+            )
         made = PromptTokens(
             self.settings["places"], self.settings["members"], self.config.hidden_size
         )
