@@ -6,6 +6,7 @@ learns for the visitor who wrote it.
 
 from __future__ import annotations
 
+import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -37,6 +38,12 @@ class Memory:
         self.limit = limit
         self._stores: dict[object, Store] = {}
         self._lock = threading.RLock()
+
+    def __deepcopy__(self, memo: dict) -> Memory:
+        with self._lock:
+            made = Memory(self.limit)
+            made._stores = copy.deepcopy(self._stores, memo)
+            return made
 
     @property
     def nbytes(self) -> int:

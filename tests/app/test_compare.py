@@ -233,7 +233,7 @@ def test_an_example_sets_prompt_and_lanes(visit):
     visitor = visit("/?tab=compare&lane1=chain&lane2=none")
     page = visitor.page
     page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
-    visitor.choose("race-preset", "A story: plain")
+    visitor.choose("race-preset", "A story: four drafters")
     page.wait_for_function("document.querySelectorAll('.pg-racer').length === 5")
     assert page.input_value("#race-prompt textarea").startswith("Once upon a time")
 

@@ -107,17 +107,23 @@ def test_rows_are_moved_within_the_pass(architecture, judged):
 
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_several_texts(rule, sampling, static_models, static_blocks, judged):
-    """Of different lengths, so that some have ended while others go on."""
-    prompts = [[*PROMPT, index % 16] for index in range(len(JUDGED))]
+    """Of different lengths, so that some have ended while others go on.
+
+    Left out: SmartSpec, which drafts by what shares its pass; a draft that learns, whose copy is read in
+    another order; and trees with probe rows or rows that were begun, which the host judges.
+    """
+    apart = {"smartspec", "online", "del", "kangaroo", "lud", "ppd"}
+    keys = [key for key in JUDGED if key not in apart]
+    prompts = [[*PROMPT, index % 16] for index in range(len(keys))]
     expected = [
         steps_of(
             static_models, built(key, static_models), rule, sampling, True, prompt, 8 + 3 * index
         )
-        for index, (key, prompt) in enumerate(zip(JUDGED, prompts, strict=True))
+        for index, (key, prompt) in enumerate(zip(keys, prompts, strict=True))
     ]
     several = [
         TextRequest(built(key, static_models), verifier(rule), sampling, prompt, 8 + 3 * index)
-        for index, (key, prompt) in enumerate(zip(JUDGED, prompts, strict=True))
+        for index, (key, prompt) in enumerate(zip(keys, prompts, strict=True))
     ]
     found = [[] for _ in several]
     for index, step in decode_together(static_models.target, several, recorded=False):

@@ -261,7 +261,7 @@ def test_plain_decoding_wears_no_speculative_words(replay):
     title = page.inner_text(".ds-run-title")
     assert title.startswith("plain decoding by") and "drafts for" not in title
     said = page.inner_text("#inspector")
-    assert "written by the target" in said and "bonus" not in said
+    assert "plain" in said and "Nothing was drafted" in said and "bonus" not in said
     for where in ("#tree [data-final]", "#text [data-index]", "#timeline .ds-gained path"):
         status = page.locator(
             f"{where}[data-status=bonus][data-look=plain], {where}[data-final=bonus]"
