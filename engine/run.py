@@ -114,7 +114,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     recorder = Recorder(models.target, setting, prompt.text, prompt.tokens, request.messages)
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = cls.build(options, models)
-        models.target.expect(drafter.feature_layers, options.get(cls.size_option) or 0)
+        _expect(models, drafter.feature_layers, options.get(cls.size_option) or 0)
     key = (id(models.target), *prompt.tokens)
     reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
     reading.expect(drafter.feature_layers, drafter.feature_rows)
@@ -135,6 +135,14 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     picked = watched(cls, asked, options, models) if sampling.greedy else None
     kv_bytes, threads = _kv_bytes(models, columns), models.target.torch_threads
     return Run(recorder, steps, request.recorded, kv_bytes, picked, threads)
+
+
+def _expect(models: Models, features: Sequence[int], nodes: int) -> None:
+    """Have the language models make ready what passes over up to so many nodes take."""
+    models.target.expect(features, nodes)
+    for part in models.parts.values():
+        if isinstance(part, LanguageModel):
+            part.expect((), nodes)
 
 
 def _as_the_model_says(request: RunRequest) -> RunRequest:

@@ -91,10 +91,12 @@ class CompiledPasses:
 
     def prepare(self, features: tuple[int, ...], most_rows: int = 0) -> None:
         """Make the graphs that hand out these features: the one for any number of rows and, if passes over
-        up to ``most_rows`` are to come, those for one row and for so many. Raises as making the object does."""
+        up to ``most_rows`` are to come, those for the usual numbers up to so many. Raises as making the object
+        does."""
         _, graphs = self._graphs_with(features)
-        for rows in {1, most_rows} if most_rows else ():
-            graphs.of(rounded(rows, self.sizes))
+        for size in self.sizes if most_rows else ():
+            if size <= rounded(most_rows, self.sizes):
+                graphs.of(size)
 
     def __call__(
         self,
