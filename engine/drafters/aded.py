@@ -12,8 +12,8 @@ is kept from text to text.
 
 from __future__ import annotations
 
-from engine.drafters.base import Drafter
 from engine.drafters.draft_search import DraftSearch
+from engine.drafters.remembering import RememberingDrafter
 from engine.drafters.trigram_matrix import TrigramMatrix
 from engine.exhibits import Gauge, Table, Token
 from engine.options import Option
@@ -22,7 +22,7 @@ from engine.tree import ROOT, DraftTree
 SHOWN = 12  # places of the search tree in the table
 
 
-class AdaptiveDraftDrafter(Drafter):
+class AdaptiveDraftDrafter(RememberingDrafter):
     key = "aded"
     title = "Adaptive draft-verification"
     family = "retrieval"
@@ -77,20 +77,8 @@ class AdaptiveDraftDrafter(Drafter):
             advanced=True,
         ),
     )
-    learns = True
     size_option, usual_size = "budget", 12
     trial = {"budget": 3, "simulations": 8, "depth": 2, "successors": 2}
-
-    @classmethod
-    def build(cls, settings, models):
-        drafter = cls(settings)
-        drafter._target = models.folders.get("target", models.target.name)
-        drafter._vocabulary = models.target.vocab_size
-        return drafter
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

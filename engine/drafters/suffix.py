@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.drafters.base import Drafter
+from engine.drafters.remembering import RememberingDrafter
 from engine.drafters.suffix_automaton import START, Match, SuffixAutomaton
 from engine.exhibits import Table, Token
 from engine.memory import Store
@@ -49,7 +49,7 @@ class Branches:
         return sum(self.chances)
 
 
-class SuffixDrafter(Drafter):
+class SuffixDrafter(RememberingDrafter):
     key = "suffix"
     title = "Suffix decoding"
     family = "retrieval"
@@ -97,19 +97,8 @@ class SuffixDrafter(Drafter):
             label="Earlier texts",
         ),
     )
-    learns = True
     size_option, usual_size = "budget", 16
     trial = {"budget": 3}
-
-    @classmethod
-    def build(cls, settings, models):
-        drafter = cls(settings)
-        drafter._target = models.folders.get("target", models.target.name)
-        return drafter
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

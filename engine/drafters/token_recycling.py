@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.drafters.base import Drafter
 from engine.drafters.fixed_shape import Shape, cheapest_shape
+from engine.drafters.remembering import RememberingDrafter
 from engine.exhibits import Gauge, Table, Token
 from engine.memory import Store
 from engine.options import Option
@@ -32,7 +32,7 @@ LEVEL = 0.6
 """The cost of one more level, where the cost of rank r is log2(r + 1)."""
 
 
-class TokenRecyclingDrafter(Drafter):
+class TokenRecyclingDrafter(RememberingDrafter):
     key = "token_recycling"
     title = "Token recycling"
     family = "retrieval"
@@ -59,20 +59,8 @@ class TokenRecyclingDrafter(Drafter):
             advanced=True,
         ),
     )
-    learns = True
     size_option, usual_size = "budget", 16
     trial = {"budget": 3, "depth": 2, "successors": 2}
-
-    @classmethod
-    def build(cls, settings, models):
-        drafter = cls(settings)
-        drafter._target = models.folders.get("target", models.target.name)
-        drafter._vocabulary = models.target.vocab_size
-        return drafter
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

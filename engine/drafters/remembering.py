@@ -1,0 +1,20 @@
+"""Drafters without a model that remember what a target wrote or considered."""
+
+from engine.drafters.base import Drafter
+
+
+class RememberingDrafter(Drafter):
+    """Keeps a store in the visitor's memory; its key must name the target, which is at hand here."""
+
+    learns = True
+
+    @classmethod
+    def build(cls, settings, models):
+        drafter = cls(settings)
+        drafter._target = models.folders.get("target", models.target.name)
+        drafter._vocabulary = models.target.vocab_size
+        return drafter
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
