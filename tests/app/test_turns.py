@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 import weakref
 from dataclasses import replace
 
@@ -19,10 +20,15 @@ PATIENCE = 120
 
 
 class Counted:
-    """A job of so many steps that notes, in one list, who took each step."""
+    """A job of so many steps that notes, in one list, who took each step.
 
-    def __init__(self, name: str, steps: int, taken: list[str]) -> None:
+    ``seconds`` is how long a step takes. A step that takes no time lets the first thread reach its
+    end before the machine has started the second, whatever the rule of the turns is.
+    """
+
+    def __init__(self, name: str, steps: int, taken: list[str], seconds: float = 0.0) -> None:
         self.name, self.left, self.taken, self.cancelled = name, steps, taken, False
+        self.seconds = seconds
 
     def header(self):
         return "run\n"
@@ -30,6 +36,7 @@ class Counted:
     def steps(self):
         while self.left:
             self.left -= 1
+            time.sleep(self.seconds)
             self.taken.append(self.name)
             yield f"{self.name}\n"
 
@@ -77,7 +84,7 @@ def test_a_long_run_never_holds_a_short_one_behind_it():
 
 def test_runs_that_take_turns_take_a_step_each():
     bounds, taken = few(running=3, waiting=1, share=1000), []
-    visitors([Counted(name, 60, taken) for name in "abc"], Turns(bounds), bounds)
+    visitors([Counted(name, 60, taken, seconds=0.01) for name in "abc"], Turns(bounds), bounds)
     assert len(taken) == 180
     ends = [max(at for at, name in enumerate(taken) if name == one) for one in "abc"]
     assert min(ends) > 90, "none had run ahead to its end"
