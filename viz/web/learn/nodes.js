@@ -59,7 +59,7 @@
   /** A claim: a sentence that a finished run bears out, and what the run says. */
   D.lessonClaim = function (claim, nodes) {
     const holds = claim.holds.every((one) => one.true);
-    const said = claim.holds.map((one) => `${one.condition.replaceAll("_", " ")} (it is ${one.is})`).join("; ");
+    const said = claim.holds.map((one) => `${one.condition.replaceAll("_", " ").replace(/([a-z0-9])\.(?=[a-z])/g, "$1: ")} (it is ${one.is})`).join("; ");
     return D.el("aside", { class: "ln-claim", "data-holds": String(holds) },
       D.el("span", { class: "ln-claim-mark", "aria-hidden": "true", text: holds ? "✓" : "!" }),
       D.el("div", {}, D.el("p", {}, ...nodes(claim.text)),

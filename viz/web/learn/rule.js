@@ -77,9 +77,10 @@
     return { element, readings: () => (times() < ENOUGH ? {} : { share: counts[0] / times(), kept: kept / times(), fits: Number(D.fitsLaw(counts, laws.p)) }), settings: () => ({ rule, ...laws }) };
   };
 
-  const WIDE = 640, HIGH = 250, FLOOR = 210, TOP = 26;
+  const HIGH = 250, FLOOR = 210, TOP = 26;
   /** Three bars a token: q, p, and how often the token came. */
   function histogram(words, counts, { p, q }) {
+    const WIDE = D.chartWidth(), apart = WIDE / 3;
     const many = counts.reduce((a, b) => a + b, 0), room = WIDE / words.length, each = Math.min(44, (room - 24) / 3);
     const highest = Math.max(0.3, ...p, ...q, ...(many ? counts.map((count) => count / many) : []));
     const text = (x, y, content, kind) => { const node = D.svg("text", { x, y, "text-anchor": "middle", class: kind }); node.textContent = content; return node; };
@@ -92,8 +93,8 @@
       return D.svg("g", {}, ...bars, text(middle, FLOOR + 22, word, "ln-word-label"));
     });
     const told = words.map((word, x) => `${word}: q ${q[x].toFixed(2)}, p ${p[x].toFixed(2)}, came ${many ? (counts[x] / many).toFixed(2) : "not yet"}`).join("; ");
-    const key = [["q", "q: the draft"], ["p", "p: the target"], ["came", many ? `came in ${many.toLocaleString("en")} tosses` : "what comes"]];
-    const keys = key.flatMap(([kind, words2], i) => [D.svg("rect", { class: "ln-bar", "data-kind": kind, x: 10 + i * 190, y: HIGH - 13, width: 12, height: 12 }), D.set(text(28 + i * 190, HIGH - 3, words2, "ln-odds"), { "text-anchor": "start" })]);
+    const key = [["q", "q: the draft"], ["p", "p: the target"], ["came", many ? `of ${many.toLocaleString("en")} tosses` : "what comes"]];
+    const keys = key.flatMap(([kind, words2], i) => [D.svg("rect", { class: "ln-bar", "data-kind": kind, x: 4 + i * apart, y: HIGH - 13, width: 12, height: 12 }), D.set(text(20 + i * apart, HIGH - 3, words2, "ln-odds"), { "text-anchor": "start" })]);
     return D.svg("svg", { class: "ln-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": told }, D.svg("path", { class: "ln-axis", d: `M0 ${FLOOR}H${WIDE}` }), ...groups, ...keys);
   }
 })(globalThis.Draftscope);
