@@ -33,6 +33,7 @@ from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
+from engine.drafters.stree import STreeDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
@@ -49,6 +50,7 @@ _ALL = (
     RSDBeam,
     MultiChainDrafter,
     MDSDGreedy,
+    STreeDrafter,
     PromptLookupDrafter,
     SuffixDrafter,
     AggressiveDrafter,
