@@ -29,6 +29,7 @@ from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rapid import RapidDrafter
 from engine.drafters.rasd import RetrievalAugmentedDrafter
+from engine.drafters.reflective import ReflectiveDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.smartspec import SmartSpecDrafter
@@ -64,6 +65,7 @@ _ALL = (
     DDTreeDrafter,
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
+    ReflectiveDrafter,
     PearlDrafter,
     SmartSpecDrafter,
     SpecDecPlusPlusDrafter,

@@ -24,7 +24,6 @@ class STreeDrafter(RSDConstant):
     title = "Tree on a state, STree"
     summary = "A static tree that a target with state-space layers reads in one pass."
     options = (shape_option("3-2-1-1-1", "Children of every node, level by level."),)
-    uses_target = True
     trial = {"branching": "2-1"}
 
     def show(self, tree):

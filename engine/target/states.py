@@ -97,7 +97,9 @@ class StateLayer:
 
         given: [R, C] before the convolution. steps: [R, H], step sizes before their bias.
         """
-        before = self.window if self.scratch is None else torch.cat([self.window, self.scratch.given])
+        before = (
+            self.window if self.scratch is None else torch.cat([self.window, self.scratch.given])
+        )
         taken = torch.cat([before, given])[lineage.windows(self.kernel)]
         mixed = torch.einsum("rkc,ck->rc", taken, mixer.conv1d.weight.squeeze(1))
         if mixer.conv1d.bias is not None:
@@ -107,9 +109,15 @@ class StateLayer:
         x, b, c = mixed.to(self.state.dtype).split(
             [mixer.intermediate_size, groups * width, groups * width], -1
         )
-        x, b, c = x.unflatten(-1, (heads, -1)), b.unflatten(-1, (groups, -1)), c.unflatten(-1, (groups, -1))
+        x, b, c = (
+            x.unflatten(-1, (heads, -1)),
+            b.unflatten(-1, (groups, -1)),
+            c.unflatten(-1, (groups, -1)),
+        )
         step = F.softplus(steps + mixer.dt_bias).clamp(*mixer.time_step_limit).to(self.state.dtype)
-        self._add(given, x * step[..., None], b, -mixer.A_log.double().exp() * step.double(), lineage)
+        self._add(
+            given, x * step[..., None], b, -mixer.A_log.double().exp() * step.double(), lineage
+        )
         out = self._summed(c, lineage) + mixer.D[:, None] * x
         return out.flatten(-2).to(given.dtype)
 

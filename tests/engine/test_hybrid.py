@@ -5,9 +5,9 @@ import torch
 
 from engine.drafters import drafter
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.opening import language_model
 from engine.options import resolve
-from engine.loops import run_loop
 from engine.parts.loading import Models
 from engine.sampling import Sampling
 from engine.target.hybrid import HybridModel
