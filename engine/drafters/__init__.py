@@ -29,10 +29,12 @@ from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rapid import RapidDrafter
 from engine.drafters.rasd import RetrievalAugmentedDrafter
+from engine.drafters.reflective import ReflectiveDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
 from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
+from engine.drafters.stree import STreeDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
@@ -49,6 +51,7 @@ _ALL = (
     RSDBeam,
     MultiChainDrafter,
     MDSDGreedy,
+    STreeDrafter,
     PromptLookupDrafter,
     SuffixDrafter,
     AggressiveDrafter,
@@ -62,6 +65,7 @@ _ALL = (
     DDTreeDrafter,
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
+    ReflectiveDrafter,
     PearlDrafter,
     SmartSpecDrafter,
     SpecDecPlusPlusDrafter,

@@ -13,11 +13,14 @@ class Probes:
     """Rows that ride in the target's pass, see the tree, and are neither judged nor committed.
 
     vectors: [M, H] in the place of token embeddings. parents: of each probe, ROOT, a node of the tree,
-    or the number of nodes + i for the i-th probe, which stands before it.
+    or the number of nodes + i for the i-th probe, which stands before it. again: for the root and each node the probe
+    that reads the same token once more, so that its logits, too, are of the token that follows there; empty where
+    none does.
     """
 
     vectors: Tensor
     parents: Sequence[int]
+    again: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.parents)

@@ -15,6 +15,7 @@ so each can run alone; those that train resume where they were stopped.
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
+    hybrid       corpora -> <models>/families/hybrid/target and draft: a target with state-space layers, for the drafter stree
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
@@ -33,6 +34,8 @@ from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabula
 from .budget import Budget
 from .common import UserError, need_data, say
 from .datastore import datastore
+from .hybrid_pair import MINUTES as HYBRID_MINUTES
+from .hybrid_pair import train_hybrid
 from .large_pair import train_pair
 from .part_recipe import train_part
 from .students import MODULES as STUDENTS
@@ -58,6 +61,19 @@ def large_pair(args) -> None:
     )
 
 
+def hybrid(args) -> None:
+    need_data(args)
+    train_hybrid(
+        load_tokenizer(args.models / "target"),
+        args.data,
+        args.checkpoints / "hybrid",
+        args.models / "families" / "hybrid",
+        Budget(minutes=args.minutes or HYBRID_MINUTES),
+        seed=args.seed,
+        say=say,
+    )
+
+
 RECIPES: dict[str, Recipe] = {
     "tokenizer": pretraining_recipes.tokenizer,
     "windows": pretraining_recipes.windows,
@@ -73,6 +89,7 @@ RECIPES: dict[str, Recipe] = {
     "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,
     "datastore": datastore,
+    "hybrid": hybrid,
     "large-pair": large_pair,
     **{key: partial(train_part, key=key) for key in STUDENTS},
 }

@@ -10,6 +10,7 @@ from engine.verifiers.gad import TopBeta
 from engine.verifiers.greedy import Greedy
 from engine.verifiers.lud import Unchecked
 from engine.verifiers.rapid import Transfer
+from engine.verifiers.reflective import Reflective
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
 from engine.verifiers.spectr import SpecTr
@@ -27,6 +28,7 @@ RULES: list[type[Verifier]] = [
     Unchecked,
     TopBeta,
     Transfer,
+    Reflective,
 ]
 
 
