@@ -31,6 +31,7 @@ from engine.drafters.rapid import RapidDrafter
 from engine.drafters.rasd import RetrievalAugmentedDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.sjd import SpeculativeJacobiDrafter
 from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
 from engine.drafters.suffix import SuffixDrafter
@@ -58,6 +59,7 @@ _ALL = (
     RetrievalAugmentedDrafter,
     RapidDrafter,
     JacobiDrafter,
+    SpeculativeJacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
     BigLittleDrafter,

@@ -15,6 +15,7 @@ so each can run alone; those that train resume where they were stopped.
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
+    image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
@@ -35,6 +36,7 @@ from .common import UserError, need_data, say
 from .datastore import datastore
 from .large_pair import train_pair
 from .part_recipe import train_part
+from .pictures.recipe import image
 from .students import MODULES as STUDENTS
 from .students import student_class
 from .tokenizer import load_tokenizer
@@ -74,6 +76,7 @@ RECIPES: dict[str, Recipe] = {
     "prompts": measuring_recipes.write_prompts,
     "datastore": datastore,
     "large-pair": large_pair,
+    "image": image,
     **{key: partial(train_part, key=key) for key in STUDENTS},
 }
 

@@ -8,6 +8,7 @@ from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.bild import BigLittle
 from engine.verifiers.gad import TopBeta
 from engine.verifiers.greedy import Greedy
+from engine.verifiers.gsd import Grouped
 from engine.verifiers.lud import Unchecked
 from engine.verifiers.rapid import Transfer
 from engine.verifiers.rejection import Rejection
@@ -27,6 +28,7 @@ RULES: list[type[Verifier]] = [
     Unchecked,
     TopBeta,
     Transfer,
+    Grouped,
 ]
 
 
