@@ -51,9 +51,9 @@ class SpeculativeJacobiDrafter(Drafter):
             "fill",
             "choice",
             "repeat",
-            "First guess of a new place: the last token again, the token above it in a picture, a random "
-            "token of the prompt, or a random token of the vocabulary.",
-            choices=("repeat", "above", "prompt", "vocabulary"),
+            "First guess of a new place: the last token again, a random token of the prompt, or a random "
+            "token of the vocabulary.",
+            choices=("repeat", "prompt", "vocabulary"),
             label="First guesses",
         ),
     )
@@ -63,8 +63,6 @@ class SpeculativeJacobiDrafter(Drafter):
     def build(cls, settings, models):
         drafter = cls(settings)
         drafter._vocabulary = models.target.vocab_size
-        picture = models.target.picture
-        drafter._row = 1 if picture is None else picture.width // picture.patch
         return drafter
 
     @classmethod
@@ -118,8 +116,6 @@ class SpeculativeJacobiDrafter(Drafter):
                 return self._prompt[self.chance.draw(torch.ones(len(self._prompt)))]
             case "vocabulary":
                 return self.chance.draw(torch.ones(self._vocabulary))
-            case "above" if len(text) >= self._row:
-                return text[-self._row]
         return text[-1]
 
     def _table(self, tree: DraftTree, position: int) -> Table:
