@@ -16,6 +16,7 @@ SUITE_NAMES = (
     "load",
     "retrieval",
     "schema",
+    "continuous",
     "vocabtrim",
     "kernels",
     "gpu",
