@@ -52,6 +52,9 @@ METHODS_LEAD = [
     " one may change it. The papers measured other models on other machines, so their figures cannot be compared with ours.",
 ]
 
+MODELS = {"": "Text", "image": "Pictures"}
+"""What each embedded family writes."""
+
 OTHER_FAMILIES = {
     "rule": "acceptance rule",
     "loop": "decoding loop",

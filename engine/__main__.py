@@ -16,6 +16,7 @@ SUITE_NAMES = (
     "load",
     "retrieval",
     "schema",
+    "continuous",
     "vocabtrim",
     "kernels",
     "gpu",
@@ -196,10 +197,10 @@ def _request(given: argparse.Namespace):
 
 def _models(given: argparse.Namespace):
     from engine.parts.loading import ModelPaths
-    from presets import family
+    from presets import family, preset
 
     if given.target is None:
-        embedded = family()
+        embedded = family(preset(given.preset).models if getattr(given, "preset", None) else "")
         return embedded.with_parts(_parts(given))
     if given.preset is not None:
         raise UserError("Give --preset or --target, not both.")

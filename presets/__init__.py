@@ -12,9 +12,20 @@ __all__ = ["HERE", "KINDS", "Preset", "RacePreset", "cards", "lane_names", "meth
 __all__ += ["prompts", "races"]
 
 
-def family() -> ModelPaths:
-    """The embedded models."""
+def families() -> list[str]:
+    """The names of the embedded families; "" is the one that writes text."""
+    return ["", *sorted(folder.name for folder in (HERE / "models" / "families").glob("*/"))]
+
+
+def family(name: str = "") -> ModelPaths:
+    """The embedded models: those that write text, or another family. Raises UserError that names the known ones."""
     models = HERE / "models"
+    if name not in families():
+        raise unknown("family of models", name, [known for known in families() if known])
+    if name:
+        folder = models / "families" / name
+        parts = {part.name: str(part) for part in sorted((folder / "parts").glob("*/"))}
+        return ModelPaths(str(folder), parts)
     roles = {role: models / role for role in ("draft", "diffusion")}
     roles |= {folder.name: folder for folder in sorted((models / "parts").glob("*"))}
     parts = {role: str(folder) for role, folder in roles.items()}

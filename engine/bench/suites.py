@@ -13,6 +13,7 @@ SUITES = {
     "load": "engine.bench.load:load",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
+    "continuous": "engine.bench.continuous:continuous",
     "vocabtrim": "engine.bench.vocabtrim:vocabtrim",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",

@@ -32,6 +32,7 @@ from engine.drafters.rasd import RetrievalAugmentedDrafter
 from engine.drafters.reflective import ReflectiveDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.sjd import SpeculativeJacobiDrafter
 from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
 from engine.drafters.stree import STreeDrafter
@@ -61,6 +62,7 @@ _ALL = (
     RetrievalAugmentedDrafter,
     RapidDrafter,
     JacobiDrafter,
+    SpeculativeJacobiDrafter,
     DFlashDrafter,
     DDTreeDrafter,
     BigLittleDrafter,

@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from engine.errors import UserError
+from engine.picture import picture_of
 from engine.target import attention
 from engine.target.cache import KVCache
 from engine.target.generation import ends_of
@@ -53,6 +54,7 @@ class LanguageModel:
         self.hidden_size = config.hidden_size
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
         self.embeddings = model.get_input_embeddings().weight.shape[0]
+        self.picture = picture_of(model.config, self.vocab_size)
         self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT
         self.end_tokens, self.ends_named_by = ends_of(model, tokenizer)
 

@@ -85,6 +85,8 @@ class Recorder:
                 "pieces": self.pieces.all(self._prompt_tokens),
             },
         }
+        if target.picture is not None:
+            line["picture"] = target.picture.to_dict()
         if self._setting.json_schema is not None:
             line["constraint"] = {"key": "json_schema", "text": self._setting.json_schema}
         if self._messages is not None:

@@ -16,6 +16,7 @@ so each can run alone; those that train resume where they were stopped.
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
     hybrid       corpora -> <models>/families/hybrid/target and draft: a target with state-space layers, for the drafter stree
+    image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
@@ -38,6 +39,7 @@ from .hybrid_pair import MINUTES as HYBRID_MINUTES
 from .hybrid_pair import train_hybrid
 from .large_pair import train_pair
 from .part_recipe import train_part
+from .pictures.recipe import image
 from .students import MODULES as STUDENTS
 from .students import student_class
 from .tokenizer import load_tokenizer
@@ -91,6 +93,7 @@ RECIPES: dict[str, Recipe] = {
     "datastore": datastore,
     "hybrid": hybrid,
     "large-pair": large_pair,
+    "image": image,
     **{key: partial(train_part, key=key) for key in STUDENTS},
 }
 

@@ -8,6 +8,7 @@ from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.bild import BigLittle
 from engine.verifiers.gad import TopBeta
 from engine.verifiers.greedy import Greedy
+from engine.verifiers.gsd import Grouped
 from engine.verifiers.lud import Unchecked
 from engine.verifiers.rapid import Transfer
 from engine.verifiers.reflective import Reflective
@@ -29,6 +30,7 @@ RULES: list[type[Verifier]] = [
     TopBeta,
     Transfer,
     Reflective,
+    Grouped,
 ]
 
 
