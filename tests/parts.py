@@ -17,6 +17,7 @@ from engine.parts.eagle_config import EagleConfig
 from engine.parts.falcon_cell import FalconCell, FalconConfig
 from engine.parts.loading import Models
 from engine.parts.prompt_tokens import PromptTokens
+from engine.parts.transfer_maps import TransferMaps
 from engine.parts.vocabulary import Vocabulary
 from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
@@ -135,6 +136,16 @@ def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> P
     return made.requires_grad_(False)
 
 
+def tiny_transfer_maps(target: LanguageModel, opener: Opener | None = None) -> TransferMaps:
+    """Two places at the last layer: its states as they are, and with noise on them."""
+    made = TransferMaps((target.layers - 1, target.layers - 1), target.hidden_size)
+    for place, each in enumerate(made.maps):
+        torch.nn.init.eye_(each.weight)
+        each.weight.data += 0.2 * place * torch.randn_like(each.weight)
+        torch.nn.init.zeros_(each.bias)
+    return made.requires_grad_(False)
+
+
 def _vocabulary(target: LanguageModel, opener: Opener) -> Vocabulary:
     return Vocabulary.counted(torch.randint(1000, (target.vocab_size,)))
 
@@ -172,6 +183,7 @@ MAKERS = {
     "falcon": falcon_cell,
     "adapter": tiny_adapter,
     "prompt_tokens": tiny_prompt_tokens,
+    "transfer_maps": tiny_transfer_maps,
     "vocabulary": _vocabulary,
     "acceptance_head": _acceptance_head,
     "datastore": _datastore,

@@ -15,6 +15,7 @@ from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.eagle import EagleDrafter
 from engine.drafters.falcon import FalconDrafter
 from engine.drafters.gad import GeneralisedAggressiveDrafter
+from engine.drafters.hidden_transfer import HiddenTransferDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.kangaroo import KangarooDrafter
@@ -84,6 +85,7 @@ _ALL = (
     KangarooDrafter,
     LexicalUnitDrafter,
     PromptDecodingDrafter,
+    HiddenTransferDrafter,
 )
 
 

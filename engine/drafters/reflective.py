@@ -97,7 +97,7 @@ class ReflectiveDrafter(DraftModelDrafter):
         first = len(tree)  # probes are numbered behind the nodes
         parents = [first - 1, *range(first, first + len(rows) - 1)]
         again = range(len(before) - 1, len(rows))
-        tree.probes = Probes(self.target.embed(read), parents, again)
+        tree.probes = Probes.embedded(self.target.embed(read), parents, again)
         words = [Token(token) for token in before]
         tree.exhibits.append(
             Words(

@@ -22,6 +22,7 @@ MODULES = {
     "falcon": "engine.parts.falcon",
     "adapter": "engine.parts.adapter",
     "prompt_tokens": "engine.parts.prompt_tokens",
+    "transfer_maps": "engine.parts.transfer_maps",
     "vocabulary": "engine.parts.vocabulary",
     "acceptance_head": "engine.parts.acceptance_head",
     "datastore": "engine.parts.datastore",

@@ -17,6 +17,7 @@ from tests.parts import (
     tiny_adapter,
     tiny_datastore,
     tiny_prompt_tokens,
+    tiny_transfer_maps,
 )
 
 
@@ -77,6 +78,7 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "falcon": falcon_cell(opened),
             "kangaroo": tiny_adapter(opened),
             "ppd": tiny_prompt_tokens(opened),
+            "hidden_transfer": tiny_transfer_maps(opened),
             "specdec_pp": acceptance_head(16),
             "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
             "datastore": tiny_datastore(vocabulary),

@@ -14,6 +14,7 @@ MODULES: dict[str, str] = {
     "falcon": "falcon",
     "kangaroo": "kangaroo",
     "ppd": "ppd",
+    "hidden_transfer": "hidden_transfer",
     "specdec_pp": "specdec_pp",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
