@@ -15,6 +15,9 @@ MODULES: dict[str, str] = {
     "kangaroo": "kangaroo",
     "ppd": "ppd",
     "specdec_pp": "specdec_pp",
+    "distillspec": "distillspec",
+    "fastdraft": "fastdraft",
+    "direct_align": "direct_align",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
