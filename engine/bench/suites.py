@@ -11,6 +11,7 @@ SUITES = {
     "overlap": "engine.bench.overlap:overlap",
     "joined": "engine.bench.joined:joined",
     "load": "engine.bench.load:load",
+    "aligned": "engine.bench.aligned:aligned",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
     "continuous": "engine.bench.continuous:continuous",

@@ -11,7 +11,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything is read from folders
 
 from . import recipes
 from .common import UserError
-from .distill import DIVERGENCES
+from .divergences import LOSSES
 
 
 def parser() -> argparse.ArgumentParser:
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--divergence",
         default="forward_kl",
-        choices=DIVERGENCES,
+        choices=LOSSES,
         help="recipe align: what the draft is aligned with (default %(default)s)",
     )
     made.add_argument("--seed", type=int, default=0)

@@ -23,6 +23,7 @@ from .acceptance import mean_accepted
 from .alignment import Text
 from .budget import Budget
 from .common import say
+from .distill import MixedWindows
 from .loop import fit
 from .models import parameter_count
 from .outlay import check_memory, memory, told_time
@@ -73,7 +74,8 @@ class Training:
     ):
         self.teacher, self.student, self.name = teacher, student, name
         self.budget, self.rows = budget, rows
-        self.text = teacher.windows(length, seed + 4)
+        self._windows = lambda mixture: teacher.windows(length, seed + 4, mixture)
+        self._texts: dict[tuple[int, int], MixedWindows] = {}
         student.prepare(torch.from_numpy(self.text.tokens.astype("int64")))
         torch.manual_seed(seed)
         self.part = student.start().to(teacher.module.device)
@@ -112,9 +114,22 @@ class Training:
             self._look(losses, probes)
         self._export(probes)
 
+    @property
+    def text(self) -> MixedWindows:
+        """What is learned from now."""
+        mixture = self.student.mixture(self.budget.progress())
+        if mixture not in self._texts:
+            self._texts[mixture] = self._windows(mixture)
+        return self._texts[mixture]
+
     def batch(self, index: int) -> tuple[Tensor, int]:
         tokens, counted = self.text.batch(index, self.rows)
-        return self.student.loss(self.part, self.lesson(tokens, counted, index)), tokens.numel()
+        if self.student.reads_target:
+            lesson = self.lesson(tokens, counted, index)
+        else:
+            device = self.teacher.module.device
+            lesson = Lesson(tokens.to(device), counted.to(device), None, None, index)
+        return self.student.loss(self.part, lesson), tokens.numel()
 
     def lesson(self, tokens: Tensor, counted: Tensor, index: int = 0) -> Lesson:
         layers = self.student.feature_layers
@@ -174,8 +189,10 @@ class Training:
 
     def _export(self, probes: list[Text]) -> None:
         folder = self.teacher.parts / self.name
-        about = {FIELD: digest_of(self.teacher.folder), **self._measured(probes)}
-        self.student.save(self.part, folder, about)
+        found = self._measured(probes)
+        if told := self.student.report(found):
+            say(told)
+        self.student.save(self.part, folder, {FIELD: digest_of(self.teacher.folder), **found})
         say(f"written to {folder}")
 
 

@@ -106,11 +106,13 @@ class Teacher:
             return selftext.family_prompts(self.tokenizer, self.data, seed)
         return {"given": self._own_prompts(seed)}
 
-    def windows(self, length: int, seed: int) -> MixedWindows:
-        """Text to learn from: what the target wrote; of the family's own target the corpora in turn with it."""
+    def windows(self, length: int, seed: int, mixture: tuple[int, int] = (1, 1)) -> MixedWindows:
+        """Text to learn from: what the target wrote; of the family's own target the corpora in turn with it.
+
+        mixture: how many windows of each are in turn. A target without corpora has text of its own only."""
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
-        return text_windows(path, length, seed, WINDOWS, corpora)
+        return text_windows(path, length, seed, WINDOWS, corpora, mixture)
 
     @cached_property
     def epoch(self) -> int:
@@ -168,12 +170,21 @@ def _opened(folder: Path) -> PreTrainedModel:
 
 
 def text_windows(
-    path: Path, length: int, seed: int, count: int, corpora: tuple | None = None
+    path: Path,
+    length: int,
+    seed: int,
+    count: int,
+    corpora: tuple | None = None,
+    mixture: tuple[int, int] = (1, 1),
 ) -> MixedWindows:
-    """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder."""
-    streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)]
-    if corpora is not None:
-        streams.append(windows(Mixer(*corpora, 500 + seed), length, seed))
+    """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder.
+    mixture: how many of each are in turn."""
+    own, other = mixture
+    streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)] * own
+    if corpora is None:
+        return text_windows(path, length, seed, count) if not own else MixedWindows(streams, count)
+    if other:
+        streams += [windows(Mixer(*corpora, 500 + seed), length, seed)] * other
     return MixedWindows(streams, count)
 
 

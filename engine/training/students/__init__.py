@@ -16,6 +16,9 @@ MODULES: dict[str, str] = {
     "ppd": "ppd",
     "hidden_transfer": "hidden_transfer",
     "specdec_pp": "specdec_pp",
+    "distillspec": "distillspec",
+    "fastdraft": "fastdraft",
+    "direct_align": "direct_align",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
