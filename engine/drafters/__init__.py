@@ -1,13 +1,16 @@
 """All ways of drafting, by key."""
 
+from engine.drafters.adablock import AdaptiveBlockDrafter
 from engine.drafters.aded import AdaptiveDraftDrafter
 from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
+from engine.drafters.ccd import CoherentDrafter
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.clover import CloverDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
+from engine.drafters.diffuspec import DiffuSpecDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
@@ -18,6 +21,9 @@ from engine.drafters.gad import GeneralisedAggressiveDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.kangaroo import KangarooDrafter
+from engine.drafters.learn2pd import LearnedParallelDrafter
+from engine.drafters.localleap import LocalLeapDrafter
+from engine.drafters.lookahead import LookaheadDrafter
 from engine.drafters.lud import LexicalUnitDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.medusa import MedusaDrafter
@@ -31,6 +37,7 @@ from engine.drafters.rapid import RapidDrafter
 from engine.drafters.rasd import RetrievalAugmentedDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.sjd import SpeculativeJacobiDrafter
 from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
 from engine.drafters.suffix import SuffixDrafter
@@ -58,6 +65,8 @@ _ALL = (
     RetrievalAugmentedDrafter,
     RapidDrafter,
     JacobiDrafter,
+    SpeculativeJacobiDrafter,
+    LookaheadDrafter,
     DFlashDrafter,
     DDTreeDrafter,
     BigLittleDrafter,
@@ -68,6 +77,11 @@ _ALL = (
     VocabTrimDrafter,
     OnlineDrafter,
     DimpleDrafter,
+    LocalLeapDrafter,
+    CoherentDrafter,
+    LearnedParallelDrafter,
+    AdaptiveBlockDrafter,
+    DiffuSpecDrafter,
     MedusaDrafter,
     HydraDrafter,
     CloverDrafter,

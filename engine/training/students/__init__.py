@@ -15,6 +15,7 @@ MODULES: dict[str, str] = {
     "kangaroo": "kangaroo",
     "ppd": "ppd",
     "specdec_pp": "specdec_pp",
+    "learn2pd": "learn2pd",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
