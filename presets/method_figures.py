@@ -119,6 +119,24 @@ def most_passes(trace: Trace) -> int:
     return max((row[at] for table in tables for row in table["rows"]), default=0)
 
 
+def filled_because(trace: Trace, reason: str) -> int:
+    """Places of blocks that were filled for a reason that begins like this."""
+    tables = [table for table in shown(trace, "table") if "why" in table["columns"]]
+    rows = ((row, table["columns"].index("why")) for table in tables for row in table["rows"])
+    return sum(str(row[at]).startswith(reason) for row, at in rows)
+
+
+def off_path(trace: Trace) -> int:
+    """Positions of lattices whose path does not take the likeliest candidate."""
+    return sum(row > 0 for lattice in shown(trace, "lattice") for row in lattice["path"])
+
+
+def ended_blocks(trace: Trace) -> int:
+    """Blocks that end where a line or a sentence ends."""
+    lines = (line for words in shown(trace, "words") for line in words["lines"])
+    return sum(str(line).startswith("The block ends with") for line in lines)
+
+
 def overlaps(trace: Trace) -> int:
     """Steps in which two lanes worked at the same time."""
 
@@ -168,6 +186,10 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "skip_sets": skip_sets,
     "exits": exits,
     "most_passes": most_passes,
+    "anchored": lambda trace: filled_because(trace, "near the anchor"),
+    "agreed": lambda trace: filled_because(trace, "the same in"),
+    "ended_blocks": ended_blocks,
+    "off_path": off_path,
     "overlaps": overlaps,
     "tossed": tossed,
     "kept_retrieved": kept_retrieved,

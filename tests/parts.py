@@ -18,6 +18,7 @@ from engine.parts.falcon_cell import FalconCell, FalconConfig
 from engine.parts.loading import Models
 from engine.parts.prompt_tokens import PromptTokens
 from engine.parts.transfer_maps import TransferMaps
+from engine.parts.unmasking_filter import UnmaskingFilter
 from engine.parts.vocabulary import Vocabulary
 from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
@@ -173,6 +174,18 @@ def tiny_datastore(vocabulary: int) -> Datastore:
     return Datastore(rng.integers(0, min(vocabulary, 12), 400))
 
 
+def tiny_filter(places: int) -> UnmaskingFilter:
+    """One that looks at all places: its chances vary with the block."""
+    made = UnmaskingFilter(places, 4)
+    for weight in made.parameters():
+        weight.data.normal_(0, 2)
+    return made.eval().requires_grad_(False)
+
+
+def _unmasking_filter(target: LanguageModel, opener: Opener) -> UnmaskingFilter:
+    return tiny_filter(_denoiser(target, opener).config.block_size - 1)
+
+
 MAKERS = {
     "draft": _draft,
     "denoiser": _denoiser,
@@ -187,4 +200,5 @@ MAKERS = {
     "vocabulary": _vocabulary,
     "acceptance_head": _acceptance_head,
     "datastore": _datastore,
+    "unmasking_filter": _unmasking_filter,
 }

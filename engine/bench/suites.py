@@ -12,6 +12,7 @@ SUITES = {
     "joined": "engine.bench.joined:joined",
     "load": "engine.bench.load:load",
     "aligned": "engine.bench.aligned:aligned",
+    "policies": "engine.bench.policies:policies",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
     "continuous": "engine.bench.continuous:continuous",

@@ -1,13 +1,16 @@
 """All ways of drafting, by key."""
 
+from engine.drafters.adablock import AdaptiveBlockDrafter
 from engine.drafters.aded import AdaptiveDraftDrafter
 from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
+from engine.drafters.ccd import CoherentDrafter
 from engine.drafters.chain import ChainDrafter
 from engine.drafters.clover import CloverDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
+from engine.drafters.diffuspec import DiffuSpecDrafter
 from engine.drafters.dimple import DimpleDrafter
 from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
@@ -19,6 +22,9 @@ from engine.drafters.hidden_transfer import HiddenTransferDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.kangaroo import KangarooDrafter
+from engine.drafters.learn2pd import LearnedParallelDrafter
+from engine.drafters.localleap import LocalLeapDrafter
+from engine.drafters.lookahead import LookaheadDrafter
 from engine.drafters.lud import LexicalUnitDrafter
 from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.medusa import MedusaDrafter
@@ -64,6 +70,7 @@ _ALL = (
     RapidDrafter,
     JacobiDrafter,
     SpeculativeJacobiDrafter,
+    LookaheadDrafter,
     DFlashDrafter,
     DDTreeDrafter,
     BigLittleDrafter,
@@ -75,6 +82,11 @@ _ALL = (
     VocabTrimDrafter,
     OnlineDrafter,
     DimpleDrafter,
+    LocalLeapDrafter,
+    CoherentDrafter,
+    LearnedParallelDrafter,
+    AdaptiveBlockDrafter,
+    DiffuSpecDrafter,
     MedusaDrafter,
     HydraDrafter,
     CloverDrafter,

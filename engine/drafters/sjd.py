@@ -1,13 +1,12 @@
-"""Speculative Jacobi decoding: the target drafts for itself, and a window of drafts is drawn anew in each pass.
+"""Jacobi's window, drawn instead of picked: speculative Jacobi decoding.
 
-Teng et al., Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative Jacobi
-Decoding (2024). Jacobi decoding takes the target's choices of one pass as the guesses of the next; with
-chance it would never come to rest. Here each place of the window keeps the distribution that the last
-pass gave there, after the guesses of then. The next guess is drawn from it and judged with it as q: kept with probability
-min(1, p_new / p_old).
+Teng et al., "Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative Jacobi Decoding" (2024).
+A token of the window was drawn from the law that the target gave its place in the pass before, behind the guesses of that
+pass; the present pass gives the place a better law. The token is kept with the chance p_new / p_old, else the place
+is drawn from what p_new has left. That is rejection sampling with the target's own last laws as q.
 
-All guesses that were not kept are drawn anew in each pass, those behind a refused token too, so the law
-that is handed over is the one that a guess was drawn from, and the output stays the target's.
+What follows a refusal is drawn anew from the last laws. A token that stayed while its place got a new law would be judged
+by a law that it was not drawn from, and the output would not be the target's.
 """
 
 from __future__ import annotations
@@ -17,117 +16,83 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.drafters.base import Drafter
+from engine.drafters.jacobi import SHOWN, JacobiDrafter, Place
 from engine.exhibits import Table, Token
-from engine.options import Option
-from engine.sampling import distribution
-from engine.tree import ROOT, DraftTree
-
-FIRST, REDRAWN = "first guess", "last pass"
+from engine.sampling import display_distribution
+from engine.tree import DraftTree
 
 
 @dataclass
-class Place:
-    """A place of the window. law: [V] that the last pass gave there; None before its first pass. passes: that it was
-    in. moved: how far the last pass moved its law, as a share of the probability; None before there were two."""
+class DrawnPlace(Place):
+    """law: [V], of the next draw. change: distance in total variation between the last two laws, None before."""
 
     law: Tensor | None = None
-    passes: int = 0
-    moved: float | None = None
+    change: float | None = None
 
-    def learn(self, law: Tensor) -> None:
-        self.moved = None if self.law is None else float((law - self.law).clamp(min=0).sum())
-        self.law, self.passes = law, self.passes + 1
+    @property
+    def fresh(self) -> bool:
+        """Whether the target has not said anything about it."""
+        return self.source == "first guess"
+
+    def take(self, law: Tensor) -> None:
+        if self.law is not None:
+            self.change = 0.5 * float((law - self.law).abs().sum())
+        self.law, self.source = law, "target's last law"
 
 
-class SpeculativeJacobiDrafter(Drafter):
+class SpeculativeJacobiDrafter(JacobiDrafter):
     key = "sjd"
     title = "Speculative Jacobi"
-    family = "self"
-    summary = "Draws a window of guesses from what the target gave in its last pass, and judges them by the next."
-    options = (
-        Option("window", "int", 16, "Places guessed ahead.", 1, 64, label="Window"),
-        Option(
-            "fill",
-            "choice",
-            "repeat",
-            "First guess of a new place: the last token again, a random token of the prompt, or a random "
-            "token of the vocabulary.",
-            choices=("repeat", "prompt", "vocabulary"),
-            label="First guesses",
-        ),
-    )
-    trial = {"window": 2}
-
-    @classmethod
-    def build(cls, settings, models):
-        drafter = cls(settings)
-        drafter._vocabulary = models.target.vocab_size
-        return drafter
+    summary = "Draws a window of tokens from the target's own laws of the pass before."
 
     @classmethod
     def kinds(cls, sampling):
-        return frozenset({"one_hot"} if sampling.greedy else {"one_hot", "iid"})
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
-    def begin(self, start):
-        super().begin(start)
-        self._prompt = list(start.prompt)
-        self._first = len(self._prompt)  # position of the window's first token in the text
-        self._window: list[Place] = []
+    def _new_place(self, root):
+        return DrawnPlace(law=self._first_law(root))
 
-    def propose(self, context, max_depth):
-        self._move(len(context))
-        while len(self._window) < self.settings["window"]:
-            self._window.append(Place())
-        text, tree, parent = list(context), DraftTree(), ROOT
-        for place in self._window[:max_depth]:
-            parent = self._guess(tree, parent, place, text)
-            text.append(tree.tokens[parent])
-        tree.exhibits.append(self._table(tree, len(context)))
-        return tree
+    def _draw(self, tree: DraftTree, parent: int, place: DrawnPlace) -> int:
+        """Draw the place anew. At temperature 0 the likeliest token is taken, as in ``jacobi``."""
+        picked = self.sampling.greedy and not place.fresh
+        token = int(place.law.argmax()) if picked else self.chance.draw(place.law)
+        place.guesses.append(token)
+        kind = "one_hot" if self.sampling.greedy else "iid"
+        return tree.draw(parent, token, kind, place.law, place.source)
 
-    def observe(self, kept):
-        """Row i of the logits is the target's word on place i of the window, after the guesses before it."""
-        written = len(kept.tokens)
-        self._move(kept.position + written)
-        logits = kept.logits[written:]
-        looked = logits[~logits.isnan().any(-1)]
-        while len(self._window) < len(looked):
-            self._window.append(Place())
-        for place, law in zip(self._window, distribution(looked, self.sampling).cpu(), strict=False):
-            place.learn(law)
+    def _mend(self, logits: Tensor) -> None:
+        laws = display_distribution(logits, self.sampling).cpu()
+        if len(laws) > len(self._window):
+            self._window.append(DrawnPlace())
+        for place, law in zip(self._window, laws, strict=False):
+            place.take(law)
 
-    def _move(self, position: int) -> None:
-        """Drop the places that the text has reached."""
-        del self._window[: position - self._first]
-        self._first = position
-
-    def _guess(self, tree: DraftTree, parent: int, place: Place, text: list[int]) -> int:
-        """Draw the place's next guess under ``parent``; returns its node. text: all tokens before it."""
-        if place.law is None:
-            return tree.draw(parent, self._first_guess(text), source=FIRST)
-        if self.sampling.greedy:
-            return tree.draw(parent, int(place.law.argmax()), source=REDRAWN)
-        return tree.draw(parent, self.chance.draw(place.law), "iid", place.law, REDRAWN)
-
-    def _first_guess(self, text: list[int]) -> int:
+    def _first_law(self, root: int) -> Tensor:
+        """[V]: of the prompt's tokens, of all tokens, or the last token alone."""
+        law = torch.zeros(self._vocabulary)
         match self.settings["fill"]:
             case "prompt":
-                return self._prompt[self.chance.draw(torch.ones(len(self._prompt)))]
+                law.index_add_(0, torch.tensor(self._prompt), torch.ones(len(self._prompt)))
             case "vocabulary":
-                return self.chance.draw(torch.ones(self._vocabulary))
-        return text[-1]
+                law += 1
+            case _:
+                law[root] = 1
+        return law / law.sum()
 
-    def _table(self, tree: DraftTree, position: int) -> Table:
-        """The window: how old each place is, and whether its law has come to rest."""
-        rows = [
-            [position + at, Token(tree.tokens[at]), tree.q[at], place.passes, place.moved]
-            for at, place in enumerate(self._window[: len(tree)])
-        ]
-        still = sum(place.moved is not None and place.moved < 0.1 for place in self._window)
+    def _table(self) -> Table:
+        """The window, and by how much each place's law still changed in the last pass."""
+        rows = []
+        for position, place in enumerate(self._window, start=self._first):
+            latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]
+            empty = [None] * (SHOWN - len(latest))
+            rows.append([position, *latest, *empty, place.change])
+        changes = [place.change for place in self._window if place.change is not None]
+        mean = f"{sum(changes) / len(changes):.2f}" if changes else "not known yet"
+        before = [f"{passes} before" for passes in range(1, SHOWN)]
         return Table(
-            title="Window of guesses",
-            note=f"In {still} of {len(rows)} places the last pass moved less than a tenth of the probability.",
-            columns=["Position", "Guess", "q", "Passes", "Moved by the last pass"],
+            title="Window of draws",
+            note=f"Change of the laws in the last pass, as total variation: {mean} in the mean; at 0 the window has "
+            "come to rest.",
+            columns=["Position", "Draw", *before, "Change of its law"],
             rows=rows,
         )

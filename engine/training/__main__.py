@@ -93,6 +93,11 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         help="folder of a named target's draft, for parts that read the draft's states",
     )
+    parts.add_argument(
+        "--diffusion",
+        type=Path,
+        help="folder of a diffusion drafter, for parts that read its confidences (default: the family's own)",
+    )
     parts.add_argument("--name", help="name of the part's folder (default: the recipe's name)")
     parts.add_argument(
         "--option",

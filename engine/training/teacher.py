@@ -17,7 +17,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from engine.parts.admission import free_bytes
-from engine.parts.digest import digest_of
+from engine.parts.denoiser import open_denoiser
+from engine.parts.dflash_model import DFlashModel
+from engine.parts.digest import check_belongs, digest_of
 from engine.parts.inspection import inspect
 from engine.target.generation import ends_of
 from engine.target.language_model import refuse_unreadable
@@ -46,6 +48,7 @@ class Teacher:
     data: Path
     prompts: Path | None = None
     draft_folder: Path | None = None
+    denoiser_folder: Path | None = None
 
     @classmethod
     def of(cls, args) -> Teacher:
@@ -56,7 +59,15 @@ class Teacher:
             if not (folder / "model.safetensors").exists():
                 raise UserError(f"no model in {folder}: run the recipe that makes it first")
             parts, draft = args.models / "parts", args.draft or place(args, "draft")
-            return cls(folder, args.checkpoints, parts, args.data, draft_folder=draft)
+            denoiser = args.diffusion or place(args, "diffusion")
+            return cls(
+                folder,
+                args.checkpoints,
+                parts,
+                args.data,
+                draft_folder=draft,
+                denoiser_folder=denoiser,
+            )
         found = inspect(args.target)
         if found.nbytes > free_bytes():
             raise UserError(
@@ -64,7 +75,9 @@ class Teacher:
                 f"{free_bytes() / 1e9:,.1f} GB are free."
             )
         work = args.checkpoints / "targets" / f"{args.target.name}-{digest_of(args.target)}"
-        return cls(args.target, work, work / "parts", args.data, args.prompts, args.draft)
+        return cls(
+            args.target, work, work / "parts", args.data, args.prompts, args.draft, args.diffusion
+        )
 
     @property
     def text_file(self) -> Path:
@@ -90,6 +103,19 @@ class Teacher:
                 f"The draft {folder.name} has another vocabulary than {self.folder.name}."
             )
         return _opened(folder)
+
+    @property
+    def denoiser(self) -> DFlashModel:
+        """Frozen, in fp32, where the target is. Raises UserError where none was named, or one of another target."""
+        if self.denoiser_folder is None:
+            raise UserError(
+                "This part reads the confidences of a diffusion drafter; name its folder (--diffusion)."
+            )
+        check_belongs(str(self.denoiser_folder), str(self.folder), "diffusion drafter")
+        found = open_denoiser(str(self.denoiser_folder), torch.float32, str(self.module.device))
+        if found.config.hidden_size != self.module.config.get_text_config(decoder=True).hidden_size:
+            raise UserError(f"{self.denoiser_folder.name} does not fit {self.folder.name}.")
+        return found.requires_grad_(False)
 
     @property
     def end_token(self) -> int:

@@ -19,6 +19,7 @@ MODULES: dict[str, str] = {
     "distillspec": "distillspec",
     "fastdraft": "fastdraft",
     "direct_align": "direct_align",
+    "learn2pd": "learn2pd",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
