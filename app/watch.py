@@ -135,7 +135,13 @@ class Watch:
         numbers = [number.change for number in self.numbers]
         settings = [self.look_for, self.prompt, self.pair, self.numbers[0]]
         name_whose(TAB, [*edits, self.numbers[0].change, loaded.then], settings, example)
-        changes = [*edits, *numbers, self.json_schema.change, self.models.change, *(end.then for end in brought[1:])]
+        changes = [
+            *edits,
+            *numbers,
+            self.json_schema.change,
+            self.models.change,
+            *(end.then for end in brought[1:]),
+        ]
         tell_controls(TAB, loaded.then, changes, self.fields)
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.pair.forget(_forget, None, None, **QUICK)

@@ -58,5 +58,7 @@ def picture_of(config: object, vocabulary: int) -> Picture | None:
         return None
     made = Picture(**{name: given[name] for name in names})
     bounded = 1 <= made.patch <= 8 and 2 <= made.levels <= 256 and made.first >= 0
-    sides = all(1 <= s <= LARGEST and bounded and s % made.patch == 0 for s in (made.width, made.height))
+    sides = all(
+        1 <= s <= LARGEST and bounded and s % made.patch == 0 for s in (made.width, made.height)
+    )
     return made if bounded and sides and made.first + made.count <= vocabulary else None

@@ -29,7 +29,9 @@ def continuous(
 def told(found: Figures) -> str:
     """The figures as text."""
     lines = ["Drafts kept against the overlap integral, by the shift of the draft:"]
-    lines.append(f"{'shift':>7}  {'kept':>7}  {'± error':>8}  {'integral':>8}  {'tried a refusal':>15}")
+    lines.append(
+        f"{'shift':>7}  {'kept':>7}  {'± error':>8}  {'integral':>8}  {'tried a refusal':>15}"
+    )
     for row in found.overlaps:
         lines.append(
             f"{row.shift:>7.1f}  {row.kept:>7.3f}  {row.error:>8.3f}  {row.integral:>8.3f}  {row.tried:>15.2f}"
@@ -37,5 +39,7 @@ def told(found: Figures) -> str:
     lines.append("Two-sample tests against the target (energy distance, permutations):")
     lines += [f"  {name:<34} p = {value:.3f}" for name, value in found.tests.items()]
     length, passes = found.walk
-    lines.append(f"A walk of {length} points: {passes} passes of the target, {length / passes:.2f} points a pass.")
+    lines.append(
+        f"A walk of {length} points: {passes} passes of the target, {length / passes:.2f} points a pass."
+    )
     return "\n".join(lines)

@@ -34,7 +34,9 @@ class Judged:
     tried: int
 
 
-def from_residual(p: Mixture, q: Mixture, count: int, generator: torch.Generator) -> tuple[Tensor, int]:
+def from_residual(
+    p: Mixture, q: Mixture, count: int, generator: torch.Generator
+) -> tuple[Tensor, int]:
     """See the module. Where p and q are alike nothing is refused, and nothing asked for."""
     found: list[Tensor] = []
     missing, tried = count, 0
@@ -51,7 +53,9 @@ def from_residual(p: Mixture, q: Mixture, count: int, generator: torch.Generator
     return torch.cat(found) if found else torch.empty(0, 2, dtype=torch.float64), tried
 
 
-def from_target(p: Mixture, q: Mixture, count: int, generator: torch.Generator) -> tuple[Tensor, int]:
+def from_target(
+    p: Mixture, q: Mixture, count: int, generator: torch.Generator
+) -> tuple[Tensor, int]:
     """The mistake that the tests plant: refused drafts are replaced from p itself."""
     return p.draw(count, generator), count
 

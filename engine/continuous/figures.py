@@ -98,7 +98,9 @@ def tests(points: int = TESTED, walked: int = WALKS) -> dict[str, float]:
         "written speculatively": p_value(evidence(judged(points, 3).points), truth),
         "the draft alone": p_value(evidence(DRAFT.draw(points, seeded(4))), truth),
         "refused drafts replaced from p": p_value(evidence(biased.points), truth),
-        "walks written speculatively": p_value(walks(walked, 5, from_residual), walks(walked, 6, None)),
+        "walks written speculatively": p_value(
+            walks(walked, 5, from_residual), walks(walked, 6, None)
+        ),
     }
 
 
@@ -108,7 +110,11 @@ def measured(quick: bool = False) -> Figures:
     length = LENGTH // 4 if quick else LENGTH
     _, passes = write(Walk(TARGET), Walk(DRAFT), length, AHEAD, seeded(7))
     overlaps = [measured_overlap(shift, DRAFTS // 4 if quick else DRAFTS) for shift in shifts]
-    return Figures(overlaps, tests(TESTED // 2 if quick else TESTED, WALKS // 2 if quick else WALKS), (length, passes))
+    return Figures(
+        overlaps,
+        tests(TESTED // 2 if quick else TESTED, WALKS // 2 if quick else WALKS),
+        (length, passes),
+    )
 
 
 def exhibits(figures: Figures) -> list[Exhibit]:

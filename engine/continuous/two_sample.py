@@ -16,7 +16,9 @@ def p_value(one: Tensor, other: Tensor, permutations: int = 499, seed: int = 0) 
     gaps = torch.cdist(points, points)
     sizes = len(one), len(other)
     # The energy distance is -w' G w, with w = 1/N on one cloud and -1/M on the other.
-    signed = torch.cat([torch.full((sizes[0],), 1 / sizes[0]), torch.full((sizes[1],), -1 / sizes[1])])
+    signed = torch.cat(
+        [torch.full((sizes[0],), 1 / sizes[0]), torch.full((sizes[1],), -1 / sizes[1])]
+    )
     signed = signed.to(points.dtype)
     generator = torch.Generator().manual_seed(seed)
     orders = torch.rand(permutations, len(points), generator=generator).argsort(-1)

@@ -19,9 +19,8 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.draft_model import DraftModelDrafter
 from engine.exhibits import Token, Words
 from engine.options import Option
-from engine.parts.prompt_tokens import MOST_ROWS
 from engine.target.language_model import LanguageModel
-from engine.target.seen import Probes
+from engine.target.seen import MOST_PROBES, Probes
 from engine.tree import DraftTree
 
 PROMPTS = {
@@ -91,7 +90,7 @@ class ReflectiveDrafter(DraftModelDrafter):
         before: the tokens between the two copies, the last of them the root's. length: of the text."""
         rows = [*before, *tree.tokens]
         room = self.target.max_context - length - len(tree)
-        if not len(tree) or len(rows) > min(room, MOST_ROWS):
+        if not len(tree) or len(rows) > min(room, MOST_PROBES):
             return
         read = torch.tensor(self.target.readable(rows), device=self.target.device)
         first = len(tree)  # probes are numbered behind the nodes

@@ -40,9 +40,7 @@ class Probes:
     again: Sequence[int] = ()
 
     @classmethod
-    def embedded(
-        cls, vectors: Tensor, parents: Sequence[int], again: Sequence[int] = ()
-    ) -> Probes:
+    def embedded(cls, vectors: Tensor, parents: Sequence[int], again: Sequence[int] = ()) -> Probes:
         """Vectors [M, H] in the place of token embeddings."""
         join = Join(0, len(vectors), lambda states: vectors.to(states.device))
         return cls((join,), parents, again)

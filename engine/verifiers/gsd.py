@@ -44,7 +44,9 @@ class Grouped(Rejection):
     )
     exact_kinds = frozenset()
     options = (
-        Option("group", "int", 8, "Tokens of a cluster, by their rank in p.", 1, 64, label="Cluster"),
+        Option(
+            "group", "int", 8, "Tokens of a cluster, by their rank in p.", 1, 64, label="Cluster"
+        ),
         Option(
             "spread",
             "float",
@@ -154,7 +156,9 @@ class Clusters:
     def __init__(self, shown: Tensor, group: int, spread: float) -> None:
         """shown: [V] of the target. group, spread: see ``Grouped``."""
         order = shown.argsort(descending=True, stable=True)
-        ranks = torch.arange(len(order))[:, None] + torch.arange(-((group - 1) // 2), group // 2 + 1)
+        ranks = torch.arange(len(order))[:, None] + torch.arange(
+            -((group - 1) // 2), group // 2 + 1
+        )
         near = order[ranks.clamp(0, len(order) - 1)]
         alike = (shown[near] - shown[order][:, None]).abs() <= spread
         within = (ranks >= 0) & (ranks < len(order))

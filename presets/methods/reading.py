@@ -27,7 +27,9 @@ TABLES = {
     "part": {"name": str, "recipe": str},
 }
 EXAMPLE = {
-    **dict.fromkeys(("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema", "models"), str),
+    **dict.fromkeys(
+        ("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema", "models"), str
+    ),
     **dict.fromkeys(("options", "rule_options"), dict),
     "temperature": (int, float),
     "max_new_tokens": int,

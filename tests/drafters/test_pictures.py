@@ -23,7 +23,9 @@ def models():
 def passes(models, digit, rule, **options):
     """Steps of one picture; all of it is written."""
     sampling = Sampling(1.0, seed=digit)
-    steps = steps_of(models, "sjd", [FIRST_DIGIT + digit], PICTURE.places, sampling, rule, **options)
+    steps = steps_of(
+        models, "sjd", [FIRST_DIGIT + digit], PICTURE.places, sampling, rule, **options
+    )
     assert sum(len(step.output) for step in steps) == PICTURE.places
     return steps
 

@@ -43,7 +43,7 @@ def case_of(draft, seen, sampling):
 @pytest.mark.parametrize("sampling", WAYS, ids=["greedy", "drawn"])
 def test_the_reflection_is_what_the_target_says_behind_the_whole_of_it(models, sampling):
     """Draft, quoted words, draft again, read as one plain text."""
-    tree, draft, seen = looked(models, sampling)
+    tree, _, seen = looked(models, sampling)
     text = [*PROMPT, *tree.tokens, *PROMPT[-2:], *tree.tokens]
     session = models.target.session(64)
     logits, _ = session.feed(text, range(-1, len(text) - 1))

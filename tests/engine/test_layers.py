@@ -131,14 +131,8 @@ def test_probes_join_at_a_layer(architecture):
             true[layer] = session.states(tokens, parents, Layers(stop=layer))
             session.drop()
 
-        def made(layer, row):
-            def of(states):
-                torch.testing.assert_close(states, true[layer][: len(states)], **CLOSE)
-                return true[layer][row : row + 1]
-
-            return Join(layer, 1, of)
-
-        probes = Probes([made(1, 3), made(2, 4)], [first, len(tree)])
+        joins = [joining(1, true[1], 3), joining(2, true[2], 4)]
+        probes = Probes(joins, [first, len(tree)])
         seen = session.look(Draft(2, tree, len(PROMPT), probes))
         torch.testing.assert_close(seen.logits, as_tokens[:3], **CLOSE)
         torch.testing.assert_close(seen.probes, as_tokens[3:], **CLOSE)
@@ -147,6 +141,16 @@ def test_probes_join_at_a_layer(architecture):
         kept = session.feed([7], [-1])[0]
         session.rewind(len(PROMPT))
         torch.testing.assert_close(kept[0], session.feed([2, 3, 7], [-1, 0, 1])[0][2], **CLOSE)
+
+
+def joining(layer, true, row):
+    """A probe that is this row of what the states at the layer should be."""
+
+    def made(states):
+        torch.testing.assert_close(states, true[: len(states)], **CLOSE)
+        return true[row : row + 1]
+
+    return Join(layer, 1, made)
 
 
 def begun_tree(session, layer, read):
