@@ -16,7 +16,7 @@ from engine.trace import Trace
 
 SHORT = {"t": "temperature", "k": "top_k", "p": "top_p", "seed": "seed", "n": "max_new_tokens"}
 """Names of the numbers in an address."""
-TABS = ("watch", "compare", "methods")
+TABS = ("watch", "compare", "methods", "learn")
 
 
 class Names(NamedTuple):

@@ -55,6 +55,19 @@ METHODS_LEAD = [
 MODELS = {"": "Text", "image": "Pictures"}
 """What each embedded family writes."""
 
+LEARN_LEAD = [
+    "From “what is a ",
+    [
+        "token",
+        "A token is a word or a piece of one: a model reads and writes its text token by token.",
+    ],
+    (
+        "” to predicting, before you press Run, whether guessing ahead will pay. Every lesson asks "
+        "you first and shows you then, on real runs of the models of this page. Your answers stay "
+        "in your browser."
+    ),
+]
+
 OTHER_FAMILIES = {
     "rule": "acceptance rule",
     "loop": "decoding loop",

@@ -1,6 +1,6 @@
 """`python -m presets`: run every preset and every race once; keep their traces for the page.
 `python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the
-figures of the method cards. `python -m presets check`: whether each "look for" is true."""
+figures of the method cards. `python -m presets check`: whether each "look for" and each claim of a lesson is true."""
 
 import sys
 
@@ -9,6 +9,7 @@ from engine.run import RunRequest
 from presets import Preset, RacePreset, family, presets, race_file, races, trace_file
 from presets.checked import record_checked
 from presets.conditions import untrue
+from presets.lessons.claims import untrue_claims
 from presets.methods.measuring import measure
 from presets.recording import record, request_of
 
@@ -56,7 +57,7 @@ def record_one(card: Preset | RacePreset) -> None:
 
 def report() -> int:
     """Print each condition that its finished trace does not hold; 1 if there is one."""
-    broken = list(untrue())
+    broken = [*untrue(), *untrue_claims()]
     for line in broken:
         print(line)
     return int(bool(broken))
