@@ -98,8 +98,8 @@ def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
 
 
 def models_of(run: Mapping, offer: Mapping) -> str:
-    """The embedded family that made this run, by its target's name; "" for the one that writes text."""
-    name = run["target"]["name"]
+    """The embedded family that made this run, if this page has it; "" for the one that writes text."""
+    name = run.get("family", "")
     return name if name in offer["models"] else ""
 
 

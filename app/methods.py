@@ -7,7 +7,7 @@ from presets import cards
 
 TOLD = (
     *("key", "title", "kind", "family", "exactness", "needs_training", "available"),
-    *("mechanism", "watch", "paper", "claim", "part", "example", "measured"),
+    *("mechanism", "watch", "paper", "claim", "part", "example", "figure", "measured"),
 )
 """What of a card the page tells."""
 

@@ -62,7 +62,7 @@ class Watch:
                 )
                 self.prompt = prompt_box("prompt", first["prompt"])
                 self.models = gr.Radio(
-                    [(words.MODELS[name], name) for name in families()],
+                    [(words.MODELS.get(name, name.capitalize()), name) for name in families()],
                     value="",
                     label="Writes",
                     elem_id="models",

@@ -174,6 +174,7 @@ def _setting(cls, options, rule: Verifier, sampling: Sampling, request: RunReque
         request.json_schema or None,
         rule,
         tuple(request.stop),
+        request.models.family,
     )
 
 

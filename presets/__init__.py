@@ -24,12 +24,16 @@ def family(name: str = "") -> ModelPaths:
         raise unknown("family of models", name, [known for known in families() if known])
     if name:
         folder = models / "families" / name
-        parts = {part.name: str(part) for part in sorted((folder / "parts").glob("*/"))}
-        return ModelPaths(str(folder), parts)
-    roles = {role: models / role for role in ("draft", "diffusion")}
-    roles |= {folder.name: folder for folder in sorted((models / "parts").glob("*"))}
-    parts = {role: str(folder) for role, folder in roles.items()}
-    return ModelPaths(str(models / "target"), parts)
+        target = folder / "target" if (folder / "target").is_dir() else folder
+        return ModelPaths(str(target), _parts(folder), name)
+    return ModelPaths(str(models / "target"), _parts(models))
+
+
+def _parts(folder: Path) -> dict[str, str]:
+    """The parts beside a target, by role."""
+    roles = {role: folder / role for role in ("draft", "diffusion") if (folder / role).is_dir()}
+    roles |= {part.name: part for part in sorted((folder / "parts").glob("*"))}
+    return {role: str(part) for role, part in roles.items()}
 
 
 @cache

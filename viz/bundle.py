@@ -32,6 +32,7 @@ SCRIPTS = (
     "exhibit-layers.js",
     "exhibit-gauge.js",
     "exhibit-curve.js",
+    "exhibit-clouds.js",
     "exhibits.js",
     "player.js",
     "flight.js",

@@ -52,7 +52,7 @@
     if (!runs.length) return [];
     const { run } = runs[0], told = [], pairs = JSON.parse(now.lanes || `[${now.pair}]`), before = asked ? JSON.parse(asked.lanes || `[${asked.pair}]`) : [];
     if (now.prompt !== run.prompt.text) told.push("the prompt");
-    if (now.models !== undefined && (now.models || "") !== (P.offer.models.includes(run.target.name) ? run.target.name : "")) told.push("what is written");
+    if (now.models !== undefined && (now.models || "") !== (run.family || "")) told.push("what is written");
     if (pairs.length !== runs.length) told.push("the lanes");
     else pairs.forEach((pair, i) => told.push(...ofPair(pair, runs[i].run, before[i], Number(now.temperature))));
     for (const [name, words] of SAMPLING) if (Number(now[name]) !== run.sampling[name]) told.push(words);

@@ -22,14 +22,17 @@
     ];
     const watch = method.example && el("button", { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",
       "aria-describedby": id, onclick: () => watchIt(method.example) });
+    const figure = (method.figure || []).length ? Draftscope.exhibitRow(method.figure) : null;
+    if (figure) Draftscope.followTheme(figure);
     const family = families[method.family] || method.family;
-    return el("article", { class: "pg-method", "data-method": method.key, "aria-labelledby": id },
+    return el("article", { class: figure ? "pg-method pg-method-wide" : "pg-method", "data-method": method.key, "aria-labelledby": id },
       el("p", { class: "pg-method-kind" }, el("span", { text: method.family === kind ? family : `${family} · ${kind}` }),
         ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word })),
         method.needs_training && el("span", { class: "pg-tag", text: "trained" })),
       el("h2", { id, text: title }),
       el("p", { class: "pg-method-how", text: method.mechanism }),
       el("p", { class: "pg-method-look" }, el("strong", { text: "Look for: " }), method.watch),
+      figure,
       el("dl", {}, ...rows),
       el("div", { class: "pg-method-foot" }, paper.title && el("p", { class: "pg-method-paper" }, el("cite", { text: paper.title }),
         el("span", { text: ` ${paper.authors}. ${paper.venue}, ${paper.year}.` })), watch));

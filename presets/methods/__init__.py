@@ -29,7 +29,7 @@ class Card:
     make that true of it, see ``presets.conditions``. paper: {"title", "authors", "venue",
     "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
     example: the name of the example that shows it, "" where there is none; own_example: that
-    example, where the card brings its own. measured: figures of that run, {} before it was made.
+    example, where the card brings its own. figure: exhibits that are drawn on the card, [] where there are none. measured: figures of that run, {} before it was made.
     """
 
     key: str
@@ -46,6 +46,7 @@ class Card:
     part: dict = field(default_factory=dict)
     example: str = ""
     own_example: Preset | None = None
+    figure: list = field(default_factory=list)
     measured: dict = field(default_factory=dict)
 
     @property
@@ -70,10 +71,19 @@ def cards() -> dict[str, Card]:
 def read_cards(folder: Path, measured: Mapping[str, dict]) -> dict[str, Card]:
     """The cards of a folder, with what was measured by key."""
     found = [
-        Card(key=path.stem, measured=measured.get(path.stem, {}), **read_card(path))
+        Card(
+            key=path.stem,
+            measured=measured.get(path.stem, {}),
+            figure=_figure(folder / "figures" / f"{path.stem}.json"),
+            **read_card(path),
+        )
         for path in folder.glob("*.toml")
     ]
     return {card.key: card for card in sorted(found, key=lambda card: card.title.lower())}
+
+
+def _figure(path: Path) -> list:
+    return json.loads(path.read_text("utf-8")) if path.exists() else []
 
 
 def own_trace(name: str) -> Path:

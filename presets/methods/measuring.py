@@ -3,26 +3,42 @@
 They count tokens, steps and passes, so they do not depend on the machine or on its load.
 """
 
+import importlib
 import json
 
 from engine.errors import UserError
 from engine.trace import read_trace
 from presets import trace_file
 from presets.checked import record_checked
-from presets.methods import MEASURED, Card, cards, own_trace
+from presets.methods import HERE, MEASURED, Card, cards, own_trace
 from presets.recording import record, request_of
 
 LARGEST = 120_000
 """Bytes of a finished trace, at most: they lie in the repository."""
 
 
+FIGURES = {"continuous": "engine.continuous.figures"}
+"""Cards with a figure of their own: the module whose ``measured`` and ``exhibits`` make it."""
+
+
+def draw(key: str) -> None:
+    """Measure what the card's figure shows, and write it."""
+    module = importlib.import_module(FIGURES[key])
+    shown = [one.to_dict(str) for one in module.exhibits(module.measured())]
+    file = HERE / "figures" / f"{key}.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
+
+
 def measure(keys: list[str]) -> None:
-    """Record the own examples of these cards, and those that have no trace yet; write the figures
+    """Draw the figures of these cards, record the own examples of these cards, and those that have no trace yet; write the figures
     of all cards. Raises UserError for a key without a card."""
     known = cards()
     for key in keys:
         if key not in known:
             raise UserError(f"There is no method card {key!r}; known are: {', '.join(known)}.")
+    for key in filter(FIGURES.__contains__, keys):
+        draw(key)
     own = [card for card in known.values() if card.own_example]
     made = [card for card in own if card.key in keys or not own_trace(card.key).exists()]
     for card in made:

@@ -13,7 +13,7 @@ FAMILIES = (
     *("rule", "loop", "policy", "recipe", "meter", "constraint"),
 )
 KINDS = (
-    *("drafter", "rule", "loop", "policy", "recipe", "meter"),
+    *("drafter", "rule", "loop", "policy", "recipe", "meter", "study"),
     *("workload", "kernel", "constraint"),
 )
 EXACTNESS = ("exact", "lossy", "both", "n/a")
