@@ -5,6 +5,7 @@ from engine.drafters.aggressive import AggressiveDrafter
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.chain import ChainDrafter
+from engine.drafters.chimera import ChimeraDrafter
 from engine.drafters.clover import CloverDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
@@ -72,6 +73,7 @@ _ALL = (
     MedusaDrafter,
     HydraDrafter,
     CloverDrafter,
+    ChimeraDrafter,
     SwiftDrafter,
     EagleDrafter,
     FalconDrafter,

@@ -131,7 +131,7 @@ def test_probes_join_at_a_layer(architecture):
             true[layer] = session.states(tokens, parents, Layers(stop=layer))
             session.drop()
 
-        def made(layer, row):
+        def made(layer, row, true=true):
             def of(states):
                 torch.testing.assert_close(states, true[layer][: len(states)], **CLOSE)
                 return true[layer][row : row + 1]
