@@ -84,6 +84,10 @@ def _clover_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
     return beginners("clover", target)
 
 
+def _chimera_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
+    return beginners("chimera", target)
+
+
 @torch.no_grad()
 def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
     """Two heads that have learned nothing yet, with noise on them, so that each says something else."""
@@ -192,6 +196,7 @@ MAKERS = {
     "medusa_heads": _medusa_heads,
     "hydra_heads": _hydra_heads,
     "clover_heads": _clover_heads,
+    "chimera_heads": _chimera_heads,
     "eagle": eagle_cell,
     "falcon": falcon_cell,
     "adapter": tiny_adapter,

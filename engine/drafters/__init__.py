@@ -7,6 +7,7 @@ from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.ccd import CoherentDrafter
 from engine.drafters.chain import ChainDrafter
+from engine.drafters.chimera import ChimeraDrafter
 from engine.drafters.clover import CloverDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.dflash import DFlashDrafter
@@ -90,6 +91,7 @@ _ALL = (
     MedusaDrafter,
     HydraDrafter,
     CloverDrafter,
+    ChimeraDrafter,
     SwiftDrafter,
     EagleDrafter,
     FalconDrafter,

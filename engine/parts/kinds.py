@@ -18,6 +18,7 @@ MODULES = {
     "medusa_heads": "engine.parts.medusa_heads",
     "hydra_heads": "engine.parts.hydra_heads",
     "clover_heads": "engine.parts.clover_heads",
+    "chimera_heads": "engine.parts.chimera_heads",
     "eagle": "engine.parts.eagle",
     "falcon": "engine.parts.falcon",
     "adapter": "engine.parts.adapter",

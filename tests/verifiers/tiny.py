@@ -75,6 +75,7 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "medusa": beginners("medusa", opened),
             "hydra": beginners("hydra", opened, layers=2, prefix=True),
             "clover": beginners("clover", opened),
+            "chimera": beginners("chimera", opened),
             "eagle": eagle_cell(opened),
             "falcon": falcon_cell(opened),
             "kangaroo": tiny_adapter(opened),

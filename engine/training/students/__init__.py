@@ -10,6 +10,7 @@ MODULES: dict[str, str] = {
     "medusa": "medusa",
     "hydra": "hydra",
     "clover": "clover",
+    "chimera": "chimera",
     "eagle": "eagle",
     "falcon": "falcon",
     "kangaroo": "kangaroo",
