@@ -18,6 +18,8 @@ MODULES: dict[str, str] = {
     "distillspec": "distillspec",
     "fastdraft": "fastdraft",
     "direct_align": "direct_align",
+    "omnidraft": "omnidraft",
+    "s2d": "s2d",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
