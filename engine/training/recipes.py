@@ -16,6 +16,7 @@ so each can run alone; those that train resume where they were stopped.
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
+    scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
 are told first; a table shows loss and accepted length during training; NAME=VALUE are the options:
@@ -35,6 +36,7 @@ from .common import UserError, need_data, say
 from .datastore import datastore
 from .large_pair import train_pair
 from .part_recipe import train_part
+from .scylla import scylla
 from .students import MODULES as STUDENTS
 from .students import student_class
 from .tokenizer import load_tokenizer
@@ -74,6 +76,7 @@ RECIPES: dict[str, Recipe] = {
     "prompts": measuring_recipes.write_prompts,
     "datastore": datastore,
     "large-pair": large_pair,
+    "scylla": scylla,
     **{key: partial(train_part, key=key) for key in STUDENTS},
 }
 
