@@ -6,10 +6,10 @@ from pathlib import Path
 from engine.errors import unknown
 from engine.parts.loading import ModelPaths
 from presets.listed import HERE, KINDS, Preset, RacePreset, lane_names, presets, prompts, races
-from presets.methods import cards, methods, own_trace
+from presets.methods import cards, methods, own_trace, scaling
 
 __all__ = ["HERE", "KINDS", "Preset", "RacePreset", "cards", "lane_names", "methods", "presets"]
-__all__ += ["prompts", "races"]
+__all__ += ["prompts", "races", "scaling"]
 
 
 def families() -> list[str]:

@@ -1,6 +1,7 @@
 """Tiny parts by kind, for tests that go over every drafter. A new kind is one line of ``MAKERS``."""
 
 import copy
+import itertools
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -15,8 +16,11 @@ from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
 from engine.parts.falcon_cell import FalconCell, FalconConfig
+from engine.parts.foreign_draft import ForeignDraft
 from engine.parts.loading import Models
+from engine.parts.nested_draft import NestedDraft
 from engine.parts.prompt_tokens import PromptTokens
+from engine.parts.spelling import Spelling
 from engine.parts.transfer_maps import TransferMaps
 from engine.parts.unmasking_filter import UnmaskingFilter
 from engine.parts.vocabulary import Vocabulary
@@ -53,6 +57,34 @@ def _draft(target: LanguageModel, opener: Opener) -> LanguageModel:
     for weight in module.parameters():
         weight += 0.1 * torch.randn_like(weight)
     return opener(module)
+
+
+def _foreign_draft(target: LanguageModel, opener: Opener) -> ForeignDraft:
+    return foreign_draft(target.vocab_size, target.model, opener)
+
+
+@torch.no_grad()
+def foreign_draft(vocabulary: int, module: torch.nn.Module, opener: Opener) -> ForeignDraft:
+    """A draft with half of the target's tokens: the other half are runs of two of them. Its weights are those of the
+    target, with noise on them, so that it is right now and then."""
+    known = max(2, vocabulary // 2)
+    runs = [(token,) for token in range(known)]
+    pairs = ((one, other) for one in range(known) for other in range(known))
+    runs += list(itertools.islice(pairs, vocabulary - known))
+    config = copy.deepcopy(module.config)
+    config.vocab_size = known
+    draft = type(module)(config)
+    given = module.state_dict()
+    for name, weight in draft.state_dict().items():
+        same = given[name][: len(weight)] if weight.dim() else given[name]
+        weight.copy_(same + 0.1 * torch.randn_like(same) if same.is_floating_point() else same)
+    pieces = tuple(chr(ord("a") + token % 26) for token in range(known))
+    return ForeignDraft(opener(draft), Spelling(tuple(runs), pieces))
+
+
+def _nested_draft(target: LanguageModel, opener: Opener) -> NestedDraft:
+    """A draft as above, with an exit behind its first layer."""
+    return NestedDraft(_draft(target, opener), (1, target.layers))
 
 
 def _denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
@@ -192,6 +224,8 @@ def _unmasking_filter(target: LanguageModel, opener: Opener) -> UnmaskingFilter:
 
 MAKERS = {
     "draft": _draft,
+    "foreign_draft": _foreign_draft,
+    "nested_draft": _nested_draft,
     "denoiser": _denoiser,
     "medusa_heads": _medusa_heads,
     "hydra_heads": _hydra_heads,

@@ -17,6 +17,7 @@ from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.eagle import EagleDrafter
+from engine.drafters.easyspec import EasySpecDrafter
 from engine.drafters.falcon import FalconDrafter
 from engine.drafters.gad import GeneralisedAggressiveDrafter
 from engine.drafters.hidden_transfer import HiddenTransferDrafter
@@ -31,6 +32,7 @@ from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
+from engine.drafters.omnidraft import OmniDraftDrafter
 from engine.drafters.online import OnlineDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.ppd import PromptDecodingDrafter
@@ -40,6 +42,7 @@ from engine.drafters.rasd import RetrievalAugmentedDrafter
 from engine.drafters.reflective import ReflectiveDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.s2d import SortedDrafter
 from engine.drafters.sjd import SpeculativeJacobiDrafter
 from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
@@ -81,7 +84,10 @@ _ALL = (
     SmartSpecDrafter,
     SpecDecPlusPlusDrafter,
     VocabTrimDrafter,
+    SortedDrafter,
+    EasySpecDrafter,
     OnlineDrafter,
+    OmniDraftDrafter,
     DimpleDrafter,
     LocalLeapDrafter,
     CoherentDrafter,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MODULES = {
     "draft": "engine.parts.draft",
+    "foreign_draft": "engine.parts.foreign_draft",
+    "nested_draft": "engine.parts.nested_draft",
     "denoiser": "engine.parts.denoiser",
     "medusa_heads": "engine.parts.medusa_heads",
     "hydra_heads": "engine.parts.hydra_heads",

@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--tokens",
         type=int,
-        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many to learn from",
+        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many to learn from; recipe scylla: of the largest draft",
     )
     made.add_argument(
         "--divergence",

@@ -18,6 +18,7 @@ so each can run alone; those that train resume where they were stopped.
     hybrid       corpora -> <models>/families/hybrid/target and draft: a target with state-space layers, for the drafter stree
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
+    scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
 are told first; a table shows loss and accepted length during training; NAME=VALUE are the options:
@@ -40,6 +41,7 @@ from .hybrid_pair import train_hybrid
 from .large_pair import train_pair
 from .part_recipe import train_part
 from .pictures.recipe import image
+from .scylla import scylla
 from .students import MODULES as STUDENTS
 from .students import student_class
 from .tokenizer import load_tokenizer
@@ -94,6 +96,7 @@ RECIPES: dict[str, Recipe] = {
     "hybrid": hybrid,
     "large-pair": large_pair,
     "image": image,
+    "scylla": scylla,
     **{key: partial(train_part, key=key) for key in STUDENTS},
 }
 

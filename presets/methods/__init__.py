@@ -91,6 +91,12 @@ def own_trace(name: str) -> Path:
     return PRESETS / "traces" / "methods" / f"{name}.ndjson"
 
 
+def scaling() -> dict | None:
+    """What the recipe `scylla` found, or None where it was not run."""
+    file = PRESETS / "models" / "parts" / "scylla" / "config.json"
+    return json.loads(file.read_text("utf-8")) if file.exists() else None
+
+
 def methods() -> list[dict]:
     """The cards as `engine list --json` has them."""
     return [

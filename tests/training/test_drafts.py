@@ -85,9 +85,9 @@ def test_it_learns_what_the_target_keeps(key):
 def test_fastdraft_learns_the_text_itself():
     made = student("fastdraft", pretraining=0.0)
     part, held_out = made.start(), lesson(tiny_target(), student("fastdraft"), own_text()[40:])
-    before = float(made.loss(part, held_out))
+    before = made.loss(part, held_out).item()
     learned(made, part)
-    assert float(made.loss(part, held_out)) < before - 0.1
+    assert made.loss(part, held_out).item() < before - 0.1
 
 
 def test_the_stages_of_fastdraft_read_different_text():

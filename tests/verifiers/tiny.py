@@ -8,12 +8,14 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
+from engine.parts.nested_draft import NestedDraft
 from engine.parts.vocabulary import Vocabulary
 from tests.parts import (
     acceptance_head,
     beginners,
     eagle_cell,
     falcon_cell,
+    foreign_draft,
     tiny_adapter,
     tiny_datastore,
     tiny_filter,
@@ -67,10 +69,15 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
         )
     )
     opened = language_model(target, None, "tiny target", lean=False)
+    small = language_model(draft, None, "tiny draft", lean=False)
     return Models(
         opened,
         {
-            "draft": language_model(draft, None, "tiny draft", lean=False),
+            "draft": small,
+            "s2d": NestedDraft(small, (1, 2)),
+            "omnidraft": foreign_draft(
+                vocabulary, target, lambda module: language_model(module, None, "other", lean=False)
+            ),
             "diffusion": diffusion.eval().requires_grad_(False),
             "medusa": beginners("medusa", opened),
             "hydra": beginners("hydra", opened, layers=2, prefix=True),

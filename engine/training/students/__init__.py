@@ -21,6 +21,8 @@ MODULES: dict[str, str] = {
     "fastdraft": "fastdraft",
     "direct_align": "direct_align",
     "learn2pd": "learn2pd",
+    "omnidraft": "omnidraft",
+    "s2d": "s2d",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
