@@ -8,6 +8,7 @@ from presets import cards
 TOLD = (
     *("key", "title", "kind", "family", "exactness", "needs_training", "available"),
     *("mechanism", "watch", "paper", "claim", "part", "example", "measured"),
+    "price",
 )
 """What of a card the page tells."""
 

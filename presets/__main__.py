@@ -1,6 +1,6 @@
 """`python -m presets`: run every preset and every race once; keep their traces for the page.
 `python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the
-figures of the method cards. `python -m presets check`: whether each "look for" is true."""
+figures of the method cards. `python -m presets price [KEY ...]`: what lossy methods cost. `python -m presets check`: whether each "look for" is true."""
 
 import sys
 
@@ -10,6 +10,7 @@ from presets import Preset, RacePreset, family, presets, race_file, races, trace
 from presets.checked import record_checked
 from presets.conditions import untrue
 from presets.methods.measuring import measure
+from presets.methods.pricing import measure_prices
 from presets.recording import record, request_of
 
 
@@ -18,6 +19,8 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments[:1] == ["methods"]:
             measure(arguments[1:])
+        elif arguments[:1] == ["price"]:
+            measure_prices(arguments[1:])
         elif arguments == ["check"]:
             return report()
         else:

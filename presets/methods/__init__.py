@@ -18,6 +18,7 @@ from presets.methods.reading import read_card
 
 HERE = Path(__file__).parent
 MEASURED = HERE / "measured.json"
+PRICES = HERE / "price.json"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Card:
     "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
     example: the name of the example that shows it, "" where there is none; own_example: that
     example, where the card brings its own. measured: figures of that run, {} before it was made.
+    price: of a lossy method, see ``engine.price.Price``; {} before it was measured.
     """
 
     key: str
@@ -47,6 +49,7 @@ class Card:
     example: str = ""
     own_example: Preset | None = None
     measured: dict = field(default_factory=dict)
+    price: dict = field(default_factory=dict)
 
     @property
     def available(self) -> bool:
@@ -64,13 +67,25 @@ class Card:
 @cache
 def cards() -> dict[str, Card]:
     """Every card by key, in the order of titles. Raises UserError, one sentence, for a bad file."""
-    return read_cards(HERE, json.loads(MEASURED.read_text("utf-8")) if MEASURED.exists() else {})
+    return read_cards(HERE, _figures(MEASURED), _figures(PRICES))
 
 
-def read_cards(folder: Path, measured: Mapping[str, dict]) -> dict[str, Card]:
-    """The cards of a folder, with what was measured by key."""
+def _figures(file: Path) -> dict[str, dict]:
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
+
+
+def read_cards(
+    folder: Path, measured: Mapping[str, dict], prices: Mapping[str, dict] | None = None
+) -> dict[str, Card]:
+    """The cards of a folder, with what was measured and what they cost by key."""
+    prices = prices or {}
     found = [
-        Card(key=path.stem, measured=measured.get(path.stem, {}), **read_card(path))
+        Card(
+            key=path.stem,
+            measured=measured.get(path.stem, {}),
+            price=prices.get(path.stem, {}),
+            **read_card(path),
+        )
         for path in folder.glob("*.toml")
     ]
     return {card.key: card for card in sorted(found, key=lambda card: card.title.lower())}
