@@ -90,7 +90,7 @@ class SpecReasonDrafter(DraftModelDrafter):
         if length + first + len(rows) <= self.target.max_context:
             read = torch.tensor(rows, device=self.target.device)
             parents = range(first - 1, first + len(rows) - 1)
-            tree.probes = Probes(self.target.embed(read), parents, choices=choices)
+            tree.probes = Probes.embedded(self.target.embed(read), parents, choices=choices)
 
     def observe(self, kept):
         super().observe(kept)
