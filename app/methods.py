@@ -10,6 +10,7 @@ from presets import cards, scaling
 TOLD = (
     *("key", "title", "kind", "family", "exactness", "needs_training", "available"),
     *("mechanism", "watch", "paper", "claim", "part", "example", "figure", "measured"),
+    "price",
 )
 """What of a card the page tells."""
 

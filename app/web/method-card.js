@@ -11,6 +11,12 @@
     return [Draftscope.el("strong", { text: `${gain.toFixed(2)} tokens a step` }), `: ${written} tokens in ${passes} passes of the target${kept}.`];
   }
 
+  /** What a lossy method costs on held-out prompts, beside plain decoding. */
+  function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain, divergence }) {
+    return [Draftscope.el("strong", { text: `${Math.round(exact * 100)} % of ${texts} texts` }), " are those of plain decoding; ",
+      `${bits.toFixed(2)} bits a byte by the target, plain decoding ${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
+  }
+
   /** watchIt(name): asked to show the example of this name. */
   P.methodCard = function (method, families, watchIt) {
     const { el } = Draftscope, { title, paper, claim, part, kind } = method, id = Draftscope.freshId("method");
@@ -18,6 +24,7 @@
     const rows = [
       ...(claim.text ? row("Claimed", el("span", { text: claim.text }), el("span", { class: "pg-method-setting", text: claim.setting })) : []),
       ...(method.measured.steps ? row("Here", ...measured(method.measured)) : []),
+      ...(method.price.texts ? row("Price", ...priced(method.price)) : []),
       ...(part.name && !method.available ? row("Missing", el("span", { text: `The part ${part.name} is not shipped; the recipe ${part.recipe} makes it.` })) : []),
     ];
     const watch = method.example && el("button", { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",

@@ -13,6 +13,7 @@ SUITES = {
     "load": "engine.bench.load:load",
     "aligned": "engine.bench.aligned:aligned",
     "policies": "engine.bench.policies:policies",
+    "reasoning": "engine.bench.reasoning:reasoning",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
     "continuous": "engine.bench.continuous:continuous",

@@ -46,6 +46,8 @@ from engine.drafters.s2d import SortedDrafter
 from engine.drafters.sjd import SpeculativeJacobiDrafter
 from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
+from engine.drafters.specreason import SpecReasonDrafter
+from engine.drafters.speculative_thinking import SpeculativeThinkingDrafter
 from engine.drafters.stree import STreeDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
@@ -80,6 +82,8 @@ _ALL = (
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
     ReflectiveDrafter,
+    SpecReasonDrafter,
+    SpeculativeThinkingDrafter,
     PearlDrafter,
     SmartSpecDrafter,
     SpecDecPlusPlusDrafter,

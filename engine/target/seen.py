@@ -32,18 +32,26 @@ class Probes:
     joins: where they come in; their layers never fall. parents: of each probe, ROOT, a node of the tree,
     or the number of nodes + i for the i-th probe, which stands before it. again: for the root and each node the probe
     that reads the same token once more, so that its logits, too, are of the token that follows there; empty where
-    none does.
+    none does. choices: tokens, in rising order, with one of which the last probe is asked to answer; empty where it
+    is asked nothing.
     """
 
     joins: Sequence[Join]
     parents: Sequence[int]
     again: Sequence[int] = ()
+    choices: Sequence[int] = ()
 
     @classmethod
-    def embedded(cls, vectors: Tensor, parents: Sequence[int], again: Sequence[int] = ()) -> Probes:
+    def embedded(
+        cls,
+        vectors: Tensor,
+        parents: Sequence[int],
+        again: Sequence[int] = (),
+        choices: Sequence[int] = (),
+    ) -> Probes:
         """Vectors [M, H] in the place of token embeddings."""
         join = Join(0, len(vectors), lambda states: vectors.to(states.device))
-        return cls((join,), parents, again)
+        return cls((join,), parents, again, choices)
 
     def __len__(self) -> int:
         return len(self.parents)

@@ -14,6 +14,7 @@ from engine.verifiers.rapid import Transfer
 from engine.verifiers.reflective import Reflective
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
+from engine.verifiers.specreason import StepGrade
 from engine.verifiers.spectr import SpecTr
 from engine.verifiers.typical import Typical
 
@@ -31,6 +32,7 @@ RULES: list[type[Verifier]] = [
     Transfer,
     Reflective,
     Grouped,
+    StepGrade,
 ]
 
 

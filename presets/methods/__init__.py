@@ -18,6 +18,7 @@ from presets.methods.reading import read_card
 
 HERE = Path(__file__).parent
 MEASURED = HERE / "measured.json"
+PRICES = HERE / "price.json"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Card:
     make that true of it, see ``presets.conditions``. paper: {"title", "authors", "venue",
     "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
     example: the name of the example that shows it, "" where there is none; own_example: that
-    example, where the card brings its own. figure: exhibits that are drawn on the card, [] where there are none. measured: figures of that run, {} before it was made.
+    example, where the card brings its own. figure: exhibits that are drawn on the card, [] where there are none. measured:
+    figures of that run, {} before it was made. price: of a lossy method, see ``engine.price.Price``; {} before it was
+    measured.
     """
 
     key: str
@@ -48,6 +51,7 @@ class Card:
     own_example: Preset | None = None
     figure: list = field(default_factory=list)
     measured: dict = field(default_factory=dict)
+    price: dict = field(default_factory=dict)
 
     @property
     def available(self) -> bool:
@@ -65,16 +69,24 @@ class Card:
 @cache
 def cards() -> dict[str, Card]:
     """Every card by key, in the order of titles. Raises UserError, one sentence, for a bad file."""
-    return read_cards(HERE, json.loads(MEASURED.read_text("utf-8")) if MEASURED.exists() else {})
+    return read_cards(HERE, _figures(MEASURED), _figures(PRICES))
 
 
-def read_cards(folder: Path, measured: Mapping[str, dict]) -> dict[str, Card]:
-    """The cards of a folder, with what was measured by key."""
+def _figures(file: Path) -> dict[str, dict]:
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
+
+
+def read_cards(
+    folder: Path, measured: Mapping[str, dict], prices: Mapping[str, dict] | None = None
+) -> dict[str, Card]:
+    """The cards of a folder, with what was measured and what they cost by key."""
+    prices = prices or {}
     found = [
         Card(
             key=path.stem,
             measured=measured.get(path.stem, {}),
             figure=_figure(folder / "figures" / f"{path.stem}.json"),
+            price=prices.get(path.stem, {}),
             **read_card(path),
         )
         for path in folder.glob("*.toml")
