@@ -11,6 +11,7 @@ SUITES = {
     "overlap": "engine.bench.overlap:overlap",
     "joined": "engine.bench.joined:joined",
     "load": "engine.bench.load:load",
+    "parallelbench": "engine.bench.parallelbench:parallelbench",
     "policies": "engine.bench.policies:policies",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",

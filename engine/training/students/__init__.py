@@ -16,6 +16,7 @@ MODULES: dict[str, str] = {
     "ppd": "ppd",
     "specdec_pp": "specdec_pp",
     "learn2pd": "learn2pd",
+    "deer": "deer",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
