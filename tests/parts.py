@@ -13,6 +13,7 @@ from engine.parts.acceptance_head import AcceptanceHead
 from engine.parts.adapter import Adapter, AdapterConfig
 from engine.parts.datastore import Datastore
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
+from engine.parts.diffusion_lm import DiffusionLM, DiffusionLMConfig
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
 from engine.parts.falcon_cell import FalconCell, FalconConfig
@@ -222,6 +223,11 @@ def _unmasking_filter(target: LanguageModel, opener: Opener) -> UnmaskingFilter:
     return tiny_filter(_denoiser(target, opener).config.block_size - 1)
 
 
+def tiny_diffusion_lm(target: LanguageModel, opener: Opener | None = None) -> DiffusionLM:
+    config = DiffusionLMConfig(target.vocab_size, 16, 24, 2, 2, 1, 8, block_size=4)
+    return DiffusionLM(config).eval().requires_grad_(False)
+
+
 MAKERS = {
     "draft": _draft,
     "foreign_draft": _foreign_draft,
@@ -240,4 +246,5 @@ MAKERS = {
     "acceptance_head": _acceptance_head,
     "datastore": _datastore,
     "unmasking_filter": _unmasking_filter,
+    "diffusion_lm": tiny_diffusion_lm,
 }

@@ -12,6 +12,7 @@ SUITES = {
     "joined": "engine.bench.joined:joined",
     "load": "engine.bench.load:load",
     "aligned": "engine.bench.aligned:aligned",
+    "parallelbench": "engine.bench.parallelbench:parallelbench",
     "policies": "engine.bench.policies:policies",
     "reasoning": "engine.bench.reasoning:reasoning",
     "retrieval": "engine.bench.retrieval:retrieval",

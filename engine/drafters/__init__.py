@@ -10,6 +10,7 @@ from engine.drafters.chain import ChainDrafter
 from engine.drafters.chimera import ChimeraDrafter
 from engine.drafters.clover import CloverDrafter
 from engine.drafters.ddtree import DDTreeDrafter
+from engine.drafters.deer import DeerDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.diffuspec import DiffuSpecDrafter
 from engine.drafters.dimple import DimpleDrafter
@@ -98,6 +99,7 @@ _ALL = (
     LearnedParallelDrafter,
     AdaptiveBlockDrafter,
     DiffuSpecDrafter,
+    DeerDrafter,
     MedusaDrafter,
     HydraDrafter,
     CloverDrafter,

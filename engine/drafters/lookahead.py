@@ -141,8 +141,8 @@ class LookaheadDrafter(Drafter):
                 before = ROOT if column == 0 else first + column - 1
                 parents.append(above if level else before)
                 tokens.append(guesses[column])
-        ids = torch.tensor(self.target.readable(tokens))
-        tree.probes = Probes(self.target.embed(to_device(ids, self.target.device)), parents)
+        guessed = torch.tensor(self.target.readable(tokens))
+        tree.probes = Probes(self.target.embed(to_device(guessed, self.target.device)), parents)
 
     def observe(self, kept):
         if kept.probes is None:

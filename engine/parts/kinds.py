@@ -30,6 +30,7 @@ MODULES = {
     "acceptance_head": "engine.parts.acceptance_head",
     "datastore": "engine.parts.datastore",
     "unmasking_filter": "engine.parts.unmasking_filter",
+    "diffusion_lm": "engine.parts.diffusion_lm",
 }
 """Kind -> the module that opens parts of this kind; its ``KIND`` says how."""
 

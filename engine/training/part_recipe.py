@@ -101,6 +101,7 @@ class Training:
         self.budget = self.budget.part(1.0)  # what was spent so far does not count
         for look in range(len(self.looks), LOOKS + 1):
             losses: list[float] = []
+            self.student.reach(max(0, look - 1) / LOOKS)
             fit(
                 self.part,
                 lambda index, losses=losses: self._noted(index, losses),

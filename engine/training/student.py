@@ -99,6 +99,9 @@ class Student(ABC):
     def prepare(self, tokens: Tensor) -> None:
         """Look at the text that will be learned from, int64 [N, T], before ``start``."""
 
+    def reach(self, done: float) -> None:
+        """How far its training has come (0 to 1), told at every look: what is learned in stages changes here."""
+
     @abstractmethod
     def start(self) -> nn.Module:
         """The part before its first lesson: its shape from the target's config, its weights."""

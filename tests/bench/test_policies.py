@@ -19,11 +19,12 @@ def test_every_policy_is_measured():
 
 def test_a_small_bench_and_its_figure(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(policies, "TOKENS", 12)
+    monkeypatch.setattr(policies, "KEYS", ("dflash", "ccd", "learn2pd"))
     out = tmp_path / "policies.json"
     asked = {"code": [prompts("code")[1]["prompt"]]}
     rows = {row.policy: row for row in policies.run_policies(family(), asked, str(out))}
     told = capsys.readouterr()
-    assert "dimple" in told.out
+    assert "ccd" in told.out
     if "learn2pd" not in rows:
         assert "learn2pd is left out: there is no part learn2pd" in told.err
     assert rows["dflash"].passes == 1 and all(1 <= row.passes <= 7 for row in rows.values())

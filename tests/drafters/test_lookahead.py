@@ -31,7 +31,7 @@ def test_each_row_sees_its_column_and_the_chain_before_it():
     text = [*PROMPT, *text_of(steps)]
     before, grams = levels_shown(steps[0]), set()
     assert len(before) == 1 and set(before[0]) <= set(PROMPT)
-    for step, following in pairwise(steps):
+    for step, following in pairwise(step for step in steps if step.tree.exhibits):
         said = []
         for column in range(WINDOW):
             read = [*text[: step.position], *before[0][: column + 1]]

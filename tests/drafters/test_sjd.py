@@ -59,8 +59,14 @@ def test_a_planted_bias_is_caught():
     models, sampling = remembering(tiny_models(4)), Sampling(1.0)
 
     def error(cls):
+        """Whether a window outlives a step is up to the dice."""
         rule = verifier("rejection")
-        return step_error(models, lambda: built(cls, models, window=2), rule, sampling, PROMPT, 2)
+        return max(
+            step_error(
+                models, lambda: built(cls, models, window=3), rule, sampling, PROMPT, 1, dice
+            )
+            for dice in range(4)
+        )
 
     assert error(SpeculativeJacobiDrafter) < 1e-5
     assert error(KeepsItsTokens) > 1e-3

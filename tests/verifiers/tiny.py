@@ -18,6 +18,7 @@ from tests.parts import (
     foreign_draft,
     tiny_adapter,
     tiny_datastore,
+    tiny_diffusion_lm,
     tiny_filter,
     tiny_prompt_tokens,
     tiny_transfer_maps,
@@ -92,5 +93,6 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
             "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
             "datastore": tiny_datastore(vocabulary),
             "learn2pd": tiny_filter(3),
+            "deer": tiny_diffusion_lm(opened),
         },
     )

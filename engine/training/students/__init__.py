@@ -23,6 +23,7 @@ MODULES: dict[str, str] = {
     "learn2pd": "learn2pd",
     "omnidraft": "omnidraft",
     "s2d": "s2d",
+    "deer": "deer",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 
