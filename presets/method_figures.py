@@ -15,15 +15,16 @@ def shown(trace: Trace, kind: str) -> Iterator[dict]:
                 yield exhibit
 
 
+def unwanted(step: dict, node: int) -> bool:
+    """Whether a drafted token was not the target's favourite in its place."""
+    places = {place["node"]: place["p"] for place in step["distributions"]}
+    top = places.get(step["nodes"]["parent"][node])
+    return bool(top) and max(top, key=lambda entry: entry[2])[0] != step["nodes"]["token"][node]
+
+
 def kept_unwanted(trace: Trace) -> int:
     """Kept tokens that were not the target's favourite in their place: what only a lossy rule keeps
     at temperature 0."""
-
-    def unwanted(step: dict, node: int) -> bool:
-        places = {place["node"]: place["p"] for place in step["distributions"]}
-        top = places.get(step["nodes"]["parent"][node])
-        return bool(top) and max(top, key=lambda entry: entry[2])[0] != step["nodes"]["token"][node]
-
     return sum(unwanted(step, node) for step in trace.steps for node in kept(step))
 
 

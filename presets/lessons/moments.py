@@ -5,6 +5,7 @@ from collections.abc import Callable
 from engine.errors import UserError
 from engine.trace import Trace
 from presets.figures import kept, refused
+from presets.method_figures import unwanted
 
 
 def _second_guess(step: dict) -> bool:
@@ -55,6 +56,7 @@ MOMENTS: dict[str, Callable[[dict], bool]] = {
     "coin kept": lambda step: _coin(step, True),
     "coin refused": lambda step: _coin(step, False),
     "same word twice": _doubled,
+    "unwanted kept": lambda step: any(unwanted(step, node) for node in kept(step)),
     "five kept": lambda step: len(kept(step)) >= 5,
 }
 
