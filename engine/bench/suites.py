@@ -15,6 +15,7 @@ SUITES = {
     "policies": "engine.bench.policies:policies",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
+    "pictures": "engine.bench.pictures:pictures",
     "continuous": "engine.bench.continuous:continuous",
     "vocabtrim": "engine.bench.vocabtrim:vocabtrim",
     "kernels": "engine.gpu.bench:kernels",
