@@ -16,6 +16,7 @@ SUITE_NAMES = (
     "load",
     "retrieval",
     "schema",
+    "pictures",
     "continuous",
     "vocabtrim",
     "kernels",
@@ -150,12 +151,14 @@ def _run(given: argparse.Namespace) -> int:
 
 def _bench(given: argparse.Namespace) -> int:
     from engine.bench.suites import run_suite
-    from presets import KINDS, prompts
+    from presets import KINDS, family, prompts
 
     workloads = {kind: prompts(kind) for kind in KINDS}
     beside_openvino = given.suite == "peers" and given.peer == "openvino"
     suite = "openvino" if beside_openvino else given.suite
-    run_suite(suite, _models(given), workloads, given.quick, given.json)
+    pictured = suite == "pictures" and given.target is None
+    models = family("image") if pictured else _models(given)
+    run_suite(suite, models, workloads, given.quick, given.json)
     return 0
 
 

@@ -17,6 +17,7 @@ SUITES = {
     "reasoning": "engine.bench.reasoning:reasoning",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
+    "pictures": "engine.bench.pictures:pictures",
     "continuous": "engine.bench.continuous:continuous",
     "vocabtrim": "engine.bench.vocabtrim:vocabtrim",
     "kernels": "engine.gpu.bench:kernels",

@@ -32,8 +32,8 @@ def passes(models, digit, rule, **options):
 
 def test_a_picture_takes_fewer_passes_and_fewer_still_by_clusters(models):
     digits = range(3)
-    exact = [passes(models, digit, "rejection", window=WINDOW) for digit in digits]
-    grouped = [passes(models, digit, "gsd", window=WINDOW) for digit in digits]
+    exact = [passes(models, digit, "rejection", window=WINDOW, fill="repeat") for digit in digits]
+    grouped = [passes(models, digit, "gsd", window=WINDOW, fill="repeat") for digit in digits]
     assert len(digits) * PICTURE.places / sum(map(len, exact)) >= 1.5
     rows = [row for steps in grouped for step in steps for row in step.verdict.exhibits[0].rows]
     kept_by_ratio, kept_by_clusters, price = (sum(row[at] for row in rows) for at in (2, 3, 4))

@@ -33,7 +33,7 @@
     const look = (name) => (name === "accepted" || Object.hasOwn(MARKS, name) ? name : null);
     const drawn = ({ name, points }) => D.svg("path", { class: "ds-cloud", "data-status": look(name), d: points.map((one) => (look(name) && MARKS[name] || dot)(...at(one))).join("") });
     const key = ({ name, points }) => D.el("span", {}, D.svg("svg", { width: 12, height: 12, viewBox: "0 0 12 12", "aria-hidden": "true" }, D.svg("path", { class: "ds-cloud", "data-status": look(name), d: (look(name) && MARKS[name] || dot)(6, 6) })), `${name} (${points.length})`);
-    const figures = panels.map(({ name, clouds }) => D.el("figure", { class: "ds-cloud-panel" }, D.el("figcaption", { text: name }),
+    const figures = panels.map(({ name, clouds }) => D.el("div", { class: "ds-cloud-panel" }, D.el("p", { class: "ds-cloud-name", text: name }),
       D.svg("svg", { width: SIDE, height: SIDE, viewBox: `0 0 ${SIDE} ${SIDE}`, "aria-hidden": "true" }, D.svg("rect", { class: "ds-cloud-paper", width: SIDE, height: SIDE, rx: 6 }), ...clouds.map(drawn)),
       D.el("p", { class: "ds-quiet ds-cloud-key" }, ...clouds.map(key))));
     const said = panels.map(({ name, clouds }) => `${name}: ${clouds.map((one) => `${D.plural(one.points.length, "point")} ${one.name}`).join(", ")}`);
