@@ -38,7 +38,7 @@ PROBED = 96  # tokens written after each of them
 class Teacher:
     """folder: of the target. work: of its text and of checkpoints. parts: of the results. prompts: a file or a folder of
     files, one prompt a line, for a named target; None for the family's own, which has corpora and generators. data: of
-    the corpora. draft_folder: of the draft that some parts read, or None."""
+    the corpora. draft_folder: of the draft that some parts read, or None. start: of a part to go on from, or None."""
 
     folder: Path
     work: Path
@@ -46,6 +46,7 @@ class Teacher:
     data: Path
     prompts: Path | None = None
     draft_folder: Path | None = None
+    start: Path | None = None
 
     @classmethod
     def of(cls, args) -> Teacher:
@@ -56,7 +57,9 @@ class Teacher:
             if not (folder / "model.safetensors").exists():
                 raise UserError(f"no model in {folder}: run the recipe that makes it first")
             parts, draft = args.models / "parts", args.draft or place(args, "draft")
-            return cls(folder, args.checkpoints, parts, args.data, draft_folder=draft)
+            return cls(
+                folder, args.checkpoints, parts, args.data, draft_folder=draft, start=args.start
+            )
         found = inspect(args.target)
         if found.nbytes > free_bytes():
             raise UserError(
@@ -64,7 +67,8 @@ class Teacher:
                 f"{free_bytes() / 1e9:,.1f} GB are free."
             )
         work = args.checkpoints / "targets" / f"{args.target.name}-{digest_of(args.target)}"
-        return cls(args.target, work, work / "parts", args.data, args.prompts, args.draft)
+        parts = work / "parts"
+        return cls(args.target, work, parts, args.data, args.prompts, args.draft, args.start)
 
     @property
     def text_file(self) -> Path:

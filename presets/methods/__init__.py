@@ -29,7 +29,8 @@ class Card:
     make that true of it, see ``presets.conditions``. paper: {"title", "authors", "venue",
     "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
     example: the name of the example that shows it, "" where there is none; own_example: that
-    example, where the card brings its own. measured: figures of that run, {} before it was made.
+    example, where the card brings its own. measured: figures of that run, or of the part that a recipe made; {} before it
+    was made.
     """
 
     key: str
