@@ -17,6 +17,7 @@ SUITE_NAMES = (
     "retrieval",
     "schema",
     "vocabtrim",
+    "within",
     "kernels",
     "gpu",
 )  # of engine.bench.suites, without opening it

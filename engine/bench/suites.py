@@ -14,6 +14,7 @@ SUITES = {
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
     "vocabtrim": "engine.bench.vocabtrim:vocabtrim",
+    "within": "engine.bench.within:within",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",
 }
