@@ -19,6 +19,7 @@ SUITE_NAMES = (
     "pictures",
     "continuous",
     "vocabtrim",
+    "within",
     "kernels",
     "gpu",
 )  # of engine.bench.suites, without opening it

@@ -4,8 +4,9 @@
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const TAGS = { exact: ["lossless"], lossy: ["lossy"], both: ["lossless", "lossy"], "n/a": [] };
 
-  /** The figures of the card's example; nothing where none were taken. */
-  function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate }) {
+  /** The figures of the card's example, or of a recipe's part; nothing where none were taken. */
+  function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate, before, after }) {
+    if (before !== undefined) return [Draftscope.el("strong", { text: `${after.toFixed(2)} tokens a step` }), ` on held-out texts, in the place of ${before.toFixed(2)}.`];
     if (written === undefined) return [];
     const kept = rate === null ? "" : `; a guess was kept in ${Math.round(rate * 100)} % of places`;
     return [Draftscope.el("strong", { text: `${gain.toFixed(2)} tokens a step` }), `: ${written} tokens in ${passes} passes of the target${kept}.`];
@@ -20,10 +21,11 @@
   /** watchIt(name): asked to show the example of this name. */
   P.methodCard = function (method, families, watchIt) {
     const { el } = Draftscope, { title, paper, claim, part, kind } = method, id = Draftscope.freshId("method");
+    const here = measured(method.measured);
     const row = (name, ...content) => [el("dt", { text: name }), el("dd", {}, ...content)];
     const rows = [
       ...(claim.text ? row("Claimed", el("span", { text: claim.text }), el("span", { class: "pg-method-setting", text: claim.setting })) : []),
-      ...(method.measured.steps ? row("Here", ...measured(method.measured)) : []),
+      ...(here.length ? row("Here", ...here) : []),
       ...(method.price.texts ? row("Price", ...priced(method.price)) : []),
       ...(part.name && !method.available ? row("Missing", el("span", { text: `The part ${part.name} is not shipped; the recipe ${part.recipe} makes it.` })) : []),
     ];

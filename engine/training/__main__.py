@@ -43,7 +43,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--start",
         type=Path,
-        help="recipe align: go on from the diffusion drafter in this folder; recipe tokenizer: the target's folder",
+        help="recipe align: go on from the diffusion drafter in this folder; recipes eagle, gto: from the feature drafter "
+        "in it; recipe tokenizer: the target's folder",
     )
     made.add_argument(
         "--processes", type=int, default=2, help="recipes target, draft (default %(default)s)"

@@ -17,6 +17,13 @@ def mean_accepted(matches: list[int]) -> float:
     return len(matches) / max(1, steps)
 
 
+def walked(kept: list[int], start: int) -> float:
+    """Mean accepted tokens in a greedy text whose first token after the prompt stands at ``start``. kept[t]: how many
+    drafted tokens are right with the text's token t as the root."""
+    last = len(kept) - 1
+    return mean_accepted([min(kept[at], last - at) for at in range(start - 1, last)])
+
+
 def run_lengths(right: Tensor) -> Tensor:
     """bool [N, K] -> int [N]: how many hold before the first that does not."""
     return right.int().cumprod(dim=1).sum(dim=1)

@@ -19,7 +19,7 @@ from engine.errors import UserError
 from engine.options import resolve
 from engine.parts.digest import FIELD, digest_of
 
-from .acceptance import mean_accepted
+from .acceptance import walked
 from .alignment import Text
 from .budget import Budget
 from .common import say
@@ -205,8 +205,7 @@ def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Tex
     lengths = []
     for lesson, (start, text) in zip(lessons, probes, strict=True):
         kept = student.accepted(part, lesson)[0].tolist()
-        room = ((kept[at], len(text) - 1 - at) for at in range(start - 1, len(text) - 1))
-        lengths.append(mean_accepted([min(pair) for pair in room]))
+        lengths.append(walked(kept[: len(text)], start))
     return sum(lengths) / len(lengths)
 
 

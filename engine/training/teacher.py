@@ -40,7 +40,7 @@ PROBED = 96  # tokens written after each of them
 class Teacher:
     """folder: of the target. work: of its text and of checkpoints. parts: of the results. prompts: a file or a folder of
     files, one prompt a line, for a named target; None for the family's own, which has corpora and generators. data: of
-    the corpora. draft_folder: of the draft that some parts read, or None."""
+    the corpora. draft_folder: of the draft that some parts read, or None. start: of a part to go on from, or None."""
 
     folder: Path
     work: Path
@@ -49,6 +49,7 @@ class Teacher:
     prompts: Path | None = None
     draft_folder: Path | None = None
     denoiser_folder: Path | None = None
+    start: Path | None = None
 
     @classmethod
     def of(cls, args) -> Teacher:
@@ -67,6 +68,7 @@ class Teacher:
                 args.data,
                 draft_folder=draft,
                 denoiser_folder=denoiser,
+                start=args.start,
             )
         found = inspect(args.target)
         if found.nbytes > free_bytes():
@@ -76,7 +78,14 @@ class Teacher:
             )
         work = args.checkpoints / "targets" / f"{args.target.name}-{digest_of(args.target)}"
         return cls(
-            args.target, work, work / "parts", args.data, args.prompts, args.draft, args.diffusion
+            args.target,
+            work,
+            work / "parts",
+            args.data,
+            args.prompts,
+            args.draft,
+            args.diffusion,
+            args.start,
         )
 
     @property

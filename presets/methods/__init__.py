@@ -31,8 +31,8 @@ class Card:
     "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
     example: the name of the example that shows it, "" where there is none; own_example: that
     example, where the card brings its own. figure: exhibits that are drawn on the card, [] where there are none. measured:
-    figures of that run, {} before it was made. price: of a lossy method, see ``engine.price.Price``; {} before it was
-    measured.
+    figures of that run, or of the part that a recipe made; {} before it was made. price: of a lossy method, see
+    ``engine.price.Price``; {} before it was measured.
     """
 
     key: str

@@ -1,4 +1,5 @@
-"""The figures of the method cards, each read from the finished trace of the card's own example.
+"""The figures of the method cards, each read from the finished trace of the card's own example; those of a recipe, from
+the part that it made.
 
 They count tokens, steps and passes, so they do not depend on the machine or on its load.
 """
@@ -7,10 +8,12 @@ import importlib
 import json
 
 from engine.errors import UserError
+from engine.parts.eagle_layout import AFTER, BEFORE
+from engine.parts.files import read_config
 from engine.trace import read_trace
 from presets import trace_file
 from presets.checked import record_checked
-from presets.methods import HERE, MEASURED, Card, cards, own_trace
+from presets.methods import HERE, MEASURED, PRESETS, Card, cards, own_trace
 from presets.recording import record, request_of
 
 LARGEST = 120_000
@@ -44,7 +47,7 @@ def measure(keys: list[str]) -> None:
     for card in made:
         _record(card)
     record_checked([card.example for card in made])
-    found = {key: figures(card) for key, card in sorted(known.items()) if card.example}
+    found = {key: found for key, card in sorted(known.items()) if (found := measured(card))}
     MEASURED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
@@ -56,6 +59,18 @@ def _record(card: Card) -> None:
             f"{file.name} has {file.stat().st_size:,} bytes; a finished trace has at most "
             f"{LARGEST:,}: give the card's example fewer max_new_tokens."
         )
+
+
+def measured(card: Card) -> dict:
+    """Of the card's example; of a recipe, what its part says of the accepted length before and after; else {}."""
+    if card.example:
+        return figures(card)
+    if card.kind != "recipe" or not card.available:
+        return {}
+    found = read_config(PRESETS / "models" / "parts" / card.part["name"])
+    if BEFORE not in found or AFTER not in found:
+        return {}
+    return {"before": round(float(found[BEFORE]), 2), "after": round(float(found[AFTER]), 2)}
 
 
 def figures(card: Card) -> dict:

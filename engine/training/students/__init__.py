@@ -12,6 +12,8 @@ MODULES: dict[str, str] = {
     "clover": "clover",
     "chimera": "chimera",
     "eagle": "eagle",
+    "gto": "gto",
+    "fspad": "fspad",
     "falcon": "falcon",
     "kangaroo": "kangaroo",
     "ppd": "ppd",
