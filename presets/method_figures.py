@@ -84,6 +84,13 @@ def updates(trace: Trace) -> int:
     return max((row[1] for row in rows if str(row[0]).startswith("updates of")), default=0)
 
 
+def fuzzy_error(trace: Trace) -> float:
+    """Mean distance of EasySpec's fuzzy laws from the true ones, by its own tables."""
+    tables = [t for t in shown(trace, "table") if t["title"].startswith("How far the fuzzy")]
+    errors = [row[1] for table in tables for row in table["rows"]]
+    return share(sum(errors), len(errors))
+
+
 def pace(trace: Trace, part: slice) -> float:
     """Tokens a step in a part of the run."""
     steps = trace.steps[part]
@@ -180,6 +187,7 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "undrafted_steps": undrafted,
     "draft_lengths": draft_lengths,
     "updates": updates,
+    "fuzzy_error": fuzzy_error,
     "first_pace": lambda trace: pace(trace, slice(8)),
     "last_pace": lambda trace: pace(trace, slice(-8, None)),
     "meter_gap": meter_gap,

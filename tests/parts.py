@@ -65,10 +65,12 @@ def _foreign_draft(target: LanguageModel, opener: Opener) -> ForeignDraft:
 
 
 @torch.no_grad()
-def foreign_draft(vocabulary: int, module: torch.nn.Module, opener: Opener) -> ForeignDraft:
-    """A draft with half of the target's tokens: the other half are runs of two of them. Its weights are those of the
+def foreign_draft(
+    vocabulary: int, module: torch.nn.Module, opener: Opener, share: float = 0.75
+) -> ForeignDraft:
+    """A draft with this share of the target's tokens; the others are runs of two of them. Its weights are those of the
     target, with noise on them, so that it is right now and then."""
-    known = max(2, vocabulary // 2)
+    known = round(share * min(vocabulary, module.get_input_embeddings().num_embeddings))
     runs = [(token,) for token in range(known)]
     pairs = ((one, other) for one in range(known) for other in range(known))
     runs += list(itertools.islice(pairs, vocabulary - known))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from engine.drafters.base import Drafter, Kept
 from engine.drafters.draft_model import DraftReader
@@ -29,6 +30,7 @@ from engine.policies.online_head import OnlineHead
 from engine.policies.pace import Pace
 from engine.policies.private_draft import PrivateDraft
 from engine.policies.run_cache import RunCache
+from engine.printable import printable
 from engine.tree import ROOT, DraftTree
 
 if TYPE_CHECKING:
@@ -132,7 +134,12 @@ class OmniDraftDrafter(Drafter):
         )
         self._reader, self._version = self._reading(), self._learned.private.version
         self._passage = self._learned.private.begin(self._spelled(start.prompt))
+        self._forget_step()
+
+    def _forget_step(self) -> None:
         self._proposals: list[Proposal] = []
+        self._nodes: list[list[int]] = []  # that the draft has read, of each proposal
+        self._states: list[Tensor] = []  # behind the proposals that were read
 
     def _new(self, rate: float) -> Learned:
         width = self._model.hidden_size
@@ -154,7 +161,6 @@ class OmniDraftDrafter(Drafter):
         text = self._spelled(context)
         self._passage.tokens = list(text)
         length = min(self.settings["length"], max_depth)
-        self._proposals, self._nodes, self._states = [], [], []
         tree = DraftTree()
         room = self._model.max_context - len(text) - length * self._spelling.longest
         if text and room >= 0:
@@ -209,8 +215,9 @@ class OmniDraftDrafter(Drafter):
             proposals, new = list(self._proposals), self._new_runs
             tree.exhibits.append(Later(lambda: self._shown_translation(proposals)))
             tree.exhibits.append(Later(lambda: self._shown_learning(new)))
+        self._forget_step()
 
-    def _fail(self, tokens: list[int], p) -> None:
+    def _fail(self, tokens: list[int], p: Tensor) -> None:
         """The last of these tokens is the target's own. What the draft learns: the target's law in the draft's vocabulary,
         and the rest of the run of that token."""
         passage, private = self._passage, self._learned.private
@@ -235,7 +242,9 @@ class OmniDraftDrafter(Drafter):
     def _shown_translation(self, proposals: list[Proposal]) -> Table:
         rows = [
             [
-                " + ".join(f"“{self._spelling.pieces[one]}”" for one in found.run),
+                " + ".join(
+                    f"“{printable(self._spelling.pieces[one], kept='')}”" for one in found.run
+                ),
                 Token(found.token),
                 "one to one" if len(found.run) == 1 else "a run from the cache",
                 round(found.chance, 3),

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 class NestedReader(DraftReader):
-    """Reads one token after another, each through as many layers as it is asked for. exits: see ``NestedDraft``.
-    layers_run: by tokens, how many layers were run for each."""
+    """Reads one token after another, each through as many layers as it is asked for. exits: see
+    ``NestedDraft``."""
 
     def begin(self, exits: Sequence[int]) -> None:
         self._exits = exits
@@ -134,6 +134,7 @@ class SortedDrafter(DraftModelDrafter):
     def begin(self, start):
         super().begin(start)
         self._depths: Counter[int] = Counter()
+        self._seen: list[list[float | None]] = []
 
     def _reading(self, model):
         reader = NestedReader(
@@ -173,10 +174,10 @@ class SortedDrafter(DraftModelDrafter):
 
     def observe(self, kept: Kept):
         super().observe(kept)
-        if not len(kept.tree):
-            return
         rows = list(zip(list(kept.tree.tokens), self._seen, strict=False))
-        depths = Counter(self._depths)
+        depths, self._seen = Counter(self._depths), []
+        if not rows:
+            return
         kept.tree.exhibits.append(Later(lambda: self._shown(rows, depths)))
 
     def _shown(self, rows: list, depths: Counter) -> Table:

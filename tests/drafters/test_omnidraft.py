@@ -38,7 +38,7 @@ def opened(module):
 def models():
     target = tiny_model()
     torch.manual_seed(1)
-    return Models(target, {"omnidraft": foreign_draft(VOCABULARY, target.model, opened)})
+    return Models(target, {"omnidraft": foreign_draft(VOCABULARY, target.model, opened, 0.5)})
 
 
 def test_every_token_is_spelled_with_the_same_bytes():
