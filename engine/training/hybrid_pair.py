@@ -75,7 +75,8 @@ def train_hybrid(
     seed: int = 0,
     say=print,
 ) -> None:
-    """Write ``results``/target and ``results``/draft; checkpoints and windows lie in ``folder``. budget: of both.
+    """Write the target to ``results`` and the draft to ``results``/parts/draft; checkpoints and windows lie in ``folder``.
+    budget: of both.
 
     Says beforehand what it takes, and prints a table of the finished pair.
     """
@@ -94,8 +95,8 @@ def train_hybrid(
     say(told_time(budget.part(plan.share), batch, plan.windows * plan.length))
     target.zero_grad()
     fit_pair(target, draft, text, plan.rows, plan.share, folder, budget, say)
-    for name, model in (("target", target), ("draft", draft)):
-        export_model(model, results / name, tokenizer)
+    export_model(target, results, tokenizer)
+    export_model(draft, results / "parts" / "draft", tokenizer)
     say(pair_table(results, data, plan.length, seed + 1))
 
 

@@ -23,8 +23,8 @@ WINDOWS, PROMPTS, NEW = 8, 4, 48
 
 
 def pair_table(folder: Path, data: Path, length: int, seed: int) -> str:
-    """Of ``folder``/target and ``folder``/draft. seed: of texts that neither has learnt from."""
-    target, draft = (load_language_model(str(folder / name)) for name in ("target", "draft"))
+    """Of the target in ``folder`` and the draft in ``folder``/parts/draft. seed: of texts that neither has learnt from."""
+    target, draft = (load_language_model(str(one)) for one in (folder, folder / "parts" / "draft"))
     stream = windows(Mixer(target.tokenizer, data, seed), length, seed)
     texts = [next(stream)[0].tolist() for _ in range(WINDOWS)]
     lines = [f"{'':24} {'nats a token':>12}"]

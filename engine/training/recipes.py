@@ -15,7 +15,7 @@ so each can run alone; those that train resume where they were stopped.
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
-    hybrid       corpora -> <models>/families/hybrid/target and draft: a target with state-space layers, for the drafter stree
+    hybrid       corpora -> <models>/families/hybrid: a target with state-space layers and its draft, for the drafter stree
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
     scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)

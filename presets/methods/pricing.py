@@ -39,7 +39,7 @@ def measure_prices(keys: Sequence[str], per_workload: int | None = None) -> dict
     asked = [
         one["prompt"] for kind in KINDS for one in prompts(kind)[: per_workload or PER_WORKLOAD]
     ]
-    able = {card.key: example_of(card) for card in chosen if _parts_are_here(card)}
+    able = {card.key: example_of(card) for card in chosen if _writes_text_here(card)}
     target, plain, found = load_models(family(), {}).target, {}, {}
     for key, example in able.items():
         if example.temperature not in plain:
@@ -66,8 +66,9 @@ def _bare(key: str) -> Preset:
     return Preset(name=key, title="", kind="story", look_for="", drafter=key, prompt="")
 
 
-def _parts_are_here(card: Card) -> bool:
-    return set(drafters()[example_of(card).drafter].needs) <= set(family().parts)
+def _writes_text_here(card: Card) -> bool:
+    example = example_of(card)
+    return not example.models and set(drafters()[example.drafter].needs) <= set(family().parts)
 
 
 def _plain(example: Preset) -> Preset:
@@ -115,5 +116,7 @@ def table(found: dict[str, Price], missing: Sequence[str]) -> str:
     lines.append(
         "by which the target finds the tokens less likely than its favourites in their places."
     )
-    lines += [f"{key}: not measured, its part is not shipped" for key in missing]
+    lines += [
+        f"{key}: not measured: it writes no text, or its part is not shipped" for key in missing
+    ]
     return "\n".join(lines)

@@ -39,13 +39,13 @@ def test_it_leaves_a_pair_that_the_engine_reads(tokenizer, tmp_path):
         train_hybrid(tokenizer, *folders, budget, PLAN, say=said.append)
 
     train()
-    made = (tmp_path / "made" / "target" / "model.safetensors").read_bytes()
+    made = (tmp_path / "made" / "model.safetensors").read_bytes()
     train()
-    assert (tmp_path / "made" / "target" / "model.safetensors").read_bytes() == made
-    target = load_language_model(str(tmp_path / "made" / "target"))
+    assert (tmp_path / "made" / "model.safetensors").read_bytes() == made
+    target = load_language_model(str(tmp_path / "made"))
     assert isinstance(target, HybridModel)
     assert len(target.mixers) == 1
-    config = json.loads((tmp_path / "made" / "target" / "config.json").read_text())
+    config = json.loads((tmp_path / "made" / "config.json").read_text())
     assert config["dtype"] == "float32"
     told = "\n".join(said)
     assert "memory: about" in told
