@@ -52,6 +52,9 @@ METHODS_LEAD = [
     " one may change it. The papers measured other models on other machines, so their figures cannot be compared with ours.",
 ]
 
+MODELS = {"": "Text", "hybrid": "Text, on a recurrent state", "image": "Pictures"}
+"""What each embedded family writes."""
+
 LEARN_LEAD = [
     "From “what is a ",
     [

@@ -84,6 +84,13 @@ def updates(trace: Trace) -> int:
     return max((row[1] for row in rows if str(row[0]).startswith("updates of")), default=0)
 
 
+def fuzzy_error(trace: Trace) -> float:
+    """Mean distance of EasySpec's fuzzy laws from the true ones, by its own tables."""
+    tables = [t for t in shown(trace, "table") if t["title"].startswith("How far the fuzzy")]
+    errors = [row[1] for table in tables for row in table["rows"]]
+    return share(sum(errors), len(errors))
+
+
 def pace(trace: Trace, part: slice) -> float:
     """Tokens a step in a part of the run."""
     steps = trace.steps[part]
@@ -118,6 +125,24 @@ def most_passes(trace: Trace) -> int:
     tables = [table for table in shown(trace, "table") if "filled in pass" in table["columns"]]
     at = tables[0]["columns"].index("filled in pass") if tables else 0
     return max((row[at] for table in tables for row in table["rows"]), default=0)
+
+
+def filled_because(trace: Trace, reason: str) -> int:
+    """Places of blocks that were filled for a reason that begins like this."""
+    tables = [table for table in shown(trace, "table") if "why" in table["columns"]]
+    rows = ((row, table["columns"].index("why")) for table in tables for row in table["rows"])
+    return sum(str(row[at]).startswith(reason) for row, at in rows)
+
+
+def off_path(trace: Trace) -> int:
+    """Positions of lattices whose path does not take the likeliest candidate."""
+    return sum(row > 0 for lattice in shown(trace, "lattice") for row in lattice["path"])
+
+
+def ended_blocks(trace: Trace) -> int:
+    """Blocks that end where a line or a sentence ends."""
+    lines = (line for words in shown(trace, "words") for line in words["lines"])
+    return sum(str(line).startswith("The block ends with") for line in lines)
 
 
 def overlaps(trace: Trace) -> int:
@@ -162,6 +187,7 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "undrafted_steps": undrafted,
     "draft_lengths": draft_lengths,
     "updates": updates,
+    "fuzzy_error": fuzzy_error,
     "first_pace": lambda trace: pace(trace, slice(8)),
     "last_pace": lambda trace: pace(trace, slice(-8, None)),
     "meter_gap": meter_gap,
@@ -169,6 +195,10 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "skip_sets": skip_sets,
     "exits": exits,
     "most_passes": most_passes,
+    "anchored": lambda trace: filled_because(trace, "near the anchor"),
+    "agreed": lambda trace: filled_because(trace, "the same in"),
+    "ended_blocks": ended_blocks,
+    "off_path": off_path,
     "overlaps": overlaps,
     "tossed": tossed,
     "kept_retrieved": kept_retrieved,

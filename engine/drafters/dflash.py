@@ -42,6 +42,9 @@ class DiffusionDrafter(Drafter):
     def observe(self, kept):
         self._reader.read(kept.features)
 
+    def passes(self):
+        return {"diffusion": self._reader.passes}
+
 
 class DFlashDrafter(DiffusionDrafter):
     key = "dflash"

@@ -14,6 +14,7 @@ import itertools
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from engine.drafters.base import Drafter
 from engine.exhibits import Table, Token
@@ -79,22 +80,33 @@ class JacobiDrafter(Drafter):
     def propose(self, context, max_depth):
         self._move(len(context))
         while len(self._window) < self.settings["window"]:
-            self._window.append(Place([self._first_guess(context[-1])]))
+            self._window.append(self._new_place(context[-1]))
         tree, parent = DraftTree(), ROOT
         for place in self._window[:max_depth]:
-            parent = tree.draw(parent, place.guesses[-1], source=place.source)
+            parent = self._draw(tree, parent, place)
         tree.exhibits.append(self._table())
         return tree
+
+    def _new_place(self, root: int) -> Place:
+        return Place([self._first_guess(root)])
+
+    def _draw(self, tree: DraftTree, parent: int, place: Place) -> int:
+        """Draft the place's token below ``parent``; returns its node."""
+        return tree.draw(parent, place.guesses[-1], source=place.source)
 
     def observe(self, kept):
         """The target's choice at every place, made with the guesses before it, is the next guess."""
         self._move(kept.position)
-        choices = kept.logits.argmax(-1).tolist()
+        self._mend(kept.logits)
+        self._move(kept.position + len(kept.tokens))
+
+    def _mend(self, logits: Tensor) -> None:
+        """Take what the target said. logits: [N + 1, V], row i about place i of the window."""
+        choices = logits.argmax(-1).tolist()
         if len(choices) > len(self._window):
             self._window.append(Place())
         for place, choice in zip(self._window, choices, strict=False):
             place.guess(choice)
-        self._move(kept.position + len(kept.tokens))
 
     def _move(self, position: int) -> None:
         """Drop the places that the text has reached."""

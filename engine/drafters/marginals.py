@@ -27,6 +27,7 @@ class BlockReader:
         self._config = drafter.config
         self.target = target
         self.context = context_of(drafter)
+        self.passes = 0  # over a block, since the text began
 
     @torch.no_grad()
     def read(self, features: Tensor) -> None:
@@ -49,6 +50,7 @@ class BlockReader:
             block[place + 1] = token
         tokens = to_device(torch.tensor(self.target.readable(block)), self.target.device)
         hidden = self.context.denoise(self.target.embed(tokens))
+        self.passes += 1
         if not self.target.asynchronous:
             refuse_nan(hidden, "The diffusion drafter")
         return hidden

@@ -32,14 +32,14 @@ class ModuleContext(BlockContext):
 
     def __init__(self, drafter: DFlashModel) -> None:
         self._drafter = drafter
-        self._columns: list[tuple[_Column, _Column]] = []
+        self._columns: list[tuple[Column, Column]] = []
         self._length = 0
 
     def read(self, features: Tensor) -> None:
         projected = self._drafter.project(features)
         fresh = self._drafter.context_kv(projected, self._places(len(features), features.device))
         if not self._columns:
-            self._columns = [(_Column(k), _Column(v)) for k, v in fresh]
+            self._columns = [(Column(k), Column(v)) for k, v in fresh]
         else:
             for (keys, values), (k, v) in zip(self._columns, fresh, strict=True):
                 keys.append(k)
@@ -55,7 +55,7 @@ class ModuleContext(BlockContext):
         return torch.arange(self._length, self._length + count, device=device)
 
 
-class _Column:
+class Column:
     """A growing [Hkv, T, D] buffer; doubles, so that appending stays linear."""
 
     def __init__(self, rows: Tensor) -> None:

@@ -1,13 +1,13 @@
 """Which open places of a canvas are filled after a pass of the denoiser.
 
-A policy sees the probabilities of the open places and everything filled before, and names the places to
-fill now. At least one place is filled in each pass, so that the denoiser comes to an end.
+A policy sees the probabilities of all places and everything filled before, and names the places to fill now, each with
+a reason in a few words. At least one place is filled in each pass, so that the denoiser comes to an end.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -15,21 +15,32 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Fill:
-    """One place of the canvas, its token, the token's probability, and the pass that filled it."""
+    """One place of the canvas, its token, the token's probability, the pass that filled it, and why."""
 
     place: int
     token: int
     confidence: float
     turn: int
+    why: str = ""
 
 
 @dataclass
 class Canvas:
-    """The places 0 .. length - 1 behind the root, and what fills them."""
+    """The places 0 .. length - 1 behind the root, and what fills them.
+
+    ends: tokens that end a text; the canvas is cut behind the first that is filled in. guesses: for each pass the
+    likeliest token of every place that was open then.
+    """
 
     length: int
+    ends: frozenset[int] = frozenset()
     filled: dict[int, Fill] = field(default_factory=dict)
-    turns: int = 0
+    guesses: list[dict[int, int]] = field(default_factory=list)
+
+    @property
+    def turns(self) -> int:
+        """Passes so far."""
+        return len(self.guesses)
 
     @property
     def open(self) -> list[int]:
@@ -39,43 +50,81 @@ class Canvas:
     def tokens(self) -> Mapping[int, int]:
         return {place: fill.token for place, fill in self.filled.items()}
 
-    def fill(self, probabilities: Tensor, places: Sequence[int]) -> None:
-        """Put the likeliest token into each of these places. probabilities: [length, V]."""
-        values, tokens = probabilities.max(-1)
-        for place in places:
-            token, confidence = int(tokens[place]), float(values[place])
-            self.filled[place] = Fill(place, token, confidence, self.turns)
-        self.turns += 1
+    def cut(self, length: int) -> None:
+        """Keep the first ``length`` places only."""
+        self.length = min(length, self.length)
+        self.filled = {place: fill for place, fill in self.filled.items() if place < self.length}
+
+    def fill(self, probabilities: Tensor, chosen: Mapping[int, str]) -> None:
+        """Put the likeliest token into each of these places. probabilities: [length, V]. chosen: place -> why."""
+        values, tokens = (found.tolist() for found in probabilities.max(-1))
+        turn = self.turns
+        self.guesses.append({place: tokens[place] for place in self.open})
+        for place, why in chosen.items():
+            self.filled[place] = Fill(place, tokens[place], values[place], turn, why)
+        ended = [place for place, fill in self.filled.items() if fill.token in self.ends]
+        if ended:
+            self.cut(min(ended) + 1)
 
 
 class Unmasking(ABC):
-    """A policy for one text; it may keep state from pass to pass."""
+    """A policy for one canvas; it may keep state from pass to pass."""
+
+    def weigh(self, probabilities: Tensor, canvas: Canvas) -> Tensor:
+        """The probabilities [length, V] by which places and tokens are chosen: those of the pass, unless the policy
+        corrects them."""
+        return probabilities
+
+    def end(self, probabilities: Tensor, canvas: Canvas) -> int:
+        """How many places the canvas keeps, at least one."""
+        return canvas.length
 
     @abstractmethod
-    def choose(self, probabilities: Tensor, canvas: Canvas) -> list[int]:
-        """The open places to fill now, at least one. probabilities: [length, V]."""
+    def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
+        """The open places to fill now, at least one, each with its reason. probabilities: [length, V]."""
+
+
+def fill_in(canvas: Canvas, policy: Unmasking, read: Callable[[Canvas], Tensor], most: int) -> None:
+    """Fill a canvas within ``most`` passes; the last one fills everything that is left. read: makes one pass over the
+    canvas as it stands -> probabilities [length, V]."""
+    while canvas.open:
+        probabilities = policy.weigh(read(canvas), canvas)
+        canvas.cut(policy.end(probabilities, canvas))
+        if canvas.turns + 1 >= most:
+            chosen = dict.fromkeys(canvas.open, "last pass")
+        else:
+            chosen = policy.choose(probabilities, canvas)
+        canvas.fill(probabilities, chosen)
+
+
+def surest(sure: Mapping[int, float]) -> dict[int, str]:
+    """The place of the highest number, the first of equals: what is filled where nothing else is sure enough."""
+    return {max(sure, key=lambda place: sure[place]): "surest place"}
+
+
+def open_confidence(probabilities: Tensor, canvas: Canvas) -> dict[int, float]:
+    """The probability of the likeliest token of each open place."""
+    values = probabilities.max(-1).values.tolist()
+    return {place: values[place] for place in canvas.open}
 
 
 class AllAtOnce(Unmasking):
     """One pass fills everything (DFlash)."""
 
-    def choose(self, probabilities: Tensor, canvas: Canvas) -> list[int]:
-        return canvas.open
+    def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
+        return dict.fromkeys(canvas.open, "only pass")
 
 
 @dataclass
 class Confident(Unmasking):
     """Every place whose likeliest token has at least this probability, or else the surest place.
 
-    Confident decoding of Dimple (Yu et al., 2025). last_turn: the pass that fills everything that is left.
+    Confident decoding of Dimple (Yu et al., 2025).
     """
 
     threshold: float
-    last_turn: int
 
-    def choose(self, probabilities: Tensor, canvas: Canvas) -> list[int]:
-        if canvas.turns >= self.last_turn:
-            return canvas.open
-        sure = probabilities.max(-1).values.tolist()
-        chosen = [place for place in canvas.open if sure[place] >= self.threshold]
-        return chosen or [max(canvas.open, key=lambda place: sure[place])]
+    def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
+        sure = open_confidence(probabilities, canvas)
+        chosen = [place for place in sure if sure[place] >= self.threshold]
+        return dict.fromkeys(chosen, f"confidence {self.threshold:g}") or surest(sure)

@@ -17,7 +17,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from engine.parts.admission import free_bytes
-from engine.parts.digest import digest_of
+from engine.parts.denoiser import open_denoiser
+from engine.parts.dflash_model import DFlashModel
+from engine.parts.digest import check_belongs, digest_of
 from engine.parts.inspection import inspect
 from engine.target.generation import ends_of
 from engine.target.language_model import refuse_unreadable
@@ -38,7 +40,7 @@ PROBED = 96  # tokens written after each of them
 class Teacher:
     """folder: of the target. work: of its text and of checkpoints. parts: of the results. prompts: a file or a folder of
     files, one prompt a line, for a named target; None for the family's own, which has corpora and generators. data: of
-    the corpora. draft_folder: of the draft that some parts read, or None."""
+    the corpora. draft_folder: of the draft that some parts read, or None. start: of a part to go on from, or None."""
 
     folder: Path
     work: Path
@@ -46,6 +48,8 @@ class Teacher:
     data: Path
     prompts: Path | None = None
     draft_folder: Path | None = None
+    denoiser_folder: Path | None = None
+    start: Path | None = None
 
     @classmethod
     def of(cls, args) -> Teacher:
@@ -56,7 +60,16 @@ class Teacher:
             if not (folder / "model.safetensors").exists():
                 raise UserError(f"no model in {folder}: run the recipe that makes it first")
             parts, draft = args.models / "parts", args.draft or place(args, "draft")
-            return cls(folder, args.checkpoints, parts, args.data, draft_folder=draft)
+            denoiser = args.diffusion or place(args, "diffusion")
+            return cls(
+                folder,
+                args.checkpoints,
+                parts,
+                args.data,
+                draft_folder=draft,
+                denoiser_folder=denoiser,
+                start=args.start,
+            )
         found = inspect(args.target)
         if found.nbytes > free_bytes():
             raise UserError(
@@ -64,7 +77,16 @@ class Teacher:
                 f"{free_bytes() / 1e9:,.1f} GB are free."
             )
         work = args.checkpoints / "targets" / f"{args.target.name}-{digest_of(args.target)}"
-        return cls(args.target, work, work / "parts", args.data, args.prompts, args.draft)
+        return cls(
+            args.target,
+            work,
+            work / "parts",
+            args.data,
+            args.prompts,
+            args.draft,
+            args.diffusion,
+            args.start,
+        )
 
     @property
     def text_file(self) -> Path:
@@ -92,6 +114,19 @@ class Teacher:
         return _opened(folder)
 
     @property
+    def denoiser(self) -> DFlashModel:
+        """Frozen, in fp32, where the target is. Raises UserError where none was named, or one of another target."""
+        if self.denoiser_folder is None:
+            raise UserError(
+                "This part reads the confidences of a diffusion drafter; name its folder (--diffusion)."
+            )
+        check_belongs(str(self.denoiser_folder), str(self.folder), "diffusion drafter")
+        found = open_denoiser(str(self.denoiser_folder), torch.float32, str(self.module.device))
+        if found.config.hidden_size != self.module.config.get_text_config(decoder=True).hidden_size:
+            raise UserError(f"{self.denoiser_folder.name} does not fit {self.folder.name}.")
+        return found.requires_grad_(False)
+
+    @property
     def end_token(self) -> int:
         """Of a text; raises UserError where neither model nor tokenizer names one."""
         ends = ends_of(self.module, self.tokenizer).tokens
@@ -106,11 +141,13 @@ class Teacher:
             return selftext.family_prompts(self.tokenizer, self.data, seed)
         return {"given": self._own_prompts(seed)}
 
-    def windows(self, length: int, seed: int) -> MixedWindows:
-        """Text to learn from: what the target wrote; of the family's own target the corpora in turn with it."""
+    def windows(self, length: int, seed: int, mixture: tuple[int, int] = (1, 1)) -> MixedWindows:
+        """Text to learn from: what the target wrote; of the family's own target the corpora in turn with it.
+
+        mixture: how many windows of each are in turn. A target without corpora has text of its own only."""
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
-        return text_windows(path, length, seed, WINDOWS, corpora)
+        return text_windows(path, length, seed, WINDOWS, corpora, mixture)
 
     @cached_property
     def epoch(self) -> int:
@@ -168,12 +205,21 @@ def _opened(folder: Path) -> PreTrainedModel:
 
 
 def text_windows(
-    path: Path, length: int, seed: int, count: int, corpora: tuple | None = None
+    path: Path,
+    length: int,
+    seed: int,
+    count: int,
+    corpora: tuple | None = None,
+    mixture: tuple[int, int] = (1, 1),
 ) -> MixedWindows:
-    """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder."""
-    streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)]
-    if corpora is not None:
-        streams.append(windows(Mixer(*corpora, 500 + seed), length, seed))
+    """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder.
+    mixture: how many of each are in turn."""
+    own, other = mixture
+    streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)] * own
+    if corpora is None:
+        return text_windows(path, length, seed, count) if not own else MixedWindows(streams, count)
+    if other:
+        streams += [windows(Mixer(*corpora, 500 + seed), length, seed)] * other
     return MixedWindows(streams, count)
 
 

@@ -13,7 +13,7 @@ FAMILIES = (
     *("rule", "loop", "policy", "recipe", "meter", "constraint"),
 )
 KINDS = (
-    *("drafter", "rule", "loop", "policy", "recipe", "meter"),
+    *("drafter", "rule", "loop", "policy", "recipe", "meter", "study"),
     *("workload", "kernel", "constraint"),
 )
 EXACTNESS = ("exact", "lossy", "both", "n/a")
@@ -28,7 +28,9 @@ TABLES = {
     "part": {"name": str, "recipe": str},
 }
 EXAMPLE = {
-    **dict.fromkeys(("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema"), str),
+    **dict.fromkeys(
+        ("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema", "models"), str
+    ),
     **dict.fromkeys(("options", "rule_options"), dict),
     "temperature": (int, float),
     "max_new_tokens": int,

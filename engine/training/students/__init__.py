@@ -10,11 +10,22 @@ MODULES: dict[str, str] = {
     "medusa": "medusa",
     "hydra": "hydra",
     "clover": "clover",
+    "chimera": "chimera",
     "eagle": "eagle",
+    "gto": "gto",
+    "fspad": "fspad",
     "falcon": "falcon",
     "kangaroo": "kangaroo",
     "ppd": "ppd",
+    "hidden_transfer": "hidden_transfer",
     "specdec_pp": "specdec_pp",
+    "distillspec": "distillspec",
+    "fastdraft": "fastdraft",
+    "direct_align": "direct_align",
+    "learn2pd": "learn2pd",
+    "omnidraft": "omnidraft",
+    "s2d": "s2d",
+    "deer": "deer",
 }
 """Key -> the module of this package whose ``STUDENT`` it is."""
 

@@ -1,0 +1,77 @@
+"""How much the tokens of an answer depend on each other, by the target's own distribution.
+
+Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025): whoever fills L places
+at once, each from its own marginal, is at best as far from the true distribution, in KL divergence, as the
+conditional total correlation C(Y | X) = sum of H(y_i | X) - H(Y | X). At 0 the places are independent given the prompt; a copy is.
+
+Estimated from texts that the target draws: place i's marginal is the mean of p(y_i | X, y_before) over the texts, and
+H(Y | X) is the mean of the entropies of these p. So C is a mean over places of how far the texts' laws are from their
+mean (generalised Jensen-Shannon divergence): never negative, and at most log of the number of texts a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.sampling import pick, stream, uniforms
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Nats a place. correlation: C(Y | X) / L. entropy: H(Y | X) / L, what is open even for one who reads all before."""
+
+    correlation: float
+    entropy: float
+
+
+def dependence(
+    module: PreTrainedModel,
+    prompt: Sequence[int],
+    places: int,
+    texts: int,
+    seed: int,
+    ends: frozenset[int] = frozenset(),
+) -> Dependence:
+    """Of the next ``places`` tokens after a prompt, from so many texts drawn at temperature 1. module: the target.
+    ends: tokens that end a text."""
+    return of_laws(drawn_laws(module, prompt, places, texts, seed, ends))
+
+
+def of_laws(laws: Tensor) -> Dependence:
+    """laws: [texts, places, V], each text's own law of each place."""
+    own = torch.special.entr(laws).sum(-1).mean(0)
+    marginal = torch.special.entr(laws.mean(0)).sum(-1)
+    return Dependence(float((marginal - own).mean()), float(own.mean()))
+
+
+@torch.inference_mode()
+def drawn_laws(
+    module: PreTrainedModel,
+    prompt: Sequence[int],
+    places: int,
+    texts: int,
+    seed: int,
+    ends: frozenset[int] = frozenset(),
+) -> Tensor:
+    """[texts, places, V]: the law from which each token of each text was drawn. Behind an end of text the end alone
+    can come."""
+    random, cache = stream(seed, "dependence"), None
+    reading = torch.tensor([list(prompt)] * texts, device=module.device)
+    ended, found = torch.zeros(texts, dtype=torch.bool), []
+    for _ in range(places):
+        said = module(input_ids=reading, past_key_values=cache, use_cache=True)
+        cache = said.past_key_values
+        law = said.logits[:, -1].double().softmax(-1).cpu()
+        if ended.any():
+            law[ended] = 0.0
+            law[ended, min(ends)] = 1.0
+        found.append(law)
+        tokens = pick(law, uniforms(random, texts))
+        ended |= torch.tensor([token in ends for token in tokens.tolist()])
+        reading = tokens[:, None].to(module.device)
+    return torch.stack(found, 1)

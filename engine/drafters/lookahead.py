@@ -1,0 +1,182 @@
+"""Jacobi's iterations leave n-grams behind, and the n-grams are drafted: lookahead decoding.
+
+Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). A window of W columns and
+N - 1 levels rides in the target's pass as rows that are never judged. The oldest level stands behind the root as a chain;
+each further level holds the guesses of one pass later, one place further on, and a guess sees its own column and what
+stands before the column's first token. The pass says for each column the token behind its newest guess: with the column it
+makes an n-gram, the oldest level is dropped, and the new tokens are the newest level. The pool keeps the last n-grams by
+their first token; those that begin with the root are the draft, judged in the same pass.
+
+The branches are picked by the target's likeliest tokens, drawn from nothing, so they are exact under every exact rule.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import torch
+
+from engine.drafters.base import Drafter
+from engine.exhibits import Table, Token
+from engine.options import Option
+from engine.target.seen import Probes
+from engine.transfer import to_device
+from engine.tree import ROOT, DraftTree
+
+Ngram = tuple[int, ...]
+
+
+class NgramPool:
+    """The last ``most`` n-grams of each first token, without that token."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._after: dict[int, OrderedDict[Ngram, None]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, ngram: Ngram) -> None:
+        after = self._after.setdefault(ngram[0], OrderedDict())
+        self._size -= len(after)
+        after[ngram[1:]] = None
+        after.move_to_end(ngram[1:])
+        if len(after) > self._most:
+            after.popitem(last=False)
+        self._size += len(after)
+
+    def after(self, token: int) -> list[Ngram]:
+        """The latest first."""
+        return list(reversed(self._after.get(token, ())))
+
+
+class LookaheadDrafter(Drafter):
+    key = "lookahead"
+    title = "Lookahead"
+    family = "self"
+    summary = "A window of parallel guesses in the target's pass leaves n-grams, which are drafted."
+    uses_target = True
+    options = (
+        Option(
+            "window",
+            "int",
+            5,
+            "Columns of the window: places guessed ahead.",
+            1,
+            16,
+            label="Window",
+        ),
+        Option(
+            "ngram",
+            "int",
+            4,
+            "Tokens of an n-gram; the window has one level less.",
+            2,
+            6,
+            label="N-gram",
+        ),
+        Option(
+            "branches",
+            "int",
+            4,
+            "Most n-grams drafted in each step.",
+            1,
+            16,
+            label="N-grams drafted",
+        ),
+        Option(
+            "prompt_ngrams",
+            "bool",
+            False,
+            "Put the prompt's n-grams into the pool as well.",
+            label="The prompt's n-grams",
+        ),
+    )
+    trial = {"window": 2, "ngram": 3, "branches": 2}
+
+    def __init__(self, settings, target) -> None:
+        super().__init__(settings)
+        self.target = target
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        prompt, size = list(start.prompt), self.settings["ngram"]
+        self._pool = NgramPool(self.settings["branches"])
+        if self.settings["prompt_ngrams"]:
+            for first in range(len(prompt) - size + 1):
+                self._pool.add(tuple(prompt[first : first + size]))
+        guesses = [
+            self.chance.draw(torch.ones(len(prompt))) for _ in range(self.settings["window"])
+        ]
+        self._levels = [[prompt[place] for place in guesses]]
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        drafted = self._pool.after(context[-1])
+        for ngram in drafted:
+            tree.chain(ngram[:max_depth], "n-gram of the window")
+        self._look_ahead(tree, len(context))
+        tree.exhibits.append(self._table(len(context), len(drafted)))
+        return tree
+
+    def _look_ahead(self, tree: DraftTree, position: int) -> None:
+        """Put the window into the pass, as far as the target's context has room for it."""
+        room = self.target.max_context - position - len(self._levels)
+        width = min(self.settings["window"], room)
+        if width < 1:
+            return
+        first, parents, tokens = len(tree), [], []
+        for level, guesses in enumerate(self._levels):
+            for column in range(width):
+                above = first + (level - 1) * width + column
+                before = ROOT if column == 0 else first + column - 1
+                parents.append(above if level else before)
+                tokens.append(guesses[column])
+        guessed = torch.tensor(self.target.readable(tokens))
+        tree.probes = Probes(self.target.embed(to_device(guessed, self.target.device)), parents)
+
+    def observe(self, kept):
+        if kept.probes is None:
+            return
+        width = len(kept.probes) // len(self._levels)
+        said = kept.probes[-width:].argmax(-1).tolist()
+        said += self._levels[-1][width:]  # columns that had no room
+        if len(self._levels) < self.settings["ngram"] - 1:
+            self._levels.append(said)
+            return
+        for column in range(width):
+            self._pool.add((*(level[column] for level in self._levels), said[column]))
+        self._levels = [*self._levels[1:], said]
+
+    def _table(self, position: int, drafted: int) -> Table:
+        """Each place ahead and its guesses, made by different levels; equal ones: the window comes to rest there."""
+        rows, still = [], 0
+        levels, width = len(self._levels), self.settings["window"]
+        for place in range(width + levels - 1):
+            columns = [place - level for level in range(levels)]
+            guesses = [
+                guesses[column] if 0 <= column < width else None
+                for guesses, column in zip(self._levels, columns, strict=True)
+            ]
+            made = [guess for guess in guesses if guess is not None]
+            same = len(made) > 1 and len(set(made)) == 1
+            still += same
+            cells = [None if guess is None else Token(guess) for guess in guesses]
+            rows.append([position + place, *cells, same])
+        names = [f"level {level + 1}" for level in range(levels)]
+        return Table(
+            title="Lookahead window",
+            note=f"Level 1 is the oldest. At {still} of {len(rows)} places all levels name one token. The pool holds "
+            f"{len(self._pool)} n-grams; {drafted} of them begin with the last token and were drafted.",
+            columns=["Position", *names, "At rest"],
+            rows=rows,
+        )

@@ -1,0 +1,111 @@
+"""A left-to-right path through a token lattice: DiffuSpec's causal-consistency path search, and its length.
+
+Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025). Each position of a diffusion
+model's block offers its likeliest tokens; the likeliest of all positions together are often no sentence, because no
+position knows what the others chose. A beam search adds a small causal model's opinion of each step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from engine.exhibits import Choice
+
+Column = list[Choice]
+
+
+def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = ()) -> list[Column]:
+    """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, at most
+    ``most``; tokens that end a text besides, so that a path may end anywhere."""
+    values, tokens = marginals.topk(min(most, marginals.shape[-1]), dim=-1)
+    found = []
+    for place, (row, ids) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+        column, held = [], 0.0
+        for p, token in zip(row, ids, strict=True):
+            if held >= mass or p == 0:
+                break
+            column.append(Choice(token, p))
+            held += p
+        known = {choice.token for choice in column}
+        ending = ((token, float(marginals[place, token])) for token in ends if token not in known)
+        column += [Choice(token, p) for token, p in ending if p > 0]
+        found.append(column)
+    return found
+
+
+@dataclass(frozen=True)
+class Path:
+    """rows: the index in each column. score: sum of what both models say."""
+
+    rows: tuple[int, ...] = ()
+    tokens: tuple[int, ...] = ()
+    score: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """A token's, so that a path that ends early is neither better nor worse for that."""
+        return self.score / max(1, len(self.tokens))
+
+
+def best_path(
+    columns: Sequence[Column],
+    causal: Callable[[Sequence[int], int], float],
+    weight: float,
+    beam: int,
+    ends: frozenset[int] = frozenset(),
+) -> Path:
+    """causal(tokens of the path so far, token): log-probability of the causal model. weight: of the diffusion model
+    (0 to 1), the rest is the causal one's. A path ends behind a token that ends a text."""
+    paths, ended = [Path()], []
+    for column in columns:
+        grown = [
+            Path(
+                (*path.rows, row),
+                (*path.tokens, choice.token),
+                path.score
+                + weight * math.log(choice.p)
+                + (1 - weight) * causal(path.tokens, choice.token),
+            )
+            for path in paths
+            for row, choice in enumerate(column)
+        ]
+        grown.sort(key=lambda path: -path.score)
+        kept = grown[:beam]
+        ended += [path for path in kept if path.tokens[-1] in ends]
+        paths = [path for path in kept if path.tokens[-1] not in ends]
+        if not paths:
+            break
+    return max([*paths, *ended], key=lambda path: path.mean)
+
+
+@dataclass
+class DraftLength:
+    """How long the next draft is: as long as drafts were lately, and ``growth`` more while as much is kept as is drafted.
+
+    Both lengths are moving averages, in which the last step weighs ``recent``. It begins with the shortest.
+    """
+
+    shortest: int
+    longest: int
+    growth: int
+    recent: float
+    drafted: float | None = field(default=None)
+    kept: float | None = field(default=None)
+
+    def see(self, drafted: int, kept: int) -> None:
+        """drafted: tokens of the path, up to an end of text. kept: of them."""
+        self.drafted = self._mean(self.drafted, drafted)
+        self.kept = self._mean(self.kept, kept)
+
+    def next(self) -> int:
+        if self.drafted is None:
+            return self.shortest
+        more = self.growth if self.kept >= self.drafted else 0
+        return max(self.shortest, min(math.ceil(self.drafted) + more, self.longest))
+
+    def _mean(self, before: float | None, now: int) -> float:
+        return float(now) if before is None else (1 - self.recent) * before + self.recent * now

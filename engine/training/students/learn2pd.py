@@ -1,0 +1,161 @@
+"""The filter of Learn2PD: which places of a block the diffusion drafter has right already.
+
+The paper's recipe: the drafter fills blocks as an oracle would that fills exactly the right places in each pass (Extremely
+Greedy Parallel), and the filter learns the oracle's choice from the confidences alone, by binary cross-entropy. There a
+token is right that equals the diffusion model's own final one; a draft is kept where it equals the target's, so here the
+text that the target wrote decides.
+
+Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block behind its root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.drafters.learn2pd import LearnedParallelDrafter
+from engine.options import Option
+from engine.parts.dflash_model import DFlashModel
+from engine.parts.digest import digest_of
+from engine.parts.unmasking_filter import UnmaskingFilter, reading
+
+from ..acceptance import run_lengths
+from ..diffusion import random_anchors
+from ..student import Lesson, Student
+
+BLOCKS = 24  # of a window in a lesson
+DRAFTED = {option.name: option.default for option in LearnedParallelDrafter.options}
+"""How a run drafts unless it is told otherwise: the accepted length is that of such a run."""
+
+
+class Pass(NamedTuple):
+    """One pass over blocks, each [S, A, L]. values: the confidences; tokens: the likeliest ones, or the filled ones;
+    filled: before the pass."""
+
+    values: Tensor
+    tokens: Tensor
+    filled: Tensor
+
+
+Choose = Callable[[Pass], Tensor]
+"""Says which places are right, bool [S, A, L], or how likely they are."""
+
+
+class FilterStudent(Student):
+    key = "learn2pd"
+    summary = "the filter of `learn2pd`, from the diffusion drafter's confidences"
+    options = (
+        Option("hidden", "int", 0, "Width of the filter (0: the places of a block).", 0, 1024),
+        Option("passes", "int", 3, "Denoising passes that are learned from.", 1, 16),
+    )
+    adam_rate = 5e-3
+
+    def __init__(self, target, settings, denoiser: DFlashModel, digest: str | None) -> None:
+        super().__init__(target, settings)
+        self.denoiser, self.digest = denoiser, digest
+        self.places = denoiser.config.block_size - 1
+
+    @classmethod
+    def of(cls, teacher, settings):
+        return cls(teacher.module, settings, teacher.denoiser, digest_of(teacher.denoiser_folder))
+
+    @property
+    def feature_layers(self):
+        return tuple(layer + 1 for layer in self.denoiser.config.target_layer_ids)
+
+    def start(self) -> UnmaskingFilter:
+        made = UnmaskingFilter(self.places, self.settings["hidden"] or self.places)
+        made.denoiser_digest = self.digest
+        return made
+
+    def loss(self, part: UnmaskingFilter, lesson: Lesson) -> Tensor:
+        total, count = torch.zeros((), device=lesson.features.device), 0
+        for odds, right, counts in self.graded(part, lesson):
+            total = total + F.binary_cross_entropy_with_logits(
+                odds[counts], right[counts].float(), reduction="sum"
+            )
+            count += int(counts.sum())
+        return total / max(1, count)
+
+    def graded(
+        self, part: UnmaskingFilter, lesson: Lesson
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """For each pass of the oracle over random blocks, [S, A, L]: the filter's log-odds, which places are right, and
+        which count: those that are open, in text that counts."""
+        size = self.denoiser.config.block_size
+        anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
+        anchors = anchors.to(lesson.tokens.device)
+        text, counted = self.behind(anchors, lesson.tokens), self.behind(anchors, lesson.counted)
+        for seen in self.passes(lesson, anchors, lambda one: one.tokens == text):
+            odds = part(reading(seen.values, seen.filled))
+            yield odds, seen.tokens == text, counted & ~seen.filled
+
+    @torch.no_grad()
+    def passes(self, lesson: Lesson, anchors: Tensor, choose: Choose) -> Iterator[Pass]:
+        """Passes over the blocks behind these roots, int64 [S, A]. After each the open places are filled of which
+        ``choose`` says more than 0.5 or True, and the surest one where there is none."""
+        config, embedding = self.denoiser.config, self.target.get_input_embeddings()
+        head = self.target.get_output_embeddings()
+        shape = (*anchors.shape, self.places)
+        tokens = torch.full(shape, config.mask_token_id, device=anchors.device)
+        filled = torch.zeros(shape, dtype=torch.bool, device=anchors.device)
+        roots = lesson.tokens.gather(1, anchors)[..., None]
+        for _ in range(self.settings["passes"]):
+            block = torch.cat([roots, tokens], -1)
+            hidden = self.denoiser(lesson.features, embedding(block), anchors)[:, :, 1:]
+            best = head(hidden).float().softmax(-1).max(-1)
+            seen = Pass(best.values, torch.where(filled, tokens, best.indices), filled)
+            yield seen
+            now = choose(seen) & ~filled
+            open_values = best.values.masked_fill(filled, -1.0)
+            surest = F.one_hot(open_values.argmax(-1), self.places).bool() & ~filled
+            now = torch.where(now.any(-1, keepdim=True), now, surest)
+            tokens, filled = torch.where(now, seen.tokens, tokens), filled | now
+
+    def behind(self, anchors: Tensor, rows: Tensor) -> Tensor:
+        """What stands in rows [S, T] at the places behind these roots: [S, A, L]; -1 or False beyond the end."""
+        padded = F.pad(rows, (0, self.places), value=False if rows.dtype == torch.bool else -1)
+        places = anchors[..., None] + torch.arange(1, self.places + 1, device=anchors.device)
+        return padded.gather(1, places.flatten(1)).view(places.shape)
+
+    @torch.no_grad()
+    def accepted(self, part: UnmaskingFilter, lesson: Lesson) -> Tensor:
+        """With the threshold of a run, and so many passes as are learned from; the last one fills what is left."""
+
+        def choose(seen: Pass) -> Tensor:
+            return part(reading(seen.values, seen.filled)).sigmoid() >= DRAFTED["threshold"]
+
+        size, length = lesson.tokens.shape
+        anchors = torch.arange(length, device=lesson.tokens.device).expand(size, -1)
+        *_, last = self.passes(lesson, anchors, choose)
+        right = last.tokens == self.behind(anchors, lesson.tokens)
+        return run_lengths(right.flatten(0, 1)).view(size, length)
+
+    @torch.no_grad()
+    def measured(self, part: UnmaskingFilter, lessons: Iterable[Lesson]) -> dict:
+        """On these texts, at the threshold of a run: the share of places that is right, of the places that the filter
+        passes the share that is right, and of the right ones the share that it passes."""
+        places = right_ones = passed = both = 0
+        for lesson in lessons:
+            for odds, right, counts in self.graded(part, lesson):
+                said = odds.sigmoid() >= DRAFTED["threshold"]
+                places += int(counts.sum())
+                right_ones += int((right & counts).sum())
+                passed += int((said & counts).sum())
+                both += int((said & right & counts).sum())
+        return {
+            "right": round(right_ones / max(1, places), 4),
+            "precision": round(both / max(1, passed), 4),
+            "recall": round(both / max(1, right_ones), 4),
+        }
+
+    def save(self, part: UnmaskingFilter, folder: Path, about: Mapping) -> None:
+        part.save(folder, about)
+
+
+STUDENT = FilterStudent

@@ -1,0 +1,66 @@
+"""List operations: the dependence is that of the target's distribution, and what is counted beside it."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from engine.bench import parallelbench
+from engine.bench.dependence import drawn_laws, of_laws
+from presets import family, prompts
+from tests.training.lessons import VOCABULARY, tiny_target
+from viz.suite import suite_figures
+
+
+def test_dependence_is_the_total_correlation():
+    """Two places, the second a copy of the first: C = log 2 over two places. Then two fair coins: 0."""
+    half, first, second = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
+    copied = torch.tensor([[half, first], [half, second]], dtype=torch.float64)
+    told = of_laws(copied)
+    assert told.correlation == pytest.approx(math.log(2) / 2)
+    assert told.entropy == pytest.approx(math.log(2) / 2)
+    assert of_laws(torch.full((5, 2, 2), 0.5)).correlation == pytest.approx(0, abs=1e-9)
+
+
+def test_laws_are_the_models_own_and_an_end_is_the_end():
+    target, prompt = tiny_target(), [5, 9, 2]
+    laws = drawn_laws(target, prompt, 4, 6, seed=1)
+    assert laws.shape == (6, 4, VOCABULARY)
+    expected = target(input_ids=torch.tensor([prompt])).logits[0, -1].double().softmax(-1)
+    assert torch.allclose(laws[:, 0], expected.expand(6, -1), atol=1e-5)
+    spread = (laws[:, 2] - laws[:1, 2]).abs().sum()
+    assert spread > 0.1, "each text goes its own way"
+    ended = drawn_laws(target, prompt, 3, 6, seed=1, ends=frozenset(range(VOCABULARY)))
+    assert (ended[:, 1:, 0] == 1).all()
+
+
+def test_ranks():
+    assert parallelbench.rank_correlation([1, 2, 5], [9, 4, 3]) == pytest.approx(-1)
+    assert parallelbench.rank_correlation([1, 2, 2, 5], [1, 3, 3, 9]) == pytest.approx(1)
+    assert parallelbench.rank_correlation([1, 2], [3, 3]) is None
+
+
+def test_every_diffusion_drafter_is_asked():
+    assert {"chain", "dflash", "ddtree", "dimple", "deer", "diffuspec"} <= set(parallelbench.keys())
+
+
+def test_shuffling_depends_more_than_copying_and_blind_drafts_lose_by_it(
+    monkeypatch, tmp_path, capsys
+):
+    """On the embedded models, by the suite itself."""
+    for name, value in {"TOKENS": 12, "TEXTS": 12}.items():
+        monkeypatch.setattr(parallelbench, name, value)
+    by_id = {card["id"]: card["prompt"] for card in prompts("operations")}
+    tasks = {"copy": [by_id["operations-01"]], "shuffle": [by_id["operations-35"]]}
+    out = tmp_path / "out.json"
+    rows = parallelbench.run_parallelbench(family(), tasks, ("chain", "dflash"), str(out))
+    of = {(row.task, row.drafter): row for row in rows if row.sampling == "greedy"}
+    copy, shuffle = of["copy", "dflash"], of["shuffle", "dflash"]
+    assert copy.correlation < 0.1 < shuffle.correlation
+    assert copy.accepted > shuffle.accepted
+    told = capsys.readouterr().out
+    assert told.index("copy  ") < told.index("shuffle  ") and "rank correlation" in told
+    greedy, drawn = suite_figures(out.read_text("utf-8"))
+    assert len(greedy.data) == len(drawn.data) == 2
+    assert json.loads(out.read_text("utf-8"))["rows"][0]["task"] == "copy"

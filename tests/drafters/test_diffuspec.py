@@ -1,0 +1,90 @@
+"""DiffuSpec: candidates, the search, the causal proxy, the length of drafts."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from engine.exhibits import Choice
+from engine.policies.causal_proxy import CausalProxy
+from engine.policies.path_search import DraftLength, best_path, columns_of
+from tests.drafters.writing import steps_of
+from tests.verifiers.tiny import tiny_models
+
+
+def test_candidates_hold_the_mass_and_an_end_of_text():
+    marginals = torch.tensor([[0.5, 0.3, 0.15, 0.05], [0.97, 0.01, 0.02, 0.0]])
+    tokens = [[c.token for c in column] for column in columns_of(marginals, 0.75, 3, [3])]
+    assert tokens == [[0, 1, 3], [0]], "what has no chance is no candidate"
+    assert [len(column) for column in columns_of(marginals, 1.0, 2)] == [2, 2]
+
+
+def test_a_wide_beam_finds_the_best_path_and_a_weight_of_one_the_likeliest():
+    draw = torch.Generator().manual_seed(1)
+    marginals = torch.rand(4, 5, generator=draw).softmax(-1)
+    table = torch.rand(6, 5, generator=draw).log_softmax(-1)
+
+    def causal(path, token):
+        return float(table[path[-1] if path else 5, token])
+
+    columns = columns_of(marginals, 1.0, 5)
+    scores = {}
+    for tokens in itertools.product(range(5), repeat=4):
+        said = sum(causal(tokens[:at], token) for at, token in enumerate(tokens))
+        scores[tokens] = 0.4 * sum(math.log(marginals[at, t]) for at, t in enumerate(tokens))
+        scores[tokens] += 0.6 * said
+    found = best_path(columns, causal, 0.4, 5**4)
+    assert found.tokens == max(scores, key=scores.get)
+    assert found.score == pytest.approx(max(scores.values()), abs=1e-5)
+    assert found.tokens == tuple(columns[at][row].token for at, row in enumerate(found.rows))
+    assert best_path(columns, causal, 1.0, 1).tokens == tuple(marginals.argmax(-1).tolist())
+
+
+def test_a_path_ends_behind_an_end_of_text_where_the_rest_is_worse():
+    columns = [[Choice(0, 0.9)], [Choice(3, 0.9), Choice(1, 0.1)], [Choice(1, 0.2)]]
+    found = best_path(columns, lambda path, token: 0.0, 1.0, 4, frozenset({3}))
+    assert found.tokens == (0, 3)
+    columns[1] = [Choice(1, 0.9), Choice(3, 0.05)]
+    assert best_path(columns, lambda path, token: 0.0, 1.0, 4, frozenset({3})).tokens == (0, 1, 1)
+
+
+def test_the_proxy_is_a_distribution_that_knows_the_text():
+    proxy, text = CausalProxy(3, 7), [1, 2, 3, 1, 2, 4, 1, 2, 3]
+    for length in (4, 6, 9):
+        proxy.read(text[:length])
+    for before in ([], [1], [1, 2], [6, 2], [5, 6]):
+        chances = [math.exp(proxy.log_p(before, token)) for token in range(7)]
+        assert sum(chances) == pytest.approx(1) and min(chances) > 0
+    at_once = CausalProxy(3, 7)
+    at_once.read(text)
+    assert proxy.log_p([1, 2], 3) == at_once.log_p([1, 2], 3)
+    # after 1 2 came 3, 4, 3: with Witten and Bell (2 + 2 p) / 5, where p is the chance after 2 alone
+    shorter = math.exp(proxy.log_p([2], 3))
+    assert math.exp(proxy.log_p([1, 2], 3)) == pytest.approx((2 + 2 * shorter) / 5)
+
+
+def test_drafts_grow_while_all_is_kept_and_not_otherwise():
+    length = DraftLength(shortest=2, longest=7, growth=2, recent=0.5)
+    assert length.next() == 2
+    length.see(2, 2)
+    assert length.next() == 4
+    length.see(4, 4)
+    assert (length.drafted, length.next()) == (3.0, 5)
+    length.see(5, 0)
+    assert (length.drafted, length.kept, length.next()) == (4.0, 1.5, 4)
+    for _ in range(9):
+        length.see(7, 7)
+    assert length.next() == 7
+
+
+def test_the_lattice_shows_the_drafted_path():
+    steps = steps_of(tiny_models(16), "diffuspec", [3, 5, 7], 24, length=3, shortest=3)
+    for step in steps:
+        if not len(step.tree):
+            continue
+        lattice, gauge = step.tree.exhibits
+        chosen = [column[row] for column, row in zip(lattice.columns, lattice.path, strict=True)]
+        assert [choice.token for choice in chosen] == step.tree.tokens
+        assert [choice.p for choice in chosen] == step.tree.q
+        assert gauge.value == 3
