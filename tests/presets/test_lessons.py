@@ -128,11 +128,11 @@ def test_every_moment_comes_in_some_finished_run():
         "story-chain",
         "bad-draft",
     )
-    for name, nodes in MOMENTS.items():
+    for name, those in MOMENTS.items():
         traces = [finished(run)[""] for run in runs]
-        (trace, *_) = [one for one in traces if any(nodes(step) for step in one.steps)]
+        (trace, *_) = [one for one in traces if any(those(step) for step in one.steps)]
         step, node = moment(name, trace)
-        assert nodes(trace.steps[step]) and (node is None or node in nodes(trace.steps[step]))
+        assert those(trace.steps[step]) and (node is None or node in those(trace.steps[step]))
 
 
 def test_lessons_name_cards_and_runs_that_there_are():
