@@ -37,6 +37,23 @@
       D.el("div", { class: "ln-buttons" }, button("Toss once", () => toss(1), { "data-main": "" }), button("100 times", () => toss(100)), button("10,000 times", () => toss(10000)), button("Clear", () => clear())),
       said, picture, verdict);
 
+    // The bars of p and q can be dragged; the sliders do the same by keyboard.
+    let held = null;
+    picture.addEventListener("pointerdown", (event) => {
+      const { kind, at, scale } = event.target.dataset;
+      if (kind !== "p" && kind !== "q") return;
+      held = { letter: kind, at: Number(at), scale: Number(scale) };
+      picture.setPointerCapture(event.pointerId);
+      event.preventDefault();
+    });
+    picture.addEventListener("pointermove", (event) => {
+      if (!held) return;
+      const { top, height } = picture.firstChild.getBoundingClientRect(), y = ((event.clientY - top) / height) * HIGH;
+      laws[held.letter] = D.withShare(laws[held.letter], held.at, Math.round(100 * ((FLOOR - y) / (FLOOR - TOP)) * held.scale) / 100);
+      clear();
+    });
+    for (const over of ["pointerup", "pointercancel"]) picture.addEventListener(over, () => { if (held) { held = null; draw(); } });
+
     function toss(often) {
       if (often === 1) {
         last = D.tossOnce(rule, laws.p, laws.q, random);
@@ -69,7 +86,7 @@
       ["p", "q"].forEach((letter) => laws[letter].forEach((share, x) => sliders[letter][x].set(Number(share.toFixed(4)))));
       D.write(said, story());
       const many = times(), fits = D.fitsLaw(counts, laws.p);
-      picture.replaceChildren(histogram(words, counts, laws));
+      picture.replaceChildren(histogram(words, counts, laws, held && held.scale));
       D.write(verdict, many < 100 ? "Toss some hundred times to compare the histogram with p." : fits ? "The histogram follows p: chance explains what differs." : "The histogram does not follow p: chance does not explain the difference.");
       D.set(verdict, { "data-fits": many < 100 ? null : String(fits) });
     }
@@ -78,17 +95,17 @@
   };
 
   const HIGH = 250, FLOOR = 210, TOP = 26;
-  /** Three bars a token: q, p, and how often the token came. */
-  function histogram(words, counts, { p, q }) {
+  /** Three bars a token: q, p, and how often the token came. scale: the share at the top, while a bar is dragged. */
+  function histogram(words, counts, { p, q }, scale) {
     const WIDE = D.chartWidth(), apart = WIDE / 3;
     const many = counts.reduce((a, b) => a + b, 0), room = WIDE / words.length, each = Math.min(44, (room - 24) / 3);
-    const highest = Math.max(0.3, ...p, ...q, ...(many ? counts.map((count) => count / many) : []));
+    const highest = scale || Math.max(0.3, ...p, ...q, ...(many ? counts.map((count) => count / many) : []));
     const text = (x, y, content, kind) => { const node = D.svg("text", { x, y, "text-anchor": "middle", class: kind }); node.textContent = content; return node; };
     const groups = words.map((word, x) => {
       const middle = (x + 0.5) * room;
       const bars = [["q", q[x]], ["p", p[x]], ["came", many ? counts[x] / many : 0]].map(([kind, share], i) => {
         const tall = (share / highest) * (FLOOR - TOP), left = middle + (i - 1.5) * (each + 3);
-        return D.svg("g", {}, D.svg("rect", { class: "ln-bar", "data-kind": kind, x: left, y: FLOOR - tall, width: each, height: Math.max(tall, 0.5) }), text(left + each / 2, FLOOR - tall - 6, many || kind !== "came" ? share.toFixed(2) : "", "ln-odds"));
+        return D.svg("g", {}, D.svg("rect", { class: "ln-bar", "data-kind": kind, "data-at": x, "data-scale": highest, x: left, y: FLOOR - tall, width: each, height: Math.max(tall, 0.5) }), text(left + each / 2, FLOOR - tall - 6, many || kind !== "came" ? share.toFixed(2) : "", "ln-odds"));
       });
       return D.svg("g", {}, ...bars, text(middle, FLOOR + 22, word, "ln-word-label"));
     });
