@@ -25,7 +25,7 @@
     }
 
     function link({ to, c }) {
-      const href = context.href(to), outside = to.startsWith("https://");
+      const href = context.href(to), outside = to.startsWith("https:");
       if (!href) return D.el("span", {}, ...all(c));
       return D.el("a", { href, target: outside ? "_blank" : null, rel: outside ? "noreferrer" : null, "data-to": outside ? null : to }, ...all(c));
     }
