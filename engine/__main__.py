@@ -14,6 +14,8 @@ SUITE_NAMES = (
     "overlap",
     "joined",
     "load",
+    "parallelbench",
+    "policies",
     "retrieval",
     "schema",
     "vocabtrim",
