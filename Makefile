@@ -19,7 +19,7 @@ test: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check .
 	$(BIN)/oxlint $(SCRIPTS)
 	bash tests/browser.sh $(BIN)/python
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 lint: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check --fix .

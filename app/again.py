@@ -11,8 +11,9 @@ from functools import partial
 
 from app import fence, live
 from app.controls import RANGES, request, text
+from app.link import models_of
 from app.made import Made, made
-from app.menu import plain_pair
+from app.menu import offer, plain_pair
 from app.own import own
 from app.seats import Job, Seat
 from app.settings import LIMITS
@@ -47,11 +48,12 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
         "json_schema": run.get("constraint", {}).get("text"),
         **run["sampling"],
         "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
+        "models": models_of(run, offer()),
     }
     found = request({**values, **changes})
     return replace(
         found,
-        models=own.of(session).paths or found.models,
+        models=found.models if values["models"] else own.of(session).paths or found.models,
         messages=run["prompt"].get("messages"),
         stop=run.get("stop_strings", ()),
     )

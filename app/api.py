@@ -94,6 +94,7 @@ def run(
     seed: int = 0,
     max_new_tokens: int = 96,
     json_schema: str = "",
+    models: str = "",
     steps: bool = True,
     request: gr.Request | None = None,
 ) -> Iterator[str]:
@@ -117,12 +118,14 @@ def run(
         seed: the same seed, prompt and settings give the same text
         max_new_tokens: write at most this many tokens
         json_schema: a JSON schema that the text must follow; empty: any text
+        models: empty for the models that write text; image for those that draw a digit, named by the prompt
         steps: false leaves the step lines out, which makes the answer short: enough for text and figures
     """
     values = {
         "prompt": prompt,
         "pair": json.dumps(_pair(drafter, options, verifier, rule_options)),
         "json_schema": json_schema,
+        "models": models,
         **_numbers(temperature, top_k, top_p, seed, max_new_tokens),
     }
     yield from _traced("watch", values, steps, request)

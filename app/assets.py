@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from viz.bundle import bundle_css, bundle_js
+from viz.bundle import bundle_css, bundle_js, lesson_css, lesson_js
 
 WEB = Path(__file__).parent / "web"
 SCRIPTS = (
@@ -35,6 +35,7 @@ SCRIPTS = (
     "methods.js",
     "own-models.js",
     "allowed.js",
+    "learn.js",
 )
 STYLES = (
     "page.css",
@@ -43,6 +44,7 @@ STYLES = (
     "watch.css",
     "methods.css",
     "own-models.css",
+    "learn.css",
     "one-column.css",
 )
 
@@ -53,8 +55,10 @@ def head(offer: Mapping) -> str:
     offer: what the page's controls can choose from, as of ``menu.offer``.
     """
     offered = json.dumps(offer).replace("<", "\\u003c")
-    script = "\n".join([bundle_js(), *map(_read, SCRIPTS), f"DraftscopePage.offer = {offered};"])
-    styles = scoped("\n".join([bundle_css(), *map(_read, STYLES)]))
+    script = "\n".join(
+        [bundle_js(), lesson_js(), *map(_read, SCRIPTS), f"DraftscopePage.offer = {offered};"]
+    )
+    styles = scoped("\n".join([bundle_css(), lesson_css(), *map(_read, STYLES)]))
     if "</script" in script.lower() or "</style" in styles.lower():
         raise ValueError("a script or style would close its own element")
     return f"<style>{styles}</style><script>{script}</script>"

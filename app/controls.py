@@ -55,7 +55,7 @@ RANGES = {
     "max_new_tokens": Range("New tokens", 1, LIMITS.new_tokens, min(96, LIMITS.new_tokens)),
 }
 
-FIELDS = ("prompt", "pair", "json_schema", *RANGES)
+FIELDS = ("prompt", "pair", "json_schema", *RANGES, "models")
 """The order in which the page hands Watch's controls to an event."""
 
 
@@ -86,7 +86,7 @@ def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIM
         options=chosen.options,
         verifier=chosen.verifier,
         rule_options=_of_rule(chosen, float(numbers["temperature"])),
-        models=model_paths(),
+        models=model_paths(text(values.get("models") or "", "The kind of output")),
         json_schema=json_schema(values.get("json_schema"), limits),
         **numbers,
     )

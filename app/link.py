@@ -16,7 +16,7 @@ from engine.trace import Trace
 
 SHORT = {"t": "temperature", "k": "top_k", "p": "top_p", "seed": "seed", "n": "max_new_tokens"}
 """Names of the numbers in an address."""
-TABS = ("watch", "compare", "methods")
+TABS = ("watch", "compare", "methods", "learn")
 
 
 class Names(NamedTuple):
@@ -67,7 +67,7 @@ def read(
     """
     if tab_of(query) != "watch":
         return {}
-    values = _example(query, presets)
+    values = _example(query, presets, offer)
     pair = values.get("pair")
     if query.get(WATCH.drafter) in offer["drafters"]:
         pair = json.dumps(plain_pair(query[WATCH.drafter]))
@@ -92,8 +92,15 @@ def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
         "prompt": trace.run["prompt"]["text"],
         **_wish_of_pair(trace.run, WATCH, offer),
         "schema": trace.run.get("constraint", {}).get("text", ""),
+        "models": models_of(trace.run, offer),
         **{short: str(numbers[name]) for short, name in SHORT.items()},
     }
+
+
+def models_of(run: Mapping, offer: Mapping) -> str:
+    """The embedded family that made this run, if this page has it; "" for the one that writes text."""
+    name = run.get("family", "")
+    return name if name in offer["models"] else ""
 
 
 def wish_of_race(traces: Iterable[Trace], offer: Mapping[str, Mapping]) -> dict[str, str]:
@@ -131,7 +138,7 @@ def read_race(
     """
     if tab_of(query) != "compare":
         return {}
-    values = _example(query, races)
+    values = _example(query, races, offer)
     every = [lane(number) for number in range(1, LIMITS.lanes + 1)]
     lanes = [
         _wished_pair(plain_pair(query[names.drafter]), query, names, _temperature(values), offer)
@@ -165,13 +172,17 @@ def _wished_pair(
     }
 
 
-def _example(query: Mapping[str, str], presets: Mapping[str, Mapping]) -> dict[str, object]:
+def _example(
+    query: Mapping[str, str], presets: Mapping[str, Mapping], offer: Mapping[str, Mapping]
+) -> dict[str, object]:
     """What both tabs read alike: the example, the prompt, the numbers."""
     values: dict[str, object] = {}
     if query.get("preset") in presets:
         values = {**presets[query["preset"]], "preset": query["preset"]}
     if query.get("prompt"):
         values["prompt"] = query["prompt"][: LIMITS.prompt_characters]
+    if query.get("models") in offer["models"]:
+        values["models"] = query["models"]
     if query.get("schema"):
         values["json_schema"] = query["schema"][: LIMITS.schema_characters]
     for short, name in SHORT.items():

@@ -10,7 +10,7 @@ from engine.parts.kinds import kind_of
 from engine.run import pick_verifier
 from engine.sampling import Sampling
 from engine.verifiers import Verifier, verifiers
-from presets import examples, opening_trace, presets, race_files, races, trace_files
+from presets import examples, families, opening_trace, presets, race_files, races, trace_files
 from viz.race import joined
 
 FAMILIES = {
@@ -29,7 +29,12 @@ COLD, WARM = Sampling(), Sampling(temperature=1.0)
 
 def offer() -> dict:
     """All of it that the browser needs to draw the controls of a drafter and its rule, once."""
-    return {"families": FAMILIES, "drafters": drafter_menu(), "rules": rule_menu()}
+    return {
+        "families": FAMILIES,
+        "drafters": drafter_menu(),
+        "rules": rule_menu(),
+        "models": [name for name in families() if name],
+    }
 
 
 def drafter_menu() -> dict[str, dict]:
@@ -116,6 +121,7 @@ def preset_menu() -> dict[str, dict]:
             "prompt": example.prompt,
             "pair": json.dumps(pair),
             "json_schema": example.json_schema or "",
+            "models": example.models,
             "temperature": example.temperature,
             "max_new_tokens": min(example.max_new_tokens, LIMITS.new_tokens),
         }

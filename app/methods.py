@@ -1,13 +1,16 @@
 """The Methods tab: one card a method. Static data, sent once; the browser draws and filters it."""
 
+import gradio as gr
+
 from app import words
 from app.menu import FAMILIES
 from app.parts import html, lead
-from presets import cards
+from presets import cards, scaling
 
 TOLD = (
     *("key", "title", "kind", "family", "exactness", "needs_training", "available"),
-    *("mechanism", "watch", "paper", "claim", "part", "example", "measured"),
+    *("mechanism", "watch", "paper", "claim", "part", "example", "figure", "measured"),
+    "price",
 )
 """What of a card the page tells."""
 
@@ -28,3 +31,8 @@ class Methods:
             families=families,
             elem_id="methods",
         )
+        found = scaling()
+        if found is not None:
+            from viz.scaling import scaling_figure  # brings plotly
+
+            gr.Plot(scaling_figure(found), show_label=False, elem_id="scaling-figure")

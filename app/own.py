@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from app.settings import LIMITS, Limits, allowed_models
+from app.settings import LIMITS, Limits, allowed_models, model_paths
 from engine.chat import has_template
 from engine.errors import UserError
 from engine.parts.admission import Allowed, admit
@@ -134,8 +134,8 @@ class OwnModels:
         talk: the prompt is the next turn of the conversation, where one is held.
         """
         choice = self.of(session)
-        if choice.paths is None:
-            return request
+        if choice.paths is None or request.models != model_paths():
+            return request  # another embedded family was asked for
         request = replace(request, models=choice.paths, stop=choice.stop)
         if not (talk and choice.chat):
             return request

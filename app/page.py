@@ -4,6 +4,7 @@ import gradio as gr
 
 from app import api, assets, idle, link, live, logs, service, shutdown, theme, warm, words
 from app.compare import Compare
+from app.learn import Learn
 from app.menu import offer
 from app.methods import Methods
 from app.own import own
@@ -29,11 +30,14 @@ def build() -> gr.Blocks:
                 compare = Compare()
             with gr.Tab("Methods", id="methods"):
                 methods = Methods()
+            with gr.Tab("Learn", id="learn"):
+                learn = Learn()
         limits = [list(one) for one in LIMITS.told()]
         html("DraftscopePage.allowed(element, props.limits);", limits=limits, elem_id="allowed")
         html("DraftscopePage.foot(element, props.line);", line=words.FOOT)
         watch.wire(page, methods)
         compare.wire(page)
+        learn.wire()
         page.load(_open_room, None, rooms, **QUICK)
         page.unload(_leave)
         api.offer_endpoints()

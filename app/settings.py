@@ -139,11 +139,14 @@ MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
 """Whether the endpoints for programs are an MCP server's tools, too."""
 
 
-def model_paths() -> ModelPaths:
-    """The models of this page: the host's own directories, else the embedded family.
+def model_paths(models: str = "") -> ModelPaths:
+    """The models of this page: the host's own directories, else the embedded family. models: the name of another
+    embedded family, in their place. Raises UserError for an unknown one.
 
     Only whoever starts the page names directories; a visitor never can.
     """
+    if models:
+        return family(models)
     target = os.environ.get("DRAFTSCOPE_TARGET")
     roles = {"draft": "DRAFTSCOPE_DRAFT", "diffusion": "DRAFTSCOPE_DIFFUSION"} if target else {}
     roles["datastore"] = "DRAFTSCOPE_DATASTORE"

@@ -31,6 +31,7 @@ from app.parts import (
 from app.settings import LIMITS
 from app.whatif import WhatIf
 from engine.trace import read_trace
+from presets import families
 
 TAB = "watch"
 
@@ -60,6 +61,12 @@ class Watch:
                     TAB, self.presets, words.WATCH_OWN, "prompt", "preset"
                 )
                 self.prompt = prompt_box("prompt", first["prompt"])
+                self.models = gr.Radio(
+                    [(words.MODELS.get(name, name.capitalize()), name) for name in families()],
+                    value="",
+                    label="Writes",
+                    elem_id="models",
+                )
                 self._buttons()
                 self.said.render()
                 self.pair = html(
@@ -95,7 +102,7 @@ class Watch:
     @property
     def fields(self) -> list:
         """The controls that make a run, in the order of FIELDS."""
-        return [self.prompt, self.pair, self.json_schema, *self.numbers]
+        return [self.prompt, self.pair, self.json_schema, *self.numbers, self.models]
 
     def wire(self, page: gr.Blocks, methods: Methods) -> None:
         """methods: the cards, of which each brings its example here."""
@@ -128,7 +135,13 @@ class Watch:
         numbers = [number.change for number in self.numbers]
         settings = [self.look_for, self.prompt, self.pair, self.numbers[0]]
         name_whose(TAB, [*edits, self.numbers[0].change, loaded.then], settings, example)
-        changes = [*edits, *numbers, self.json_schema.change, *(end.then for end in brought[1:])]
+        changes = [
+            *edits,
+            *numbers,
+            self.json_schema.change,
+            self.models.change,
+            *(end.then for end in brought[1:]),
+        ]
         tell_controls(TAB, loaded.then, changes, self.fields)
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.pair.forget(_forget, None, None, **QUICK)
@@ -184,7 +197,7 @@ class Watch:
         """Values for the controls, in the order of FIELDS; a pair that is left out stays."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
         pair, schema = values.get("pair", gr.skip()), values.get("json_schema", "")
-        return [values.get("prompt", ""), pair, schema, *numbers]
+        return [values.get("prompt", ""), pair, schema, *numbers, values.get("models", "")]
 
 
 def _start(request: gr.Request, *values):

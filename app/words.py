@@ -52,6 +52,22 @@ METHODS_LEAD = [
     " one may change it. The papers measured other models on other machines, so their figures cannot be compared with ours.",
 ]
 
+MODELS = {"": "Text", "hybrid": "Text, on a recurrent state", "image": "Pictures"}
+"""What each embedded family writes."""
+
+LEARN_LEAD = [
+    "From “what is a ",
+    [
+        "token",
+        "A token is a word or a piece of one: a model reads and writes its text token by token.",
+    ],
+    (
+        "” to predicting, before you press Run, whether guessing ahead will pay. Every lesson asks "
+        "you first and shows you then, on real runs of the models of this page. Your answers stay "
+        "in your browser."
+    ),
+]
+
 OTHER_FAMILIES = {
     "rule": "acceptance rule",
     "loop": "decoding loop",

@@ -15,10 +15,15 @@ SUITE_NAMES = (
     "joined",
     "load",
     "parallelbench",
+    "aligned",
     "policies",
+    "reasoning",
     "retrieval",
     "schema",
+    "pictures",
+    "continuous",
     "vocabtrim",
+    "within",
     "kernels",
     "gpu",
 )  # of engine.bench.suites, without opening it
@@ -151,12 +156,14 @@ def _run(given: argparse.Namespace) -> int:
 
 def _bench(given: argparse.Namespace) -> int:
     from engine.bench.suites import run_suite
-    from presets import KINDS, prompts
+    from presets import KINDS, family, prompts
 
     workloads = {kind: prompts(kind) for kind in KINDS}
     beside_openvino = given.suite == "peers" and given.peer == "openvino"
     suite = "openvino" if beside_openvino else given.suite
-    run_suite(suite, _models(given), workloads, given.quick, given.json)
+    pictured = suite == "pictures" and given.target is None
+    models = family("image") if pictured else _models(given)
+    run_suite(suite, models, workloads, given.quick, given.json)
     return 0
 
 
@@ -198,10 +205,10 @@ def _request(given: argparse.Namespace):
 
 def _models(given: argparse.Namespace):
     from engine.parts.loading import ModelPaths
-    from presets import family
+    from presets import family, preset
 
     if given.target is None:
-        embedded = family()
+        embedded = family(preset(given.preset).models if getattr(given, "preset", None) else "")
         return embedded.with_parts(_parts(given))
     if given.preset is not None:
         raise UserError("Give --preset or --target, not both.")

@@ -131,6 +131,30 @@ class Curve(Exhibit):
     mark: float | None = None
 
 
+@dataclass(frozen=True)
+class Cloud:
+    """points: [x, y] each. name: accepted, rejected and recovered have the looks of such tokens."""
+
+    name: str
+    points: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Clouds in one frame."""
+
+    name: str
+    clouds: Sequence[Cloud]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clouds(Exhibit):
+    """Clouds of points side by side, all on the same axes."""
+
+    kind = "clouds"
+    panels: Sequence[Panel]
+
+
 class Later:
     """An exhibit that is made only when the run is recorded, because making it takes time.
 
@@ -152,7 +176,7 @@ def plain(value: object, piece: Callable[[int], str]) -> object:
             return {"token": token, "piece": piece(token)}
         case Choice(token=token, p=p):
             return {"token": token, "piece": piece(token), "p": plain(p, piece)}
-        case Layer() | Series():
+        case Layer() | Series() | Cloud() | Panel():
             pairs = ((entry.name, getattr(value, entry.name)) for entry in fields(value))
             return {name: plain(entry, piece) for name, entry in pairs if entry != ""}
         case bool() | int() | str() | None:

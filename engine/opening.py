@@ -22,7 +22,8 @@ from engine.parts.eagle_cell import EagleCell
 from engine.target.admission import CHAINS, admitted
 from engine.target.by_length import ByLengthModel, reads_by_length
 from engine.target.edges import window_of
-from engine.target.language_model import LanguageModel, takes_attention
+from engine.target.hybrid import HybridModel
+from engine.target.language_model import LanguageModel, keeps_state, takes_attention
 from engine.target.own_attention import ChainModel, MaskedModel
 
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -52,7 +53,9 @@ def language_model(
         "windowed": lambda: MaskedModel(module, tokenizer, name, own, window_of(module.config)),
         CHAINS: lambda: ChainModel(module, tokenizer, name, own),
     }
-    ways = usual | masked if takes_attention(module) else masked
+    hybrid = {"hybrid": lambda: HybridModel(module, tokenizer, name)}
+    others = usual | masked if takes_attention(module) else masked
+    ways = hybrid if keeps_state(module) else others
     return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
 
 

@@ -156,8 +156,9 @@ class OverlappedText(Text):
         ended = self.ending.first([judged.tokens[node] for node in kept]) is not None
         return len(kept) == len(judged) and not ended
 
-    def _keep(self, seen: Seen, verdict: Verdict) -> Tensor | None:
-        return super()._keep(seen, replace(verdict, accepted=self._read(verdict)))
+    def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
+        """The last kept token may not have been read: there is no row of it to be left out."""
+        return super()._keep(seen, replace(verdict, accepted=self._read(verdict)), "bonus")
 
     def _read(self, verdict: Verdict) -> list[int]:
         """The kept tokens that stand in the target's cache."""

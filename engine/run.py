@@ -152,8 +152,15 @@ def _as_the_model_says(request: RunRequest) -> RunRequest:
 
 def _setting(cls, options, rule: Verifier, sampling: Sampling, request: RunRequest) -> Setting:
     lossless = rule.lossless_with(cls.kinds(sampling))
+    labels = {option.name: option.label.lower() for option in cls.options if option.label}
     return Setting(
-        {"key": cls.key, "title": cls.title, "family": cls.family, "options": options},
+        {
+            "key": cls.key,
+            "title": cls.title,
+            "family": cls.family,
+            "options": options,
+            "labels": labels,
+        },
         {
             "key": rule.key,
             "title": rule.title,
@@ -167,6 +174,7 @@ def _setting(cls, options, rule: Verifier, sampling: Sampling, request: RunReque
         request.json_schema or None,
         rule,
         tuple(request.stop),
+        request.models.family,
     )
 
 

@@ -67,7 +67,7 @@ class SwitchingText(Text):
         logits = self.session.extend(self.context[self.session.length :])
         return Seen(logits[None], None)
 
-    def _keep(self, seen, verdict):
+    def _keep(self, seen, verdict, final):
         """Nothing: see ``_look``."""
 
 

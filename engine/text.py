@@ -186,7 +186,7 @@ class Text:
         if outcome.final != "none":
             output.append(verdict.final_token)
         times["judge"] = clock.lap()
-        features = self._keep(seen, verdict)
+        features = self._keep(seen, verdict, outcome.final)
         if self.request.constraint is not None:
             self.request.constraint.commit(output)
         self.ending.commit(output)
@@ -212,10 +212,11 @@ class Text:
             passes=self._passes(seen),
         )
 
-    def _keep(self, seen: Seen, verdict: Verdict) -> Tensor | None:
-        """Commit the rows of the root and the kept path; their features, if any were asked for."""
+    def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
+        """Commit the rows of the root and the kept path; their features, if any were asked for. Without a final token
+        the last kept one is the next root, which is read with the next tree."""
         rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
-        self.session.commit(rows)
+        self.session.commit(rows[:-1] if final == "none" else rows)
         features = seen.features
         if features is not None:
             features = features[to_device(torch.tensor(rows), features.device)]

@@ -6,19 +6,34 @@ from pathlib import Path
 from engine.errors import unknown
 from engine.parts.loading import ModelPaths
 from presets.listed import HERE, KINDS, Preset, RacePreset, lane_names, presets, prompts, races
-from presets.methods import cards, methods, own_trace
+from presets.methods import cards, methods, own_trace, scaling
 
 __all__ = ["HERE", "KINDS", "Preset", "RacePreset", "cards", "lane_names", "methods", "presets"]
-__all__ += ["prompts", "races"]
+__all__ += ["prompts", "races", "scaling"]
 
 
-def family() -> ModelPaths:
-    """The embedded models."""
+def families() -> list[str]:
+    """The names of the embedded families; "" is the one that writes text."""
+    return ["", *sorted(folder.name for folder in (HERE / "models" / "families").glob("*/"))]
+
+
+def family(name: str = "") -> ModelPaths:
+    """The embedded models: those that write text, or another family. Raises UserError that names the known ones."""
     models = HERE / "models"
-    roles = {role: models / role for role in ("draft", "diffusion")}
-    roles |= {folder.name: folder for folder in sorted((models / "parts").glob("*"))}
-    parts = {role: str(folder) for role, folder in roles.items()}
-    return ModelPaths(str(models / "target"), parts)
+    if name not in families():
+        raise unknown("family of models", name, [known for known in families() if known])
+    if name:
+        folder = models / "families" / name
+        target = folder / "target" if (folder / "target").is_dir() else folder
+        return ModelPaths(str(target), _parts(folder), name)
+    return ModelPaths(str(models / "target"), _parts(models))
+
+
+def _parts(folder: Path) -> dict[str, str]:
+    """The parts beside a target, by role."""
+    roles = {role: folder / role for role in ("draft", "diffusion") if (folder / role).is_dir()}
+    roles |= {part.name: part for part in sorted((folder / "parts").glob("*"))}
+    return {role: str(part) for role, part in roles.items()}
 
 
 @cache

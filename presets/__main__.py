@@ -1,6 +1,7 @@
 """`python -m presets`: run every preset and every race once; keep their traces for the page.
 `python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the
-figures of the method cards. `python -m presets check`: whether each "look for" is true."""
+figures of the method cards. `python -m presets price [KEY ...]`: what lossy methods cost. `python -m presets check`: whether
+each "look for" and each claim of a lesson is true."""
 
 import sys
 
@@ -9,7 +10,9 @@ from engine.run import RunRequest
 from presets import Preset, RacePreset, family, presets, race_file, races, trace_file
 from presets.checked import record_checked
 from presets.conditions import untrue
+from presets.lessons.claims import untrue_claims
 from presets.methods.measuring import measure
+from presets.methods.pricing import measure_prices
 from presets.recording import record, request_of
 
 
@@ -18,6 +21,8 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments[:1] == ["methods"]:
             measure(arguments[1:])
+        elif arguments[:1] == ["price"]:
+            measure_prices(arguments[1:])
         elif arguments == ["check"]:
             return report()
         else:
@@ -56,7 +61,7 @@ def record_one(card: Preset | RacePreset) -> None:
 
 def report() -> int:
     """Print each condition that its finished trace does not hold; 1 if there is one."""
-    broken = list(untrue())
+    broken = [*untrue(), *untrue_claims()]
     for line in broken:
         print(line)
     return int(bool(broken))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from engine.run import RunRequest, open_run
 from engine.trace import Trace, read_trace
-from presets import HERE, examples, family, trace_file
+from presets import HERE, examples, trace_file
 from presets.recording import request_of
 
 CHECKED = HERE / "traces" / "checked.json"
@@ -64,7 +64,7 @@ def check(name: str, request: RunRequest) -> dict:
     run = open_run(
         RunRequest(
             prompt=request.prompt,
-            models=family(),
+            models=request.models,
             drafter="none",
             verifier=plain_rule(trace.run),
             json_schema=request.json_schema,

@@ -175,6 +175,9 @@ FIGURES: dict[str, Figure] = {
     "milliseconds_a_token": milliseconds_a_token,
     "draft_milliseconds": partial(stage, name="draft"),
     "verify_milliseconds": partial(stage, name="verify"),
+    "verify_milliseconds_a_row": lambda trace: share(
+        stage(trace, "verify"), 1 + FIGURES["drafted_a_step"](trace)
+    ),
     "exhibits": exhibits,
     "without_target": without_target,
 }

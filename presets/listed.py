@@ -17,7 +17,7 @@ KINDS = ("story", "edit", "template", "code", "arithmetic", "operations")
 class Preset:
     """An example of Watch: everything that makes a run, and what to look for in it.
 
-    kind: the workload its prompt belongs to. prompt: the text itself. verifier: None for the
+    kind: the workload its prompt belongs to. models: the family that runs it, see ``presets.family``. prompt: the text itself. verifier: None for the
     drafter's own rule. json_schema: one that the text must follow, or None. holds: conditions that
     make ``look_for`` true of the finished trace, see ``presets.conditions``.
     """
@@ -32,6 +32,7 @@ class Preset:
     verifier: str | None = None
     rule_options: dict = field(default_factory=dict)
     json_schema: str | None = None
+    models: str = ""
     temperature: float = 0.0
     max_new_tokens: int = 128
     holds: tuple[str, ...] = ()

@@ -15,15 +15,16 @@ def shown(trace: Trace, kind: str) -> Iterator[dict]:
                 yield exhibit
 
 
+def unwanted(step: dict, node: int) -> bool:
+    """Whether a drafted token was not the target's favourite in its place."""
+    places = {place["node"]: place["p"] for place in step["distributions"]}
+    top = places.get(step["nodes"]["parent"][node])
+    return bool(top) and max(top, key=lambda entry: entry[2])[0] != step["nodes"]["token"][node]
+
+
 def kept_unwanted(trace: Trace) -> int:
     """Kept tokens that were not the target's favourite in their place: what only a lossy rule keeps
     at temperature 0."""
-
-    def unwanted(step: dict, node: int) -> bool:
-        places = {place["node"]: place["p"] for place in step["distributions"]}
-        top = places.get(step["nodes"]["parent"][node])
-        return bool(top) and max(top, key=lambda entry: entry[2])[0] != step["nodes"]["token"][node]
-
     return sum(unwanted(step, node) for step in trace.steps for node in kept(step))
 
 
@@ -81,6 +82,13 @@ def updates(trace: Trace) -> int:
     """How often the draft has learned, by its own table."""
     rows = (row for table in shown(trace, "table") for row in table["rows"])
     return max((row[1] for row in rows if str(row[0]).startswith("updates of")), default=0)
+
+
+def fuzzy_error(trace: Trace) -> float:
+    """Mean distance of EasySpec's fuzzy laws from the true ones, by its own tables."""
+    tables = [t for t in shown(trace, "table") if t["title"].startswith("How far the fuzzy")]
+    errors = [row[1] for table in tables for row in table["rows"]]
+    return share(sum(errors), len(errors))
 
 
 def pace(trace: Trace, part: slice) -> float:
@@ -179,6 +187,7 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "undrafted_steps": undrafted,
     "draft_lengths": draft_lengths,
     "updates": updates,
+    "fuzzy_error": fuzzy_error,
     "first_pace": lambda trace: pace(trace, slice(8)),
     "last_pace": lambda trace: pace(trace, slice(-8, None)),
     "meter_gap": meter_gap,

@@ -9,10 +9,10 @@ from presets.listed import Preset
 
 
 def request_of(example: Preset) -> RunRequest:
-    """The run that an example stands for, on the embedded models."""
+    """The run that an example stands for, on the embedded models of its family."""
     return RunRequest(
         prompt=example.prompt,
-        models=family(),
+        models=family(example.models),
         drafter=example.drafter,
         options=example.options,
         verifier=example.verifier,

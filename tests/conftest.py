@@ -1,10 +1,13 @@
-"""How the tests share two processes, and the browser that those in one of them share."""
+"""How the tests share three processes and a cache folder, and the browser that those in one of them share."""
 
 import os
+import shutil
 import tempfile
 
-# Two processes on two cores: each computes on one. Before torch is loaded.
-if "PYTEST_XDIST_WORKER" in os.environ:
+WORKER = "PYTEST_XDIST_WORKER" in os.environ
+
+# Each process computes on one core. Before torch is loaded.
+if WORKER:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
@@ -13,7 +16,13 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.chromium import launch
 
 # What is remembered between runs stays out of the home of whoever runs the tests.
-os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp(prefix="draftscope-tests-")
+if not WORKER:
+    os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp(prefix="draftscope-tests-")
+
+
+def pytest_unconfigure(config):
+    if not WORKER:
+        shutil.rmtree(os.environ["DRAFTSCOPE_CACHE"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -26,13 +35,18 @@ def browser():
         chromium.close()
 
 
+PAGE = "tests/app/test_"
+
+
 class Rooms(LoadScopeScheduling):
-    """All tests of the page go to one process, with one server and one browser; of the others, files are
-    dealt out."""
+    """The tests of the page go to two processes, each with one server and one browser; of the others, files are
+    dealt out. The page's tests wait a good part of their time."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]
-        return "tests/app" if file.startswith("tests/app/") else file
+        if not file.startswith(PAGE):
+            return file
+        return "the page, a to f" if file.removeprefix(PAGE) < "g" else "the page, g to z"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,6 +1,7 @@
 """Tiny parts by kind, for tests that go over every drafter. A new kind is one line of ``MAKERS``."""
 
 import copy
+import itertools
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -16,8 +17,12 @@ from engine.parts.diffusion_lm import DiffusionLM, DiffusionLMConfig
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_config import EagleConfig
 from engine.parts.falcon_cell import FalconCell, FalconConfig
+from engine.parts.foreign_draft import ForeignDraft
 from engine.parts.loading import Models
+from engine.parts.nested_draft import NestedDraft
 from engine.parts.prompt_tokens import PromptTokens
+from engine.parts.spelling import Spelling
+from engine.parts.transfer_maps import TransferMaps
 from engine.parts.unmasking_filter import UnmaskingFilter
 from engine.parts.vocabulary import Vocabulary
 from engine.target.language_model import LanguageModel
@@ -55,6 +60,36 @@ def _draft(target: LanguageModel, opener: Opener) -> LanguageModel:
     return opener(module)
 
 
+def _foreign_draft(target: LanguageModel, opener: Opener) -> ForeignDraft:
+    return foreign_draft(target.vocab_size, target.model, opener)
+
+
+@torch.no_grad()
+def foreign_draft(
+    vocabulary: int, module: torch.nn.Module, opener: Opener, share: float = 0.75
+) -> ForeignDraft:
+    """A draft with this share of the target's tokens; the others are runs of two of them. Its weights are those of the
+    target, with noise on them, so that it is right now and then."""
+    known = round(share * min(vocabulary, module.get_input_embeddings().num_embeddings))
+    runs = [(token,) for token in range(known)]
+    pairs = ((one, other) for one in range(known) for other in range(known))
+    runs += list(itertools.islice(pairs, vocabulary - known))
+    config = copy.deepcopy(module.config)
+    config.vocab_size = known
+    draft = type(module)(config)
+    given = module.state_dict()
+    for name, weight in draft.state_dict().items():
+        same = given[name][: len(weight)] if weight.dim() else given[name]
+        weight.copy_(same + 0.1 * torch.randn_like(same) if same.is_floating_point() else same)
+    pieces = tuple(chr(ord("a") + token % 26) for token in range(known))
+    return ForeignDraft(opener(draft), Spelling(tuple(runs), pieces))
+
+
+def _nested_draft(target: LanguageModel, opener: Opener) -> NestedDraft:
+    """A draft as above, with an exit behind its first layer."""
+    return NestedDraft(_draft(target, opener), (1, target.layers))
+
+
 def _denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
     config = DFlashConfig(
         vocab_size=target.vocab_size,
@@ -82,6 +117,10 @@ def _hydra_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
 
 def _clover_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
     return beginners("clover", target)
+
+
+def _chimera_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
+    return beginners("chimera", target)
 
 
 @torch.no_grad()
@@ -137,6 +176,16 @@ def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> P
     return made.requires_grad_(False)
 
 
+def tiny_transfer_maps(target: LanguageModel, opener: Opener | None = None) -> TransferMaps:
+    """Two places at the last layer: its states as they are, and with noise on them."""
+    made = TransferMaps((target.layers - 1, target.layers - 1), target.hidden_size)
+    for place, each in enumerate(made.maps):
+        torch.nn.init.eye_(each.weight)
+        each.weight.data += 0.2 * place * torch.randn_like(each.weight)
+        torch.nn.init.zeros_(each.bias)
+    return made.requires_grad_(False)
+
+
 def _vocabulary(target: LanguageModel, opener: Opener) -> Vocabulary:
     return Vocabulary.counted(torch.randint(1000, (target.vocab_size,)))
 
@@ -183,14 +232,18 @@ def tiny_diffusion_lm(target: LanguageModel, opener: Opener | None = None) -> Di
 
 MAKERS = {
     "draft": _draft,
+    "foreign_draft": _foreign_draft,
+    "nested_draft": _nested_draft,
     "denoiser": _denoiser,
     "medusa_heads": _medusa_heads,
     "hydra_heads": _hydra_heads,
     "clover_heads": _clover_heads,
+    "chimera_heads": _chimera_heads,
     "eagle": eagle_cell,
     "falcon": falcon_cell,
     "adapter": tiny_adapter,
     "prompt_tokens": tiny_prompt_tokens,
+    "transfer_maps": tiny_transfer_maps,
     "vocabulary": _vocabulary,
     "acceptance_head": _acceptance_head,
     "datastore": _datastore,

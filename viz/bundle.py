@@ -10,6 +10,7 @@ SCRIPTS = (
     "words.js",
     "trace.js",
     "layout.js",
+    "picture.js",
     "chip.js",
     "sources.js",
     "camera.js",
@@ -31,6 +32,7 @@ SCRIPTS = (
     "exhibit-layers.js",
     "exhibit-gauge.js",
     "exhibit-curve.js",
+    "exhibit-clouds.js",
     "exhibits.js",
     "player.js",
     "flight.js",
@@ -48,11 +50,28 @@ SCRIPTS = (
     "span.js",
     "beside.js",
 )
+LESSON_SCRIPTS = (
+    "learn/seeded.js",
+    "learn/law.js",
+    "learn/chart.js",
+    "learn/rule.js",
+    "learn/length.js",
+    "learn/nodes.js",
+    "learn/question.js",
+    "learn/stage.js",
+    "learn/slide.js",
+    "learn/lesson.js",
+    "learn/shelf.js",
+    "learn/quiz.js",
+)
+"""What lessons need on top of it."""
+LESSON_STYLES = ("learn/learn.css", "learn/instruments.css")
 STYLES = (
     "base.css",
     "tree.css",
     "inspector.css",
     "text.css",
+    "picture.css",
     "timeline.css",
     "exhibits.css",
     "compare.css",
@@ -71,3 +90,15 @@ def bundle_js() -> str:
 def bundle_css() -> str:
     """All styles. Every rule is scoped to ``.ds`` or to a class that begins with ``ds-``."""
     return "\n".join((WEB / name).read_text("utf-8") for name in STYLES)
+
+
+@cache
+def lesson_js() -> str:
+    """The scripts of the lessons; they follow those of ``bundle_js``."""
+    return "\n".join((WEB / name).read_text("utf-8") for name in LESSON_SCRIPTS)
+
+
+@cache
+def lesson_css() -> str:
+    """The styles of the lessons, scoped to classes that begin with ``ln``."""
+    return "\n".join((WEB / name).read_text("utf-8") for name in LESSON_STYLES)

@@ -46,10 +46,13 @@ def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
     return closed_page(title, body, bundle_css() + _PAGE_CSS, bundle_js() + _START_JS)
 
 
-def closed_page(title: str, body: str, css: str, js: str) -> str:
-    """A page that loads nothing and runs this one script; body: HTML, whatever of it is text escaped."""
+def closed_page(title: str, body: str, css: str, js: str, images: str = "'none'") -> str:
+    """A page that loads nothing and runs this one script; body: HTML, whatever of it is text escaped.
+
+    images: the pictures that it may draw, as the policy names them: blob: are those that it made itself.
+    """
     policy = (
-        f"default-src 'none'; script-src {_hash(js)}; style-src {_hash(css)}; "
+        f"default-src 'none'; script-src {_hash(js)}; style-src {_hash(css)}; img-src {images}; "
         "base-uri 'none'; form-action 'none'"
     )
     return f"""<!DOCTYPE html>

@@ -31,13 +31,17 @@ def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
             if any(twin["drafter"]["options"].get(option) != value for twin in twins)
         ]
         said = [
-            f"{option.replace('_', ' ')} {_short(drafter['options'][option])}" for option in differs
+            f"{_label(drafter, option)} {_short(drafter['options'][option])}" for option in differs
         ]
         if any(twin["verifier"]["key"] != run["verifier"]["key"] for twin in twins):
             said.append(f"rule {run['verifier'].get('title') or run['verifier']['key']}")
         alone = len(twins) == 1 or said
         named[name] = ", ".join([title, *said]) if alone else f"{title} ({name})"
     return named
+
+
+def _label(drafter: Mapping, option: str) -> str:
+    return drafter.get("labels", {}).get(option) or option.replace("_", " ")
 
 
 def _short(value: object) -> object:

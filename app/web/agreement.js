@@ -5,7 +5,7 @@
   const rooms = {};   // by name: {now: the controls as named values, asked: those at the last press of Run, cover}
   const room = (name) => (rooms[name] = rooms[name] || { now: null, asked: null, cover: null });
   const FIELDS = {
-    watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens"],
+    watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
     compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens"],
   };
   const RUN = { watch: ["Run", "run"], compare: ["Race", "race"] };
@@ -52,6 +52,7 @@
     if (!runs.length) return [];
     const { run } = runs[0], told = [], pairs = JSON.parse(now.lanes || `[${now.pair}]`), before = asked ? JSON.parse(asked.lanes || `[${asked.pair}]`) : [];
     if (now.prompt !== run.prompt.text) told.push("the prompt");
+    if (now.models !== undefined && (now.models || "") !== (run.family || "")) told.push("what is written");
     if (pairs.length !== runs.length) told.push("the lanes");
     else pairs.forEach((pair, i) => told.push(...ofPair(pair, runs[i].run, before[i], Number(now.temperature))));
     for (const [name, words] of SAMPLING) if (Number(now[name]) !== run.sampling[name]) told.push(words);

@@ -3,7 +3,7 @@
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const asked = () => new URLSearchParams(location.search);
-  const roomOf = (query) => (["compare", "methods"].includes(query.get("tab")) ? query.get("tab") : "watch");
+  const roomOf = (query) => (["compare", "methods", "learn"].includes(query.get("tab")) ? query.get("tab") : "watch");
   const tab = (room) => document.querySelector(`#rooms [role=tab][data-tab-id='${room}']`);
   const names = {};      // by room: the example shown, "" for the visitor's own
   const usual = {};      // by room: the example that is shown where no other is asked for

@@ -4,32 +4,44 @@
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const TAGS = { exact: ["lossless"], lossy: ["lossy"], both: ["lossless", "lossy"], "n/a": [] };
 
-  /** The figures of the card's example; nothing where none were taken. */
-  function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate }) {
+  /** The figures of the card's example, or of a recipe's part; nothing where none were taken. */
+  function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate, before, after }) {
+    if (before !== undefined) return [Draftscope.el("strong", { text: `${after.toFixed(2)} tokens a step` }), ` on held-out texts, in the place of ${before.toFixed(2)}.`];
     if (written === undefined) return [];
     const kept = rate === null ? "" : `; a guess was kept in ${Math.round(rate * 100)} % of places`;
     return [Draftscope.el("strong", { text: `${gain.toFixed(2)} tokens a step` }), `: ${written} tokens in ${passes} passes of the target${kept}.`];
   }
 
+  /** What a lossy method costs on held-out prompts, beside plain decoding. */
+  function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain, divergence }) {
+    return [Draftscope.el("strong", { text: `${Math.round(exact * 100)} % of ${texts} texts` }), " are those of plain decoding; ",
+      `${bits.toFixed(2)} bits a byte by the target, plain decoding ${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
+  }
+
   /** watchIt(name): asked to show the example of this name. */
   P.methodCard = function (method, families, watchIt) {
     const { el } = Draftscope, { title, paper, claim, part, kind } = method, id = Draftscope.freshId("method");
+    const here = measured(method.measured);
     const row = (name, ...content) => [el("dt", { text: name }), el("dd", {}, ...content)];
     const rows = [
       ...(claim.text ? row("Claimed", el("span", { text: claim.text }), el("span", { class: "pg-method-setting", text: claim.setting })) : []),
-      ...(method.measured.steps ? row("Here", ...measured(method.measured)) : []),
+      ...(here.length ? row("Here", ...here) : []),
+      ...(method.price.texts ? row("Price", ...priced(method.price)) : []),
       ...(part.name && !method.available ? row("Missing", el("span", { text: `The part ${part.name} is not shipped; the recipe ${part.recipe} makes it.` })) : []),
     ];
     const watch = method.example && el("button", { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",
       "aria-describedby": id, onclick: () => watchIt(method.example) });
+    const figure = (method.figure || []).length ? Draftscope.exhibitRow(method.figure) : null;
+    if (figure) Draftscope.followTheme(figure);
     const family = families[method.family] || method.family;
-    return el("article", { class: "pg-method", "data-method": method.key, "aria-labelledby": id },
+    return el("article", { class: figure ? "pg-method pg-method-wide" : "pg-method", "data-method": method.key, "aria-labelledby": id },
       el("p", { class: "pg-method-kind" }, el("span", { text: method.family === kind ? family : `${family} · ${kind}` }),
         ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word })),
         method.needs_training && el("span", { class: "pg-tag", text: "trained" })),
       el("h2", { id, text: title }),
       el("p", { class: "pg-method-how", text: method.mechanism }),
       el("p", { class: "pg-method-look" }, el("strong", { text: "Look for: " }), method.watch),
+      figure,
       el("dl", {}, ...rows),
       el("div", { class: "pg-method-foot" }, paper.title && el("p", { class: "pg-method-paper" }, el("cite", { text: paper.title }),
         el("span", { text: ` ${paper.authors}. ${paper.venue}, ${paper.year}.` })), watch));

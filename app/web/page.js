@@ -10,6 +10,9 @@
   P.trace = (name) => (rooms[name] && rooms[name].trace) || "";
   P.view = (name) => room(name).view;
   P.stateOf = (name) => room(name).status.state;
+  P.messageOf = (name) => room(name).status.message;
+  /** Ask the server for something about a room's run: ask_stop, ask_pause. */
+  P.ask = (name, wish) => ask(room(name), wish);
   /** Whether the trace of a room was written by a run of this visit, not brought or made earlier. */
   P.ranHere = (name) => Boolean(room(name).ran);
   /** The last finished run of this visit, once another trace has taken its place; "" while there is none. */
@@ -129,7 +132,7 @@
   }
 
   const IDS = { watch: { run: "run", pause: "pause", step: "step", stop: "stop" },
-    compare: { run: "race", pause: "race-pause", stop: "race-stop" }, whatif: { run: "whatif-run", stop: "whatif-stop" } };
+    compare: { run: "race", pause: "race-pause", stop: "race-stop" }, whatif: { run: "whatif-run", stop: "whatif-stop" }, learn: {} };
 
   function buttons(kind) {
     const state = room(kind).status.state, busy = state === "running", paused = state === "paused";

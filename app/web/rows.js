@@ -66,11 +66,13 @@
   }
 
   /** values: of Watch's controls, in their order. */
-  P.link = function ([preset, prompt, pair, schema, ...numbers]) {
+  P.link = function ([preset, prompt, pair, schema, ...rest]) {
+    const numbers = rest.slice(0, -1), models = rest.at(-1);
     const names = { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." };
     return copy("watch", address("watch", { preset, prompt, numbers }, (query) => {
       write(query, JSON.parse(pair), names);
       if (schema) query.set("schema", schema);
+      if (models) query.set("models", models);
       if (P.agrees("watch")) shown(query);
     }));
   };

@@ -18,6 +18,7 @@
   const SENTENCES = {
     watch: run(" ▶ plays it slowly."),
     whatif: run(""),
+    learn: run(""),
     compare: {
       running: () => "Racing.",
       paused: () => "Paused: Resume goes on, Race begins anew.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from engine.drafters import drafters
 from engine.loops import run_loop
-from engine.options import resolve
+from engine.options import Value, resolve
 from engine.parts.loading import Models
 from engine.policies.draft_size import settle_size
 from engine.sampling import Sampling
@@ -47,10 +47,17 @@ class Ours(Contestant):
 
     group = "ours"
 
-    def __init__(self, cls, models: Models) -> None:
-        self.name = cls.key
+    def __init__(
+        self, cls, models: Models, name: str = "", options: dict[str, Value] | None = None
+    ) -> None:
+        """name: in tables; the drafter's key unless it takes part with several parts. options: settled ones; None: its
+        default options, of the size that pays here."""
+        self.name = name or cls.key
         self._class, self._models = cls, models
-        self.options = settle_size(cls, resolve(cls.key, cls.options, {}), models, Sampling())
+        if options is None:
+            options = resolve(cls.key, cls.options, {})
+            options = settle_size(cls, options, models, Sampling())
+        self.options = options
 
     def write(self, prompt, count):
         tokens, passes, stages = [], Counter(), Counter()

@@ -31,6 +31,10 @@ def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.nda
     before = mask.scratch - rows  # scratch rows that earlier passes have read
     used = mask.committed + before
     added = _nothing_seen(rows, shape, capacity)
+    every = (1 << mask.scratch) - 1
+    if not mask.hides(window) and all(seen == every for seen in mask.ancestors):
+        added[:rows, :used] = added[:rows, capacity : capacity + rows] = 0
+        return added
     if mask.hides(window):
         seen = mask.within(window).numpy()
         np.copyto(added[:rows, :used], 0, where=seen[:, :used])

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
-from engine.cpu.passes import CompiledPasses, NotConvertible
+from engine.cpu.passes import CompiledPasses, FeatureGraphs, NotConvertible
 from engine.cpu.row_shape import RowShape
 from engine.cpu.store import compiled, in_one_line
 from engine.cpu.stretches import CompiledStretches
@@ -44,13 +44,13 @@ class CompiledModel(LanguageModel):
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         features = tuple(features)
         try:
-            self.passes.prepare(features)
+            graphs = self.passes.graphs_with(features)
         except Exception as error:  # noqa: BLE001 - as when the model was opened
             log.warning(
                 "Features of %s come from its own module: %s", self.name, in_one_line(error)
             )
             return super().session(capacity, features)
-        return CompiledSession(self, self.passes.columns(capacity), features)
+        return CompiledSession(self, self.passes.columns(capacity), graphs, features)
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
         try:
@@ -69,14 +69,24 @@ class CompiledModel(LanguageModel):
 class CompiledSession(Session):
     """See ``Session``."""
 
-    def __init__(self, model: CompiledModel, cache: Columns, features: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        model: CompiledModel,
+        cache: Columns,
+        graphs: FeatureGraphs,
+        features: tuple[int, ...],
+    ) -> None:
         super().__init__(model, cache, features)
+        self._graphs = {features: graphs}
         self._shapes: dict[int, RowShape] = {}  # of passes through stretches, by their first layer
 
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        return self.model.passes(given, mask, self._cache, features, last)
+        passes = self.model.passes
+        if features not in self._graphs:
+            self._graphs[features] = passes.graphs_with(features)
+        return passes(given, mask, self._cache, self._graphs[features], features, last)
 
     def _through(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,15 +26,26 @@ from engine.target.row_mask import RowMask
 _CPU = torch.device("cpu")
 _BY_LENGTH = {"dynamic", "longrope"}  # rotary angles that change as the text grows
 _LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
+MOST_SETS = 4
+"""Sets of features whose graphs are kept, beside the graphs without features: each graph holds the weights."""
 
 
 class NotConvertible(Exception):
     """Why a module keeps its own passes."""
 
 
+@dataclass(frozen=True)
+class FeatureGraphs:
+    """Graphs, and the indices into hidden_states that they hand out."""
+
+    features: tuple[int, ...]
+    graphs: Graphs
+
+
 class CompiledPasses:
     """The passes of one module, compiled, and compared with its own: graphs for those without features,
-    and, once they are wanted, graphs with them.
+    and, once they are wanted, graphs with them. Of the latter the sets used last are kept; a session holds those
+    that it uses.
 
     Raises NotConvertible, and whatever OpenVINO or the module raise while they make the graph.
     """
@@ -49,9 +61,9 @@ class CompiledPasses:
         numbers = sum(weight.numel() for weight in module.parameters())
         self._change = change_in_rows(self.layers, numbers)
         self.sizes = sizes_for(numbers)
-        self._graphs: dict[tuple[int, ...], Graphs] = {}
+        self._made: list[FeatureGraphs] = []  # those used last come last
         self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
-        self._graphs_with(())
+        self.graphs_with(())
 
     def columns(self, capacity: int) -> Columns:
         heads, size = self.example[0].shape[1], self.example[0].shape[3]
@@ -93,7 +105,7 @@ class CompiledPasses:
         """Make the graphs that hand out these features: the one for any number of rows and, if passes over
         up to ``most_rows`` are to come, those for the usual numbers up to so many. Raises as making the object
         does."""
-        _, graphs = self._graphs_with(features)
+        graphs = self.graphs_with(features).graphs
         for size in self.sizes if most_rows else ():
             if size <= rounded(most_rows, self.sizes):
                 graphs.of(size)
@@ -103,13 +115,14 @@ class CompiledPasses:
         given: Tensor,
         mask: RowMask,
         columns: Columns,
+        made: FeatureGraphs,
         features: tuple[int, ...],
         last: int | None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """given: token ids [R] or vectors [R, W] -> logits [last, V], features [R, n*W]; their k and v
         stand in the columns.
 
-        last: how many of the last rows get logits; None is all, 0 none.
+        made: graphs that hand out the features. last: how many of the last rows get logits; None is all, 0 none.
         """
         rows = len(given)
         shape, capacity = columns.shape.of(rows), columns.capacity
@@ -118,8 +131,7 @@ class CompiledPasses:
         else:
             looked = np.arange(rows - max(last, 1), rows)
         biases = [bias(mask, window, shape, capacity) for window in self._windows]
-        held, graphs = self._graphs_with(features)
-        wanted = [_FRESH, *(_FEATURES + held.index(index) for index in features)]
+        wanted = [_FRESH, *(_FEATURES + made.features.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
 
@@ -133,7 +145,7 @@ class CompiledPasses:
             return logits, states
 
         arguments = [padded(self.vectors(given), shape), positions(mask, shape), looked, *biases]
-        return graphs.of(shape)(arguments, wanted, take, columns.given)
+        return made.graphs.of(shape)(arguments, wanted, take, columns.given)
 
     def vectors(self, given: Tensor) -> np.ndarray:
         """Tokens [R] or vectors [R, W] -> [R, W]"""
@@ -143,24 +155,32 @@ class CompiledPasses:
             return self._table[given.numpy()]
         return self._embed(given).detach().numpy()
 
-    def _graphs_with(self, features: tuple[int, ...]) -> tuple[tuple[int, ...], Graphs]:
-        """Graphs that hand out these features, and which they hand out; those without any if none are
-        wanted. They are made when they are first asked for."""
-        for held, graphs in self._graphs.items():
-            if bool(held) == bool(features) and set(held) >= set(features):
-                return held, graphs
+    def graphs_with(self, features: tuple[int, ...]) -> FeatureGraphs:
+        """Graphs that hand out these features and perhaps more; those without any if none are wanted. They are made
+        when they are first asked for. Raises as making the object does."""
+        for made in self._made:
+            if bool(made.features) == bool(features) and set(made.features) >= set(features):
+                self._made.remove(made)
+                self._made.append(made)
+                return made
         if features in self._refused:
             raise NotConvertible(self._refused[features])
-        graphs = self._graphs[features] = self._made(features)
+        made = FeatureGraphs(features, self._graphs(features))
         try:
-            self._compare(features)
+            self._compare(made)
         except NotConvertible as error:
             self._refused[features] = str(error)
-            del self._graphs[features]
             raise
-        return features, graphs
+        self._keep(made)
+        return made
 
-    def _made(self, features: tuple[int, ...]) -> Graphs:
+    def _keep(self, made: FeatureGraphs) -> None:
+        self._made.append(made)
+        sets = [one for one in self._made if one.features]
+        if len(sets) > MOST_SETS:
+            self._made.remove(sets[0])
+
+    def _graphs(self, features: tuple[int, ...]) -> Graphs:
         graph = PassGraph(self._module, self._windows, features)
         masks = range(3, 3 + len(self._windows))
 
@@ -187,16 +207,16 @@ class CompiledPasses:
         return [vectors, places, places, *masks, *self.example]
 
     @torch.no_grad()
-    def _compare(self, features: tuple[int, ...]) -> None:
+    def _compare(self, made: FeatureGraphs) -> None:
         """Raises NotConvertible unless a prompt and a tree give the module's own numbers."""
         generator = torch.Generator().manual_seed(0)
         columns, cache = self.columns(64), KVCache.empty(self.layers, 64)
         for mask in _trial_masks():
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)
-            found = self(tokens, mask, columns, features, None)
+            found = self(tokens, mask, columns, made, made.features, None)
             positions = mask.row_positions[None]
-            expected = forward(self._module, tokens[None], positions, mask, cache, features)
+            expected = forward(self._module, tokens[None], positions, mask, cache, made.features)
             for one, other in zip(found, expected, strict=True):
                 if one is not None and not _close(one, other[0]):
                     raise NotConvertible("the compiled graph gives other numbers")

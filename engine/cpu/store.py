@@ -20,11 +20,12 @@ from torch import Tensor, nn
 from transformers.utils import logging as transformers_logging
 
 from engine.cache_folder import cache_folder, write_whole
+from engine.cpu.joining import join_products
 from engine.cpu.threads import settings, threads
 
 log = logging.getLogger(__name__)
 
-METHOD = 1  # of making graphs; what was compiled by another one is not used
+METHOD = 2  # of making graphs; what was compiled by another one is not used
 MOST_BYTES = 4 * 2**30  # of the folder; what was not used for longest goes first
 
 
@@ -99,7 +100,9 @@ def _converted(graph: nn.Module, example: Sequence[Tensor]):
             graph, example_input=tuple(example), trace_kwargs={"check_trace": False}
         )
     front = FrontEndManager().load_by_framework("pytorch")
-    return front.convert(front.load(traced))
+    model = front.convert(front.load(traced))
+    join_products(model)
+    return model
 
 
 @contextmanager

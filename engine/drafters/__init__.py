@@ -7,6 +7,7 @@ from engine.drafters.base import Drafter, Kept
 from engine.drafters.bild import BigLittleDrafter
 from engine.drafters.ccd import CoherentDrafter
 from engine.drafters.chain import ChainDrafter
+from engine.drafters.chimera import ChimeraDrafter
 from engine.drafters.clover import CloverDrafter
 from engine.drafters.ddtree import DDTreeDrafter
 from engine.drafters.deer import DeerDrafter
@@ -17,8 +18,10 @@ from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.dyspec import DySpecDrafter
 from engine.drafters.ead import EntropyAdaptiveDrafter
 from engine.drafters.eagle import EagleDrafter
+from engine.drafters.easyspec import EasySpecDrafter
 from engine.drafters.falcon import FalconDrafter
 from engine.drafters.gad import GeneralisedAggressiveDrafter
+from engine.drafters.hidden_transfer import HiddenTransferDrafter
 from engine.drafters.hydra import HydraDrafter
 from engine.drafters.jacobi import JacobiDrafter
 from engine.drafters.kangaroo import KangarooDrafter
@@ -30,17 +33,23 @@ from engine.drafters.mdsd import MDSDGreedy
 from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.multi_chain import MultiChainDrafter
 from engine.drafters.none import NoDrafter
+from engine.drafters.omnidraft import OmniDraftDrafter
 from engine.drafters.online import OnlineDrafter
 from engine.drafters.pearl import PearlDrafter
 from engine.drafters.ppd import PromptDecodingDrafter
 from engine.drafters.prompt_lookup import PromptLookupDrafter
 from engine.drafters.rapid import RapidDrafter
 from engine.drafters.rasd import RetrievalAugmentedDrafter
+from engine.drafters.reflective import ReflectiveDrafter
 from engine.drafters.rsd_c import RSDConstant
 from engine.drafters.rsd_s import RSDBeam
+from engine.drafters.s2d import SortedDrafter
 from engine.drafters.sjd import SpeculativeJacobiDrafter
 from engine.drafters.smartspec import SmartSpecDrafter
 from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
+from engine.drafters.specreason import SpecReasonDrafter
+from engine.drafters.speculative_thinking import SpeculativeThinkingDrafter
+from engine.drafters.stree import STreeDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
@@ -57,6 +66,7 @@ _ALL = (
     RSDBeam,
     MultiChainDrafter,
     MDSDGreedy,
+    STreeDrafter,
     PromptLookupDrafter,
     SuffixDrafter,
     AggressiveDrafter,
@@ -72,11 +82,17 @@ _ALL = (
     DDTreeDrafter,
     BigLittleDrafter,
     EntropyAdaptiveDrafter,
+    ReflectiveDrafter,
+    SpecReasonDrafter,
+    SpeculativeThinkingDrafter,
     PearlDrafter,
     SmartSpecDrafter,
     SpecDecPlusPlusDrafter,
     VocabTrimDrafter,
+    SortedDrafter,
+    EasySpecDrafter,
     OnlineDrafter,
+    OmniDraftDrafter,
     DimpleDrafter,
     LocalLeapDrafter,
     CoherentDrafter,
@@ -87,6 +103,7 @@ _ALL = (
     MedusaDrafter,
     HydraDrafter,
     CloverDrafter,
+    ChimeraDrafter,
     SwiftDrafter,
     EagleDrafter,
     FalconDrafter,
@@ -94,6 +111,7 @@ _ALL = (
     KangarooDrafter,
     LexicalUnitDrafter,
     PromptDecodingDrafter,
+    HiddenTransferDrafter,
 )
 
 

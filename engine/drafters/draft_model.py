@@ -73,7 +73,11 @@ class DraftReader:
             committed = self._prompt_length + self._constraint.committed
             self._path_of = {ROOT: tuple(context[committed:])}
         self.passes += 1
-        return self._spread(self._session.extend(context[self._session.length :]))
+        return self._spread(self._extended(context[self._session.length :]))
+
+    def _extended(self, tokens: Sequence[int]) -> Tensor:
+        """Read and commit these tokens; returns the logits behind the last of them."""
+        return self._session.extend(tokens)
 
     def law(self, logits: Tensor) -> Tensor:
         """What ``read_logits`` returned -> q [V]"""

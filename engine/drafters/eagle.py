@@ -4,7 +4,8 @@ EAGLE (Li et al., 2024) drafts features, not tokens: the feature at a place and 
 next feature, and a head turns that feature into the next token's law; the token tells which way a drawn text
 went, which the feature alone cannot. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
 (``engine.drafters.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state. The part
-alone decides which of the three methods is used (``engine.parts.eagle_cell``).
+alone decides which of the three methods is used (``engine.parts.eagle_cell``); the recipes ``gto`` and ``fspad`` leave
+parts of the same kind.
 
 After a step the target's features replace the drafted ones, so no error outlives the step.
 
@@ -84,7 +85,7 @@ class EagleDrafter(Drafter):
         )
         self._reader.learn(start.features)
         self._outcomes = Outcomes()
-        self._drafted: _Drafted | None = None
+        self._drafted: Drafted | None = None
         self._stop_below = self.settings["stop_below"] if self.sampling.greedy else 0.0
 
     def propose(self, context, max_depth):
@@ -93,37 +94,13 @@ class EagleDrafter(Drafter):
         if state is None:  # a prompt of one token: the target has read nothing yet
             return DraftTree()
         count = self.settings["nodes"]
-        found = self._candidates(state, count, min(self.settings["depth"], max_depth, count))
+        levels, width = min(self.settings["depth"], max_depth, count), self.settings["top_k"]
+        found = drafted_below(self._reader, state, count, levels, width, self._stop_below)
         kept = sorted(found.candidates.best(count))
         tree, node_of = found.tree(kept)
         tree.exhibits += shown_tree(found.candidates, kept)
         found.node_of, self._drafted = node_of, found
         return tree
-
-    def _candidates(self, state: Tensor, count: int, levels: int) -> _Drafted:
-        """Everything that may be kept of a tree of ``count`` nodes and so many levels, below a state [H]."""
-        width = min(self.settings["top_k"], count)
-        found = _Drafted(state)
-        candidates, level, states = found.candidates, [ROOT], state[None]
-        for depth in range(levels):
-            laws = self._reader.law(states, [candidates.path(place) for place in level])
-            chances, tokens = laws.topk(min(width, laws.shape[-1]))
-            refuse_nan(chances, "The feature drafter")
-            found.laws |= zip(level, laws.cpu(), strict=True)
-            candidates.add(level, tokens.tolist(), chances.tolist())
-            if depth + 1 == levels:
-                break
-            above = level
-            level = candidates.worth_reading(width, count)
-            if sum(candidates.joint[place] for place in level) < self._stop_below or not level:
-                break
-            rows = [above.index(candidates.parents[place]) for place in level]
-            seen = candidates.seen_by(level)
-            given = [candidates.tokens[place] for place in level]
-            states = self._reader.grow(states[rows], given, depth, seen)
-            candidates.read += level
-            found.states |= zip(level, states, strict=True)
-        return found
 
     def observe(self, kept):
         features = kept.features
@@ -142,7 +119,36 @@ class EagleDrafter(Drafter):
         return {"eagle": self._reader.passes}
 
 
-class _Drafted:
+def drafted_below(
+    reader: EagleReader, state: Tensor, count: int, levels: int, width: int, stop_below: float = 0.0
+) -> Drafted:
+    """Everything that may be kept of a tree of ``count`` nodes and so many levels, below a state [H]; see the options
+    of the drafter."""
+    width = min(width, count)
+    found = Drafted(state)
+    candidates, level, states = found.candidates, [ROOT], state[None]
+    for depth in range(levels):
+        laws = reader.law(states, [candidates.path(place) for place in level])
+        chances, tokens = laws.topk(min(width, laws.shape[-1]))
+        refuse_nan(chances, "The feature drafter")
+        found.laws |= zip(level, laws.cpu(), strict=True)
+        candidates.add(level, tokens.tolist(), chances.tolist())
+        if depth + 1 == levels:
+            break
+        above = level
+        level = candidates.worth_reading(width, count)
+        if sum(candidates.joint[place] for place in level) < stop_below or not level:
+            break
+        rows = [above.index(candidates.parents[place]) for place in level]
+        seen = candidates.seen_by(level)
+        given = [candidates.tokens[place] for place in level]
+        states = reader.grow(states[rows], given, depth, seen)
+        candidates.read += level
+        found.states |= zip(level, states, strict=True)
+    return found
+
+
+class Drafted:
     """A step's candidates. laws: q [V] after each that was asked about. states: the drafted state [H] at each
     that was read, and at the text's last token (ROOT)."""
 

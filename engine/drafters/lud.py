@@ -11,17 +11,18 @@ written instead. The method's own rule, ``engine.verifiers.lud``, is lossy; unde
 
 from __future__ import annotations
 
-from engine.drafters.prompted import PromptedDrafter, sure_tokens
+from engine.drafters.probing import ProbingDrafter, sure_tokens
 from engine.exhibits import Cell, Table, Token
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
 
-class LexicalUnitDrafter(PromptedDrafter):
+class LexicalUnitDrafter(ProbingDrafter):
     key = "lud"
     title = "Lexical units"
     family = "self"
     summary = "The model writes several tokens at once where it is sure of each, unchecked: lossy."
+    needs = {"ppd": "prompt_tokens"}
     options = (
         Option(
             "sure",

@@ -14,12 +14,12 @@ from engine.drafters.base import Kept
 from engine.drafters.draft_model import DraftModelDrafter, stop_option
 from engine.exhibits import Curve, Later, Series, Table
 from engine.options import Option
+from engine.policies.pace import Pace
 from engine.policies.private_draft import PrivateDraft
 from engine.tree import ROOT
 
 REREAD = 4
 """Updates after which the text so far is read anew: keys and values of older weights are good enough for a while."""
-USUAL = 10.0  # milliseconds of an update, before one was timed
 
 
 class OnlineDrafter(DraftModelDrafter):
@@ -89,8 +89,7 @@ class OnlineDrafter(DraftModelDrafter):
         super().begin(start)
         self._reader, self._read = self._reading(self._private.model), self._private.version
         self._passage = self._private.begin(start.prompt)
-        self._saved, self._cost = 0.0, USUAL
-        self._learned = 0.0  # milliseconds, in this text
+        self._pace = Pace(self.settings["milliseconds"], self.settings["every"])
 
     def propose(self, context, max_depth):
         self._learn()
@@ -103,17 +102,12 @@ class OnlineDrafter(DraftModelDrafter):
 
     def _learn(self) -> None:
         """Update the copy, if there was a refusal since the last update and the budget or the count allows it."""
-        budget, waiting = self.settings["milliseconds"], self._private.waiting
-        self._saved = min(self._saved + budget, 4 * self._cost)
-        due = self._saved >= self._cost if budget else waiting >= self.settings["every"]
-        if not (due and waiting):
+        if not self._pace.due(self._private.waiting):
             return
         began = time.perf_counter()
         self._private.update()
         self.start.memory.trim()
-        took = 1000 * (time.perf_counter() - began)
-        self._saved, self._learned = self._saved - took, self._learned + took
-        self._cost += 0.3 * (took - self._cost)
+        self._pace.took(1000 * (time.perf_counter() - began))
 
     def observe(self, kept: Kept):
         super().observe(kept)
@@ -151,7 +145,7 @@ class OnlineDrafter(DraftModelDrafter):
         rows = [
             ["refusals to learn from, over all of your texts", private.failures],
             ["updates of your copy of the draft", private.version],
-            ["milliseconds of learning in this text", round(self._learned, 1)],
+            ["milliseconds of learning in this text", round(self._pace.learned, 1)],
             ["kilobytes that your copy and its examples take", round(private.nbytes / 1000)],
         ]
         return Table(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers.activations import ACT2FN
 
@@ -42,6 +43,7 @@ class Pieces:
     own_head: bool = False
     own_embeddings: bool = False
     own_vocabulary: bool = False
+    readout: bool = False
 
 
 class EagleAttention(nn.Module):
@@ -115,6 +117,21 @@ class EagleLayer(nn.Module):
         return rows + self.mlp(self.post_attention_layernorm(rows))
 
 
+class FeatureSampler(nn.Module):
+    """FSPAD (Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation",
+    2024): in a wider space the token that was written decides what of a feature, which knew only its law, is read."""
+
+    def __init__(self, width: int, wide: int) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(width, wide, bias=False)
+        self.up_proj = nn.Linear(width, wide, bias=False)
+        self.down_proj = nn.Linear(wide, width, bias=False)
+
+    def forward(self, features: Tensor, embedded: Tensor) -> Tensor:
+        """[.., R, H] each -> [.., R, H]"""
+        return features + self.down_proj(F.silu(self.gate_proj(embedded)) * self.up_proj(features))
+
+
 class EagleCell(nn.Module):
     """Weights alone; what was read of a text lies in an ``EagleContext``.
 
@@ -137,6 +154,9 @@ class EagleCell(nn.Module):
         self.input_norm = nn.RMSNorm(fused, eps=eps) if pieces.input_norm else None
         self.fc = nn.Linear(fused if config.fused else 2 * hidden, hidden, bias=pieces.fc_bias)
         self.norm = nn.RMSNorm(hidden, eps=eps) if pieces.norm else None
+        wide = config.sampling_size
+        self.feature_sampler = FeatureSampler(hidden, wide) if wide else None
+        self.readout = nn.Linear(hidden, hidden, bias=False) if pieces.readout else None
         size = config.draft_vocab_size
         self.lm_head = nn.Linear(hidden, size, bias=False) if pieces.own_head else None
         self.layers = nn.ModuleList(
@@ -174,6 +194,8 @@ class EagleCell(nn.Module):
     ) -> Tensor:
         """Pairs of a state and the embedding of the token behind it, each [.., R, H] -> the states
         [.., R, H] at those tokens."""
+        if self.feature_sampler is not None:
+            states = self.feature_sampler(states, embedded)
         rows = states if self.config.fused else self.fc(torch.cat([embedded, states], -1))
         for index, layer in enumerate(self.layers):
             rows = layer(rows, embedded, turn, partial(attend, index))
@@ -184,7 +206,13 @@ class EagleCell(nn.Module):
         return borrowed(tokens) if self.embed_tokens is None else self.embed_tokens(tokens)
 
     def logits(self, states: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
-        """[.., H] -> logits over the draft's own vocabulary, or the target's. borrowed: its head."""
+        """[.., H] -> logits over the draft's own vocabulary, or the target's. borrowed: its head.
+
+        With a readout of its own (FSPAD's partial alignment) a state need not be both, the next feature and what the
+        head reads.
+        """
+        if self.readout is not None:
+            states = states + self.readout(states)
         normed = states if self.norm is None else self.norm(states)
         return borrowed(normed) if self.lm_head is None else self.lm_head(normed)
 

@@ -22,6 +22,8 @@ UNSTEADY = ("dynamic", "longrope")
 """Rotary angles that depend on the length of the text; keys that were made earlier would be wrong."""
 FUSED_LAYERS = 3
 """The target's layers that an EAGLE-3 cell fuses."""
+SAMPLING = "feature_sampling_size"
+"""The entry of config.json for the width in which features are sampled (FSPAD)."""
 MOST_NUMBER = 1 << 24
 MOST = {"num_attention_heads": 1024, "head_dim": 4096, "num_hidden_layers": 64}
 """Largest sizes in a configuration, of the others ``MOST_NUMBER``: nothing is made for a larger one."""
@@ -31,7 +33,8 @@ MOST = {"num_attention_heads": 1024, "head_dim": 4096, "num_hidden_layers": 64}
 class EagleConfig:
     """hidden_size H: of the cell. target_hidden_size: of the features. vocab_size: the target's.
     feature_layers: indices into the target's hidden_states, or () for the usual ones. rope: what the
-    config says of rotary positions. norm_before_residual: whether the first layer of an EAGLE-3 cell adds
+    config says of rotary positions. sampling_size: width in which FSPAD samples features; 0: they are read as they
+    are. norm_before_residual: whether the first layer of an EAGLE-3 cell adds
     to its normed input. Raises ValueError or TypeError for numbers that are none."""
 
     layout: Layout
@@ -50,6 +53,7 @@ class EagleConfig:
     norm_before_residual: bool = False
     feature_layers: tuple[int, ...] = ()
     rope: Mapping[str, object] = field(default_factory=dict)
+    sampling_size: int = 0
 
     @property
     def fused(self) -> bool:
@@ -112,6 +116,7 @@ class EagleConfig:
             norm_before_residual=bool(raw.get("norm_before_residual", False)),
             feature_layers=_feature_layers(raw),
             rope=_rope(inner),
+            sampling_size=raw.get(SAMPLING) or 0,
         )
         found.check()
         return found
@@ -127,6 +132,9 @@ class EagleConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or not 0 < value <= MOST.get(name, MOST_NUMBER):
                 raise ValueError(f"{name} is {value!r}")
+        wide = self.sampling_size
+        if not isinstance(wide, int) or not 0 <= wide <= MOST_NUMBER or (wide and self.fused):
+            raise ValueError(f"{SAMPLING} is {wide!r}")
         if self.num_attention_heads % self.num_key_value_heads or self.head_dim % 2:
             raise ValueError("its heads do not divide")
         if self.fused and len(self.feature_layers) not in (0, FUSED_LAYERS):
@@ -151,6 +159,8 @@ class EagleConfig:
         outer = {"norm_before_residual": self.norm_before_residual} if self.fused else {}
         if self.fused:
             outer |= {"draft_vocab_size": self.draft_vocab_size}
+        if self.sampling_size:
+            outer[SAMPLING] = self.sampling_size
         if self.feature_layers:
             outer["eagle_aux_hidden_state_layer_ids"] = list(self.feature_layers)
         if self.layout == "speculators":

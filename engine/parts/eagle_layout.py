@@ -3,6 +3,8 @@
 ``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without a norm in front.
 ``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
 ``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary).
+FSPAD's parts have the layout ``eagle``, and ``feature_sampler`` and ``readout`` beside it; no checkpoint of theirs is
+published.
 ``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's.
 """
 
@@ -24,6 +26,8 @@ from engine.parts.eagle_config import EagleConfig, Layout
 from engine.parts.files import json_object, stored_tensors
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+BEFORE, AFTER = "draftscope_before", "draftscope_after"
+"""Entries of config.json: the accepted length of the cell that a part is compared with, and the part's own."""
 MIDLAYER, FIRST = "midlayer.", "layers.0."
 NOT_USED = ("verifier_lm_head.weight", "verifier_norm.weight")
 """Copies of the target's tensors that training tools leave behind."""
@@ -118,6 +122,7 @@ def _pieces(named: Mapping[str, Tensor]) -> Pieces:
         own_head="lm_head.weight" in named,
         own_embeddings="embed_tokens.weight" in named,
         own_vocabulary="d2t" in named,
+        readout="readout.weight" in named,
     )
 
 

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 
 MODULES = {
     "draft": "engine.parts.draft",
+    "foreign_draft": "engine.parts.foreign_draft",
+    "nested_draft": "engine.parts.nested_draft",
     "denoiser": "engine.parts.denoiser",
     "medusa_heads": "engine.parts.medusa_heads",
     "hydra_heads": "engine.parts.hydra_heads",
     "clover_heads": "engine.parts.clover_heads",
+    "chimera_heads": "engine.parts.chimera_heads",
     "eagle": "engine.parts.eagle",
     "falcon": "engine.parts.falcon",
     "adapter": "engine.parts.adapter",
     "prompt_tokens": "engine.parts.prompt_tokens",
+    "transfer_maps": "engine.parts.transfer_maps",
     "vocabulary": "engine.parts.vocabulary",
     "acceptance_head": "engine.parts.acceptance_head",
     "datastore": "engine.parts.datastore",

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -18,15 +18,17 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 @dataclass(frozen=True)
 class ModelPaths:
-    """Where a run's models lie: directories or hub names. parts: by role ("draft", "diffusion" ...)."""
+    """Where a run's models lie: directories or hub names. parts: by role ("draft", "diffusion" ...).
+    family: the name of the models, for traces; "" where they have none."""
 
     target: str
     parts: Mapping[str, str] = field(default_factory=dict)
+    family: str = ""
 
     def with_parts(self, parts: Mapping[str, str | None]) -> "ModelPaths":
         """The same with these parts in the place of those of the same role; None changes nothing."""
         given = {role: path for role, path in parts.items() if path is not None}
-        return ModelPaths(self.target, {**self.parts, **given})
+        return replace(self, parts={**self.parts, **given})
 
 
 @dataclass(frozen=True)

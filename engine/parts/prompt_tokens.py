@@ -11,7 +11,7 @@ Letters in shapes: K places, E members, H hidden size, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -21,12 +21,12 @@ from engine.errors import UserError
 from engine.parts.files import WEIGHTS, needed_config, read_config, read_tensors, write_part
 from engine.parts.kinds import PartKind
 from engine.target.language_model import LanguageModel
+from engine.target.seen import MOST_PROBES, Probes
 
 NOUN = "set of prompt tokens"
 FILES = ("adapter_model.safetensors", WEIGHTS)
 PUBLISHED_CONFIG = "adapter_config.json"
 TENSOR = "prompt_embeddings"
-MOST_ROWS = 64  # that prompt tokens may add to a pass of the target
 PLACES, MEMBERS = "num_special_tokens", "virtual_tokens_per_special_token"
 
 
@@ -57,6 +57,21 @@ class PromptTokens(nn.Module):
     def seen(self, row: int) -> int | None:
         """The last row that a row sees of the others; None where it sees none of them."""
         return row - self.members if row >= self.members else None
+
+    def probes(self, nodes: Sequence[int], size: int) -> Probes:
+        """Behind each of these nodes of a tree of ``size`` nodes, node by node."""
+        parents = []
+        for node in nodes:
+            first = size + len(parents)
+            parents += [
+                node if (seen := self.seen(row)) is None else first + seen
+                for row in range(len(self))
+            ]
+        return Probes.embedded(self.rows.repeat(len(nodes), 1), parents)
+
+    def rows_behind(self, index: int, asked: int) -> range:
+        """Which of these probes stand behind the index-th of the asked nodes."""
+        return range(index * len(self), (index + 1) * len(self))
 
     def logits(self, rows: Tensor) -> Tensor:
         """The target's logits at the rows, [..., K*E, V] -> [..., K, V], averaged over the members"""
@@ -92,8 +107,8 @@ def _from_published(config: Mapping, tensors: Mapping[str, Tensor], width: int) 
         raise ValueError(
             f"{TENSOR} has the shape {list(rows.shape)}, where [rows, {width}] is needed"
         )
-    if len(rows) > MOST_ROWS:
-        raise ValueError(f"it has {len(rows):,} rows, where at most {MOST_ROWS} are allowed")
+    if len(rows) > MOST_PROBES:
+        raise ValueError(f"it has {len(rows):,} rows, where at most {MOST_PROBES} are allowed")
     members = config.get(MEMBERS, 1)
     fits = isinstance(members, int) and not isinstance(members, bool) and members > 0
     if not fits or len(rows) % members:

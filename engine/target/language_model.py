@@ -11,12 +11,14 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from engine.errors import UserError
+from engine.picture import picture_of
 from engine.target import attention
 from engine.target.cache import KVCache
 from engine.target.generation import ends_of
 from engine.target.layers import final_norm
 from engine.target.positions import hand_over
 from engine.target.session import Session
+from engine.target.states import mixers_of
 
 DEFAULT_CONTEXT = 2048  # where a configuration names none
 
@@ -52,6 +54,7 @@ class LanguageModel:
         self.hidden_size = config.hidden_size
         self.vocab_size = model.get_output_embeddings().weight.shape[0]
         self.embeddings = model.get_input_embeddings().weight.shape[0]
+        self.picture = picture_of(model.config, self.vocab_size)
         self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT
         self.end_tokens, self.ends_named_by = ends_of(model, tokenizer)
 
@@ -115,14 +118,19 @@ def takes_attention(model: PreTrainedModel) -> bool:
     return type(model)._can_set_attn_implementation()
 
 
-def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
-    """Raises UserError for a module that cannot be read on from keys and values."""
+def keeps_state(model: PreTrainedModel) -> bool:
+    """Whether what it remembers of a text is more than keys and values."""
     config = model.config.get_text_config(decoder=True)
     kinds = set(getattr(config, "layer_types", None) or ())
     other = any("attention" not in kind or "linear" in kind for kind in kinds)
-    if other or model._is_stateful:
+    return other or model._is_stateful
+
+
+def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
+    """Raises UserError for a module that cannot be read on from keys and values."""
+    if keeps_state(model) and not mixers_of(model):
         raise UserError(
-            f"{name} keeps a recurrent state beside its attention; trees on it are not supported."
+            f"{name} keeps a recurrent state of a kind that the engine does not know beside its attention."
         )
     if "past_key_values" not in inspect.signature(model.forward).parameters:
         raise UserError(

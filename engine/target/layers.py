@@ -59,6 +59,11 @@ def final_norm(module: nn.Module) -> nn.Module:
     return getattr(decoder_of(module), _named(decoder_of(module), _NORMS))
 
 
+def stack_of(decoder: nn.Module) -> str:
+    """The name of its list of layers. Raises UserError where that is not found."""
+    return _named(decoder, _STACKS)
+
+
 _VIEWS: WeakKeyDictionary[nn.Module, dict[tuple, nn.Module]] = WeakKeyDictionary()
 _MOST_VIEWS = 64  # of a model; the oldest goes first
 
@@ -79,7 +84,7 @@ def view_of(module: nn.Module, layers: Layers, taps: tuple[int, ...] = ()) -> nn
 
 def _made(module: nn.Module, layers: Layers, taps: tuple[int, ...]) -> nn.Module:
     decoder = shallow(decoder_of(module))
-    name = _named(decoder, _STACKS)
+    name = stack_of(decoder)
     stack = getattr(decoder, name)
     parts = [_layer_of(layer, index, layers) for index, layer in enumerate(stack)]
     for index in taps:
@@ -119,6 +124,11 @@ class _PassedBy(nn.Module):
 
     def forward(self, hidden_states: Tensor, *_, injected: Tensor | None = None, **__) -> Tensor:
         return injected if self._injects and injected is not None else hidden_states
+
+
+def passed_by(layer: nn.Module) -> nn.Module:
+    """What stands in the place of a layer that another module runs."""
+    return _PassedBy(layer, injects=False)
 
 
 class _Tapped(nn.Module):
@@ -165,7 +175,7 @@ def _named(module: nn.Module, names: tuple[str, ...]) -> str:
             return name
     raise UserError(
         f"{type(module).__name__} has no part named {' or '.join(names)}; "
-        "drafting with the target's own layers does not know this architecture."
+        "drafting with single layers does not know this architecture."
     )
 
 

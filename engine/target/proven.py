@@ -3,6 +3,7 @@
 from transformers import PreTrainedConfig, PreTrainedModel
 
 PROVEN: dict[str, str] = {
+    "BambaForCausalLM": "hybrid",
     "BloomForCausalLM": "masked",
     "CodeGenForCausalLM": "masked",
     "Cohere2ForCausalLM": "usual",

@@ -1,23 +1,57 @@
 """One pass of the target over a draft: the question and the answer."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from engine.tree import DraftTree
 
+MOST_PROBES = 64  # that a drafter may add to a pass
+
+
+@dataclass(frozen=True)
+class Join:
+    """Probe rows that join a pass at one layer.
+
+    layer: whose input they are; 0: they stand in the place of token embeddings. count: how many they are. made: from the
+    states [R, H] that the pass has there, of root, tree and the probes that joined before, makes theirs, [count, H].
+    """
+
+    layer: int
+    count: int
+    made: Callable[[Tensor], Tensor]
+
 
 @dataclass(frozen=True)
 class Probes:
     """Rows that ride in the target's pass, see the tree, and are neither judged nor committed.
 
-    vectors: [M, H] in the place of token embeddings. parents: of each probe, ROOT, a node of the tree,
-    or the number of nodes + i for the i-th probe, which stands before it.
+    joins: where they come in; their layers never fall. parents: of each probe, ROOT, a node of the tree,
+    or the number of nodes + i for the i-th probe, which stands before it. again: for the root and each node the probe
+    that reads the same token once more, so that its logits, too, are of the token that follows there; empty where
+    none does. choices: tokens, in rising order, with one of which the last probe is asked to answer; empty where it
+    is asked nothing.
     """
 
-    vectors: Tensor
+    joins: Sequence[Join]
     parents: Sequence[int]
+    again: Sequence[int] = ()
+    choices: Sequence[int] = ()
+
+    @classmethod
+    def embedded(
+        cls,
+        vectors: Tensor,
+        parents: Sequence[int],
+        again: Sequence[int] = (),
+        choices: Sequence[int] = (),
+    ) -> Probes:
+        """Vectors [M, H] in the place of token embeddings."""
+        join = Join(0, len(vectors), lambda states: vectors.to(states.device))
+        return cls((join,), parents, again, choices)
 
     def __len__(self) -> int:
         return len(self.parents)

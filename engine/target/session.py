@@ -14,7 +14,7 @@ from engine.target.going_on import goes_on
 from engine.target.layers import EVERY, Layers, Passed, passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
-from engine.target.seen import Draft, Seen
+from engine.target.seen import Draft, Probes, Seen
 
 if TYPE_CHECKING:
     from engine.target.language_model import LanguageModel
@@ -113,9 +113,11 @@ class Session:
 
         head: return logits [R, V] in the place of hidden states.
         """
-        count = len(states)
-        rows = Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
-        return self._stretch(states, rows, layers, head)
+        return self._stretch(states, self._last(len(states)), layers, head)
+
+    def _last(self, count: int) -> Rows:
+        """The last rows that were read."""
+        return Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
 
     def _stretch(
         self, given: Sequence[int] | Tensor, rows: Rows, layers: Layers, head: bool = False
@@ -157,13 +159,36 @@ class Session:
             self.drop()
         if draft.probes is None:
             return Seen(*self._read(self._rows(*draft.rows)))
+        if all(self._goes_on(join.layer) for join in draft.probes.joins if join.layer):
+            return self._with_probes(draft, draft.probes)
+        return Seen(*self._read(self._rows(*draft.rows)))
+
+    def _with_probes(self, draft: Draft, probes: Probes) -> Seen:
+        """The pass stops at each layer at which probes join it."""
         tokens, parents = draft.rows
-        vectors = torch.cat([self._embedded(tokens), draft.probes.vectors.to(self.model.device)])
-        rows = self._rows([*tokens, *[0] * len(draft.probes)], [*parents, *draft.probes.rows])
-        logits, features = self._read(rows, vectors=vectors)
-        size = len(tokens)
-        features = None if features is None else features[:size]
+        self._grow_scratch(parents)
+        states, size, at = self._embedded(tokens), len(tokens), 0
+        waiting = probes.rows
+        for join in probes.joins:
+            if join.layer > at:
+                states, at = self.proceed(states, Layers(at, join.layer)), join.layer
+            self._grow_scratch(waiting[: join.count])
+            waiting = waiting[join.count :]
+            states = torch.cat([states, join.made(states)])
+        if at:
+            logits = self.proceed(states, Layers(first=at), head=True)
+            features = self._tapped(size)
+        else:
+            logits, features = self._read(self._last(len(states)), vectors=states)
+            features = None if features is None else features[:size]
         return Seen(logits[:size], features, logits[size:])
+
+    def _tapped(self, count: int | None = None) -> Tensor | None:
+        """The features [R, n*H] of the scratch rows, or of the first ``count``, where they were read in stretches of
+        layers."""
+        if not self.features:
+            return None
+        return torch.cat([torch.cat(self._taps[index])[:count] for index in self.features], -1)
 
     def _goes_on(self, layer: int) -> bool:
         """Whether rows that go on from this layer get the numbers of whole passes."""
@@ -177,9 +202,7 @@ class Session:
             rest = self.states(tokens[read:], parents[read:], Layers(stop=begun.layer))
             states = torch.cat([states, rest])
         logits = self.proceed(states, Layers(first=begun.layer), head=True)
-        if not self.features:
-            return Seen(logits, None)
-        return Seen(logits, torch.cat([torch.cat(self._taps[i]) for i in self.features], -1))
+        return Seen(logits, self._tapped())
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
         known = self.model.readable(tokens)

@@ -5,10 +5,12 @@ Adding a meter is its function and its line in ``METERS``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from itertools import chain
 
 from engine.exhibits import Exhibit, Gauge, Table
+from engine.price import shortfalls
 from engine.sampling import Sampling
 from engine.step import Step
 from engine.tree import ROOT
@@ -21,6 +23,8 @@ Meter = Callable[[Step, Sampling, Verifier | None], Iterable[Exhibit]]
 """From a step, the sampling and the rule of its run to exhibits with ``meter=True``."""
 
 MOST_DRAWS = 8  # of which the bound is worked out
+PRICE_SHOWN = 16.0  # bits, the end of the scale
+
 EVERY = 3
 """Three and more draws without replacement cost about 2 ms, so they are measured in every third step only:
 recording stays within a tenth of the run."""
@@ -72,7 +76,26 @@ def _words(scheme: Scheme) -> str:
     return f"{len(scheme.fixed)} fixed, {drawn}" if scheme.fixed else drawn
 
 
-METERS: tuple[Meter, ...] = (acceptance_at_the_root,)
+def price_of_the_step(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
+    """How much less likely, by the target, the kept tokens are than its favourites in their places. Of lossy rules."""
+    kept = step.verdict.accepted
+    if rule is None or rule.exact_kinds or step.logits is None or not kept:
+        return
+    rows = [step.tree.parents[node] + 1 for node in kept]
+    below = shortfalls(step.logits[rows], [step.tree.tokens[node] for node in kept])
+    value = float(below.sum())
+    if not math.isnan(value):  # of a row that no target looked at
+        yield Gauge(
+            title="Price of the step",
+            value=min(value, PRICE_SHOWN),
+            maximum=PRICE_SHOWN,
+            unit="bits",
+            note="How much less likely, by the target, the kept tokens are than its favourites in their places.",
+            meter=True,
+        )
+
+
+METERS: tuple[Meter, ...] = (acceptance_at_the_root, price_of_the_step)
 
 
 def measured(step: Step, sampling: Sampling, rule: Verifier | None) -> list[Exhibit]:

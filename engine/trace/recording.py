@@ -32,6 +32,7 @@ class Setting:
     json_schema: str | None = None
     rule: Verifier | None = None
     stop_strings: tuple[str, ...] = ()
+    family: str = ""
 
 
 class Recorder:
@@ -85,6 +86,10 @@ class Recorder:
                 "pieces": self.pieces.all(self._prompt_tokens),
             },
         }
+        if self._setting.family:
+            line["family"] = self._setting.family
+        if target.picture is not None:
+            line["picture"] = target.picture.to_dict()
         if self._setting.json_schema is not None:
             line["constraint"] = {"key": "json_schema", "text": self._setting.json_schema}
         if self._messages is not None:

@@ -11,7 +11,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything is read from folders
 
 from . import recipes
 from .common import UserError
-from .distill import DIVERGENCES
+from .divergences import LOSSES
 
 
 def parser() -> argparse.ArgumentParser:
@@ -43,7 +43,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--start",
         type=Path,
-        help="recipe align: go on from the diffusion drafter in this folder; recipe tokenizer: the target's folder",
+        help="recipe align: go on from the diffusion drafter in this folder; recipes eagle, gto: from the feature drafter "
+        "in it; recipe tokenizer: the target's folder",
     )
     made.add_argument(
         "--processes", type=int, default=2, help="recipes target, draft (default %(default)s)"
@@ -67,12 +68,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--tokens",
         type=int,
-        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many to learn from",
+        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many to learn from; recipe scylla: of the largest draft",
     )
     made.add_argument(
         "--divergence",
         default="forward_kl",
-        choices=DIVERGENCES,
+        choices=LOSSES,
         help="recipe align: what the draft is aligned with (default %(default)s)",
     )
     made.add_argument("--seed", type=int, default=0)

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from .acceptance import chain_matches, mean_accepted
 from .budget import Budget
-from .distill import DIVERGENCES, draft_loss, read
+from .distill import draft_loss, read
+from .divergences import LOSSES, loss_named
 from .loop import fit
 
 CHAIN_LENGTH = 4
@@ -78,11 +79,12 @@ def compare(
 
     batch(index) gives tokens int64 [S, T] and counted bool [S, T].
     """
-    for name, divergence in DIVERGENCES.items():
+    for name in LOSSES:
         draft = copy.deepcopy(start)
 
-        def loss_of(index: int, draft=draft, divergence=divergence) -> tuple[Tensor, int]:
+        def loss_of(index: int, draft=draft, name=name) -> tuple[Tensor, int]:
             given, counted = batch(index)
+            divergence = loss_named(name, index)
             loss = draft_loss(draft, read(target, given), given, counted, divergence)
             return loss, given.numel()
 

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-
-def forward_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """KL(p || q), rows of log-probabilities [N, V] -> [N]: the draft must cover what the target may say."""
-    return (log_p.exp() * (log_p - log_q)).sum(-1)
-
-
-def reverse_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """KL(q || p): the draft must not say what the target would not."""
-    return (log_q.exp() * (log_q - log_p)).sum(-1)
-
-
-def total_variation(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """Half the L1 distance: the chance that one draw of q is refused (Leviathan et al., 2023)."""
-    return 0.5 * (log_q.exp() - log_p.exp()).abs().sum(-1)
-
-
-Divergence = Callable[[Tensor, Tensor], Tensor]
-DIVERGENCES: dict[str, Divergence] = {
-    "forward_kl": forward_kl,
-    "reverse_kl": reverse_kl,
-    "total_variation": total_variation,
-}
+from .divergences import Divergence, forward_kl
 
 
 def divergence_loss(

@@ -14,7 +14,8 @@ from .budget import Budget
 from .checkpoint import export_model
 from .common import UserError, folder_tokenizer, need_data, need_file, open_model, place, say
 from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
-from .distill import DIVERGENCES, MixedWindows, draft_loss, read
+from .distill import MixedWindows, draft_loss, read
+from .divergences import loss_named
 from .loop import fit
 from .teacher import Teacher, text_windows
 
@@ -100,7 +101,8 @@ def align(args) -> None:
     def loss_of(name: str, taught, tokens, counted, index: int) -> torch.Tensor:
         student = students[name]
         if name not in BLOCK_SIZES:
-            return draft_loss(student, taught, tokens, counted, DIVERGENCES[args.divergence])
+            divergence = loss_named(args.divergence, index)
+            return draft_loss(student, taught, tokens, counted, divergence)
         size = student.config.block_size
         anchors = random_anchors(*tokens.shape, BLOCKS * 8 // size, size, seed=index)
         embedding = teacher.get_input_embeddings()

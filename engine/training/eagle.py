@@ -69,15 +69,21 @@ def spread_layers(layers: int) -> tuple[int, int, int]:
 
 
 @torch.no_grad()
-def new_cell(config: EagleConfig, target, vocabulary: Tensor | None = None) -> EagleCell:
+def new_cell(
+    config: EagleConfig, target, vocabulary: Tensor | None = None, readout: bool = False
+) -> EagleCell:
     """A cell that knows something of the language: the target's last layer, its norm and its head, and a state that
     begins as the feature alone, with a trace of the token's embedding.
 
-    target: the transformers module. vocabulary: int64 [draft vocabulary], rising: the target's tokens that it drafts.
+    A sampler of features and a readout add nothing at first. target: the transformers module. vocabulary: int64 [draft vocabulary], rising: the target's tokens that it drafts.
     What the target does not have, or has in another shape, is left as it was drawn.
     """
     own = config.fused and vocabulary is not None
-    cell = EagleCell(config, Pieces(norm=config.fused, own_head=config.fused, own_vocabulary=own))
+    pieces = Pieces(norm=config.fused, own_head=config.fused, own_vocabulary=own, readout=readout)
+    cell = EagleCell(config, pieces)
+    for silent in (cell.readout, getattr(cell.feature_sampler, "down_proj", None)):
+        if silent is not None:
+            silent.weight.zero_()
     scales = Scales.of(target)
     hidden = config.hidden_size
     trace = TRACE * scales.feature / scales.embedding if not config.fused else TRACE
@@ -145,12 +151,18 @@ def most_frequent(tokens: Tensor, size: int, vocabulary: int) -> Tensor:
 
 
 def unrolled(
-    cell: EagleCell, features: Tensor, tokens: Tensor, embedding: Borrowed, steps: int
+    cell: EagleCell,
+    features: Tensor,
+    tokens: Tensor,
+    embedding: Borrowed,
+    steps: int,
+    drafted: Tensor | None = None,
 ) -> Iterator[Tensor]:
     """The states of each step [S, T - 1, H], the first one's true features among its input; row i of step k stands in
     for feature i + 1 + k. The last k rows of step k have no token to read and hold nothing of use.
 
-    features [S, T, n*Ht], tokens int64 [S, T].
+    features [S, T, n*Ht], tokens int64 [S, T]. drafted: int64 [S, T - 1, at least steps - 1], what the steps behind the
+    first feed each row; None: the text goes on.
     """
     states = cell.fuse(features[:, :-1])
     rows = states.shape[1]
@@ -158,6 +170,8 @@ def unrolled(
     places = torch.arange(rows, device=states.device)
     for step in range(steps):
         fed = F.pad(tokens[:, 1 + step :], (0, step))
+        if step and drafted is not None:
+            fed = drafted[..., step - 1]
         embedded = cell.embed(fed, embedding).to(states.dtype)
         states = cell(states, embedded, cell.turn(places + step), seen.attend)
         yield states

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
 from .budget import Budget
@@ -105,9 +105,27 @@ def train_pair(
     target = LlamaForCausalLM(target_config(*known, **plan.target)).to(device)
     draft = LlamaForCausalLM(draft_config(*known, **plan.draft)).to(device)
     text = Windows(folder, tokenizer, data, plan.length, plan.windows, seed)
+    fit_pair(target, draft, text, plan.rows, plan.share, folder, budget, say)
+    export_model(target, folder / "target", tokenizer)
+    export_model(draft, folder / "draft", tokenizer)
+
+
+def fit_pair(
+    target: nn.Module,
+    draft: nn.Module,
+    text: Windows,
+    rows: int,
+    share: float,
+    folder: Path,
+    budget: Budget,
+    say=print,
+) -> None:
+    """Train both in place: the target on the text for this share of the budget, then the draft on what the target says
+    of the text. rows: windows a step. The checkpoints lie in ``folder``."""
+    device = next(target.parameters()).device
 
     def batch(index: int) -> tuple[Tensor, Tensor]:
-        tokens, counted = text.batch(index * plan.rows, plan.rows)
+        tokens, counted = text.batch(index * rows, rows)
         return tokens.to(device), counted.to(device)
 
     def learn(index: int) -> tuple[Tensor, int]:
@@ -118,8 +136,6 @@ def train_pair(
         tokens, counted = batch(index)
         return draft_loss(draft, read(target, tokens), tokens, counted), tokens.numel()
 
-    fit(target, learn, budget.part(plan.share), folder / "target.pt", say=say)
-    export_model(target, folder / "target", tokenizer)
+    fit(target, learn, budget.part(share), folder / "target.pt", say=say)
     target.requires_grad_(False)
-    fit(draft, follow, budget.part(1 - plan.share), folder / "draft.pt", say=say)
-    export_model(draft, folder / "draft", tokenizer)
+    fit(draft, follow, budget.part(1 - share), folder / "draft.pt", say=say)

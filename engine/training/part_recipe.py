@@ -19,10 +19,11 @@ from engine.errors import UserError
 from engine.options import resolve
 from engine.parts.digest import FIELD, digest_of
 
-from .acceptance import mean_accepted
+from .acceptance import walked
 from .alignment import Text
 from .budget import Budget
 from .common import say
+from .distill import MixedWindows
 from .loop import fit
 from .models import parameter_count
 from .outlay import check_memory, memory, told_time
@@ -73,7 +74,8 @@ class Training:
     ):
         self.teacher, self.student, self.name = teacher, student, name
         self.budget, self.rows = budget, rows
-        self.text = teacher.windows(length, seed + 4)
+        self._windows = lambda mixture: teacher.windows(length, seed + 4, mixture)
+        self._texts: dict[tuple[int, int], MixedWindows] = {}
         student.prepare(torch.from_numpy(self.text.tokens.astype("int64")))
         torch.manual_seed(seed)
         self.part = student.start().to(teacher.module.device)
@@ -113,9 +115,22 @@ class Training:
             self._look(losses, probes)
         self._export(probes)
 
+    @property
+    def text(self) -> MixedWindows:
+        """What is learned from now."""
+        mixture = self.student.mixture(self.budget.progress())
+        if mixture not in self._texts:
+            self._texts[mixture] = self._windows(mixture)
+        return self._texts[mixture]
+
     def batch(self, index: int) -> tuple[Tensor, int]:
         tokens, counted = self.text.batch(index, self.rows)
-        return self.student.loss(self.part, self.lesson(tokens, counted, index)), tokens.numel()
+        if self.student.reads_target:
+            lesson = self.lesson(tokens, counted, index)
+        else:
+            device = self.teacher.module.device
+            lesson = Lesson(tokens.to(device), counted.to(device), None, None, index)
+        return self.student.loss(self.part, lesson), tokens.numel()
 
     def lesson(self, tokens: Tensor, counted: Tensor, index: int = 0) -> Lesson:
         layers = self.student.feature_layers
@@ -175,8 +190,10 @@ class Training:
 
     def _export(self, probes: list[Text]) -> None:
         folder = self.teacher.parts / self.name
-        about = {FIELD: digest_of(self.teacher.folder), **self._measured(probes)}
-        self.student.save(self.part, folder, about)
+        found = self._measured(probes)
+        if told := self.student.report(found):
+            say(told)
+        self.student.save(self.part, folder, {FIELD: digest_of(self.teacher.folder), **found})
         say(f"written to {folder}")
 
 
@@ -188,8 +205,7 @@ def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Tex
     lengths = []
     for lesson, (start, text) in zip(lessons, probes, strict=True):
         kept = student.accepted(part, lesson)[0].tolist()
-        room = ((kept[at], len(text) - 1 - at) for at in range(start - 1, len(text) - 1))
-        lengths.append(mean_accepted([min(pair) for pair in room]))
+        lengths.append(walked(kept[: len(text)], start))
     return sum(lengths) / len(lengths)
 
 

@@ -15,7 +15,10 @@ so each can run alone; those that train resume where they were stopped.
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
+    hybrid       corpora -> <models>/families/hybrid: a target with state-space layers and its draft, for the drafter stree
+    image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
+    scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
 are told first; a table shows loss and accepted length during training; NAME=VALUE are the options:
@@ -33,8 +36,12 @@ from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabula
 from .budget import Budget
 from .common import UserError, need_data, say
 from .datastore import datastore
+from .hybrid_pair import MINUTES as HYBRID_MINUTES
+from .hybrid_pair import train_hybrid
 from .large_pair import train_pair
 from .part_recipe import train_part
+from .pictures.recipe import image
+from .scylla import scylla
 from .students import MODULES as STUDENTS
 from .students import student_class
 from .tokenizer import load_tokenizer
@@ -58,6 +65,19 @@ def large_pair(args) -> None:
     )
 
 
+def hybrid(args) -> None:
+    need_data(args)
+    train_hybrid(
+        load_tokenizer(args.models / "target"),
+        args.data,
+        args.checkpoints / "hybrid",
+        args.models / "families" / "hybrid",
+        Budget(minutes=args.minutes or HYBRID_MINUTES),
+        seed=args.seed,
+        say=say,
+    )
+
+
 RECIPES: dict[str, Recipe] = {
     "tokenizer": pretraining_recipes.tokenizer,
     "windows": pretraining_recipes.windows,
@@ -73,7 +93,10 @@ RECIPES: dict[str, Recipe] = {
     "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,
     "datastore": datastore,
+    "hybrid": hybrid,
     "large-pair": large_pair,
+    "image": image,
+    "scylla": scylla,
     **{key: partial(train_part, key=key) for key in STUDENTS},
 }
 

@@ -28,13 +28,13 @@ class Lesson:
 
     tokens: int64 [S, T]. counted: bool [S, T], False where the loss skips the token. features: [S, T, n*H], the target's
     hidden states at the layers that the student asks for. logits: [S, T, V] of the target, the law of token t + 1 in
-    row t. index: of the batch; whatever is random in a loss follows from it, so that a resumed training sees the same.
+    row t; both None where the student does without. index: of the batch; whatever is random in a loss follows from it, so that a resumed training sees the same.
     """
 
     tokens: Tensor
     counted: Tensor
-    features: Tensor
-    logits: Tensor
+    features: Tensor | None
+    logits: Tensor | None
     index: int = 0
 
 
@@ -65,6 +65,9 @@ class Student(ABC):
     options: ClassVar[tuple[Option, ...]] = ()
     """The options of its shape and its lessons: --option NAME=VALUE."""
 
+    reads_target: ClassVar[bool] = True
+    """Whether its loss looks at the target's states or logits; lessons to learn from hold none otherwise."""
+
     muon_rate: ClassVar[float] = 0.01
     adam_rate: ClassVar[float] = 2e-3
 
@@ -89,6 +92,10 @@ class Student(ABC):
     def feature_layers(self) -> tuple[int, ...]:
         """Indices into the target's hidden_states; the last of those is behind the final norm."""
 
+    def mixture(self, progress: float) -> tuple[int, int]:
+        """Windows of the target's own text, and of the corpora, in turn, when so much of the training is done."""
+        return 1, 1
+
     def prepare(self, tokens: Tensor) -> None:
         """Look at the text that will be learned from, int64 [N, T], before ``start``."""
 
@@ -112,6 +119,10 @@ class Student(ABC):
         """Figures on greedy text of the target that the part has not learned from, which belong into its files. Asked
         for before each look at ``accepted``, too: what shapes a draft may be put into the part here."""
         return {}
+
+    def report(self, found: Mapping) -> str:
+        """What to print at the end of ``measured``; "" is nothing."""
+        return ""
 
     @abstractmethod
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:

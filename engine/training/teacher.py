@@ -40,7 +40,7 @@ PROBED = 96  # tokens written after each of them
 class Teacher:
     """folder: of the target. work: of its text and of checkpoints. parts: of the results. prompts: a file or a folder of
     files, one prompt a line, for a named target; None for the family's own, which has corpora and generators. data: of
-    the corpora. draft_folder: of the draft that some parts read, or None."""
+    the corpora. draft_folder: of the draft that some parts read, or None. start: of a part to go on from, or None."""
 
     folder: Path
     work: Path
@@ -49,6 +49,7 @@ class Teacher:
     prompts: Path | None = None
     draft_folder: Path | None = None
     denoiser_folder: Path | None = None
+    start: Path | None = None
 
     @classmethod
     def of(cls, args) -> Teacher:
@@ -67,6 +68,7 @@ class Teacher:
                 args.data,
                 draft_folder=draft,
                 denoiser_folder=denoiser,
+                start=args.start,
             )
         found = inspect(args.target)
         if found.nbytes > free_bytes():
@@ -76,7 +78,14 @@ class Teacher:
             )
         work = args.checkpoints / "targets" / f"{args.target.name}-{digest_of(args.target)}"
         return cls(
-            args.target, work, work / "parts", args.data, args.prompts, args.draft, args.diffusion
+            args.target,
+            work,
+            work / "parts",
+            args.data,
+            args.prompts,
+            args.draft,
+            args.diffusion,
+            args.start,
         )
 
     @property
@@ -132,11 +141,13 @@ class Teacher:
             return selftext.family_prompts(self.tokenizer, self.data, seed)
         return {"given": self._own_prompts(seed)}
 
-    def windows(self, length: int, seed: int) -> MixedWindows:
-        """Text to learn from: what the target wrote; of the family's own target the corpora in turn with it."""
+    def windows(self, length: int, seed: int, mixture: tuple[int, int] = (1, 1)) -> MixedWindows:
+        """Text to learn from: what the target wrote; of the family's own target the corpora in turn with it.
+
+        mixture: how many windows of each are in turn. A target without corpora has text of its own only."""
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
-        return text_windows(path, length, seed, WINDOWS, corpora)
+        return text_windows(path, length, seed, WINDOWS, corpora, mixture)
 
     @cached_property
     def epoch(self) -> int:
@@ -194,12 +205,21 @@ def _opened(folder: Path) -> PreTrainedModel:
 
 
 def text_windows(
-    path: Path, length: int, seed: int, count: int, corpora: tuple | None = None
+    path: Path,
+    length: int,
+    seed: int,
+    count: int,
+    corpora: tuple | None = None,
+    mixture: tuple[int, int] = (1, 1),
 ) -> MixedWindows:
-    """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder."""
-    streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)]
-    if corpora is not None:
-        streams.append(windows(Mixer(*corpora, 500 + seed), length, seed))
+    """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder.
+    mixture: how many of each are in turn."""
+    own, other = mixture
+    streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)] * own
+    if corpora is None:
+        return text_windows(path, length, seed, count) if not own else MixedWindows(streams, count)
+    if other:
+        streams += [windows(Mixer(*corpora, 500 + seed), length, seed)] * other
     return MixedWindows(streams, count)
 
 

@@ -8,10 +8,13 @@ from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.bild import BigLittle
 from engine.verifiers.gad import TopBeta
 from engine.verifiers.greedy import Greedy
+from engine.verifiers.gsd import Grouped
 from engine.verifiers.lud import Unchecked
 from engine.verifiers.rapid import Transfer
+from engine.verifiers.reflective import Reflective
 from engine.verifiers.rejection import Rejection
 from engine.verifiers.sampler_match import SamplerMatch
+from engine.verifiers.specreason import StepGrade
 from engine.verifiers.spectr import SpecTr
 from engine.verifiers.typical import Typical
 
@@ -27,6 +30,9 @@ RULES: list[type[Verifier]] = [
     Unchecked,
     TopBeta,
     Transfer,
+    Reflective,
+    Grouped,
+    StepGrade,
 ]
 
 

@@ -45,7 +45,8 @@ class Verdict:
     accepted: the kept path, node indices from depth 1 downwards.
     status: one entry a node.
     final_token: the target's own token after the path; ``recovered`` after a refusal,
-        ``bonus`` when everything on the path was accepted.
+        ``bonus`` when everything on the path was accepted. With ``none``, for rules that leave the
+        next token to the draft, it is not used.
     walk: where the walk stood, root (-1) first; empty where nothing was judged.
     residuals: by place of the walk, the distribution [V] from which the next token had to come
         once children had been refused there.
@@ -56,7 +57,7 @@ class Verdict:
     status: list[Status]
     judgements: list[Judgement]
     final_token: int
-    final: Literal["bonus", "recovered"]
+    final: Literal["bonus", "recovered", "none"]
     walk: list[int]
     residuals: dict[int, Tensor] = field(default_factory=dict)
     exhibits: list[Exhibit] = field(default_factory=list)

@@ -25,7 +25,7 @@ def keep_while(
     target writes a token of its own.
     """
     tree, walk = case.tree, [ROOT]
-    allowed = _allowed(case)
+    allowed = allowed_nodes(case)
     judgements: list[Judgement] = []
     while True:
         place, kept = walk[-1], None
@@ -51,7 +51,7 @@ def keep_while(
     )
 
 
-def _allowed(case: Case) -> list[bool]:
+def allowed_nodes(case: Case) -> list[bool]:
     """Whether the constraint, which the logits hold already, allows each node behind its parent."""
     tree = case.tree
     if not len(tree):

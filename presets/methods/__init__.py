@@ -18,6 +18,7 @@ from presets.methods.reading import read_card
 
 HERE = Path(__file__).parent
 MEASURED = HERE / "measured.json"
+PRICES = HERE / "price.json"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Card:
     make that true of it, see ``presets.conditions``. paper: {"title", "authors", "venue",
     "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
     example: the name of the example that shows it, "" where there is none; own_example: that
-    example, where the card brings its own. measured: figures of that run, {} before it was made.
+    example, where the card brings its own. figure: exhibits that are drawn on the card, [] where there are none. measured:
+    figures of that run, or of the part that a recipe made; {} before it was made. price: of a lossy method, see
+    ``engine.price.Price``; {} before it was measured.
     """
 
     key: str
@@ -46,7 +49,9 @@ class Card:
     part: dict = field(default_factory=dict)
     example: str = ""
     own_example: Preset | None = None
+    figure: list = field(default_factory=list)
     measured: dict = field(default_factory=dict)
+    price: dict = field(default_factory=dict)
 
     @property
     def available(self) -> bool:
@@ -64,21 +69,44 @@ class Card:
 @cache
 def cards() -> dict[str, Card]:
     """Every card by key, in the order of titles. Raises UserError, one sentence, for a bad file."""
-    return read_cards(HERE, json.loads(MEASURED.read_text("utf-8")) if MEASURED.exists() else {})
+    return read_cards(HERE, _figures(MEASURED), _figures(PRICES))
 
 
-def read_cards(folder: Path, measured: Mapping[str, dict]) -> dict[str, Card]:
-    """The cards of a folder, with what was measured by key."""
+def _figures(file: Path) -> dict[str, dict]:
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
+
+
+def read_cards(
+    folder: Path, measured: Mapping[str, dict], prices: Mapping[str, dict] | None = None
+) -> dict[str, Card]:
+    """The cards of a folder, with what was measured and what they cost by key."""
+    prices = prices or {}
     found = [
-        Card(key=path.stem, measured=measured.get(path.stem, {}), **read_card(path))
+        Card(
+            key=path.stem,
+            measured=measured.get(path.stem, {}),
+            figure=_figure(folder / "figures" / f"{path.stem}.json"),
+            price=prices.get(path.stem, {}),
+            **read_card(path),
+        )
         for path in folder.glob("*.toml")
     ]
     return {card.key: card for card in sorted(found, key=lambda card: card.title.lower())}
 
 
+def _figure(path: Path) -> list:
+    return json.loads(path.read_text("utf-8")) if path.exists() else []
+
+
 def own_trace(name: str) -> Path:
     """Where the finished trace of a card's own example lies, or would lie."""
     return PRESETS / "traces" / "methods" / f"{name}.ndjson"
+
+
+def scaling() -> dict | None:
+    """What the recipe `scylla` found, or None where it was not run."""
+    file = PRESETS / "models" / "parts" / "scylla" / "config.json"
+    return json.loads(file.read_text("utf-8")) if file.exists() else None
 
 
 def methods() -> list[dict]:

@@ -1,34 +1,53 @@
-"""The figures of the method cards, each read from the finished trace of the card's own example.
+"""The figures of the method cards, each read from the finished trace of the card's own example; those of a recipe, from
+the part that it made.
 
 They count tokens, steps and passes, so they do not depend on the machine or on its load.
 """
 
+import importlib
 import json
 
 from engine.errors import UserError
+from engine.parts.eagle_layout import AFTER, BEFORE
+from engine.parts.files import read_config
 from engine.trace import read_trace
 from presets import trace_file
 from presets.checked import record_checked
-from presets.methods import MEASURED, Card, cards, own_trace
+from presets.methods import HERE, MEASURED, PRESETS, Card, cards, own_trace
 from presets.recording import record, request_of
 
 LARGEST = 120_000
 """Bytes of a finished trace, at most: they lie in the repository."""
 
 
+FIGURES = {"continuous": "engine.continuous.figures"}
+"""Cards with a figure of their own: the module whose ``measured`` and ``exhibits`` make it."""
+
+
+def draw(key: str) -> None:
+    """Measure what the card's figure shows, and write it."""
+    module = importlib.import_module(FIGURES[key])
+    shown = [one.to_dict(str) for one in module.exhibits(module.measured())]
+    file = HERE / "figures" / f"{key}.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
+
+
 def measure(keys: list[str]) -> None:
-    """Record the own examples of these cards, and those that have no trace yet; write the figures
+    """Draw the figures of these cards, record the own examples of these cards, and those that have no trace yet; write the figures
     of all cards. Raises UserError for a key without a card."""
     known = cards()
     for key in keys:
         if key not in known:
             raise UserError(f"There is no method card {key!r}; known are: {', '.join(known)}.")
+    for key in filter(FIGURES.__contains__, keys):
+        draw(key)
     own = [card for card in known.values() if card.own_example]
     made = [card for card in own if card.key in keys or not own_trace(card.key).exists()]
     for card in made:
         _record(card)
     record_checked([card.example for card in made])
-    found = {key: figures(card) for key, card in sorted(known.items()) if card.example}
+    found = {key: found for key, card in sorted(known.items()) if (found := measured(card))}
     MEASURED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
@@ -40,6 +59,18 @@ def _record(card: Card) -> None:
             f"{file.name} has {file.stat().st_size:,} bytes; a finished trace has at most "
             f"{LARGEST:,}: give the card's example fewer max_new_tokens."
         )
+
+
+def measured(card: Card) -> dict:
+    """Of the card's example; of a recipe, what its part says of the accepted length before and after; else {}."""
+    if card.example:
+        return figures(card)
+    if card.kind != "recipe" or not card.available:
+        return {}
+    found = read_config(PRESETS / "models" / "parts" / card.part["name"])
+    if BEFORE not in found or AFTER not in found:
+        return {}
+    return {"before": round(float(found[BEFORE]), 2), "after": round(float(found[AFTER]), 2)}
 
 
 def figures(card: Card) -> dict:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import UserError
+from presets.checking import check
 from presets.listed import Preset, presets, prompt_of
 
 FAMILIES = (
@@ -12,7 +13,7 @@ FAMILIES = (
     *("rule", "loop", "policy", "recipe", "meter", "constraint"),
 )
 KINDS = (
-    *("drafter", "rule", "loop", "policy", "recipe", "meter"),
+    *("drafter", "rule", "loop", "policy", "recipe", "meter", "study"),
     *("workload", "kernel", "constraint"),
 )
 EXACTNESS = ("exact", "lossy", "both", "n/a")
@@ -27,12 +28,13 @@ TABLES = {
     "part": {"name": str, "recipe": str},
 }
 EXAMPLE = {
-    **dict.fromkeys(("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema"), str),
+    **dict.fromkeys(
+        ("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema", "models"), str
+    ),
     **dict.fromkeys(("options", "rule_options"), dict),
     "temperature": (int, float),
     "max_new_tokens": int,
 }
-NOUNS = {str: "text", bool: "true or false", int: "a whole number", dict: "a table"}
 
 
 def read_card(path: Path) -> dict:
@@ -46,14 +48,14 @@ def read_card(path: Path) -> dict:
     if not isinstance(holds, list) or not all(isinstance(one, str) for one in holds):
         raise UserError(f"{place} must have a list of texts as its holds.")
     tables = {name: given.pop(name) for name in (*TABLES, "example") if name in given}
-    _check(place, given, CARD, required=CARD)
+    check(place, given, CARD, required=CARD)
     for name, words in (("family", FAMILIES), ("kind", KINDS), ("exactness", EXACTNESS)):
         if given[name] not in words:
             known = ", ".join(words)
             raise UserError(f"{place} has the {name} {given[name]!r}; known are: {known}.")
     for name, fields in TABLES.items():
         if name in tables:
-            _check(f"{place}, [{name}],", tables[name], fields, required=fields)
+            check(f"{place}, [{name}],", tables[name], fields, required=fields)
     example = tables.pop("example", None)
     return {**given, "holds": tuple(holds), **tables, **_example(path.stem, place, given, example)}
 
@@ -67,7 +69,7 @@ def _example(key: str, place: str, card: Mapping, given: object) -> dict:
         if all(given["preset"] != preset.name for preset in presets()):
             raise UserError(f"{place} names the preset {given['preset']!r}, which is not listed.")
         return {"example": given["preset"]}
-    _check(place, given, EXAMPLE, required=("drafter",))
+    check(place, given, EXAMPLE, required=("drafter",))
     fields = dict(given)
     kind = fields.pop("workload", "story")
     if "prompt_id" in fields:
@@ -76,23 +78,3 @@ def _example(key: str, place: str, card: Mapping, given: object) -> dict:
         raise UserError(f"{place} has neither a prompt nor a prompt_id.")
     own = Preset(name=key, title=card["title"], kind=kind, look_for=card["watch"], **fields)
     return {"example": key, "own_example": own}
-
-
-def _check(place: str, given: object, fields: Mapping, required) -> None:
-    """Raises UserError unless `given` is a table of these fields, with the required ones."""
-    if not isinstance(given, dict):
-        raise UserError(f"{place} must be a table.")
-    for name in given:
-        if name not in fields:
-            known = ", ".join(fields)
-            raise UserError(f"{place} has an unknown field {name!r}; known are: {known}.")
-    for name in required:
-        if name not in given:
-            raise UserError(f"{place} has no {name}.")
-    for name, value in given.items():
-        wanted = fields[name]
-        number = wanted is not bool and isinstance(value, bool)
-        if number or not isinstance(value, wanted):
-            raise UserError(f"{place} must have {NOUNS.get(wanted, 'a number')} as its {name}.")
-        if isinstance(value, str) and not value.strip():
-            raise UserError(f"{place} has an empty {name}.")

@@ -141,7 +141,7 @@ CALLS = {
         dict(
             zip(
                 controls.FIELDS,
-                odd.spoiled(["a", '{"drafter": "chain"}', "", 0, 0, 1, 0, 4]),
+                odd.spoiled(["a", '{"drafter": "chain"}', "", 0, 0, 1, 0, 4, ""]),
                 strict=False,
             )
         )

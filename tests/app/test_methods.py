@@ -30,6 +30,14 @@ TOYS = [
     {**TOY, "key": "cedar", "title": "Cedar", "exactness": "both", "mechanism": "Like an ash."},
     {
         **TOY,
+        "key": "elm",
+        "title": "Elm",
+        "exactness": "n/a",
+        "kind": "recipe",
+        "measured": {"before": 2.0, "after": 2.5},
+    },
+    {
+        **TOY,
         "key": "fir",
         "title": "Fir",
         "exactness": "n/a",
@@ -64,10 +72,10 @@ def toys(browser):
 
 
 def test_search_and_filters_find_cards(toys):
-    assert shown(toys) == ["ash", "birch", "cedar", "fir"]
+    assert shown(toys) == ["ash", "birch", "cedar", "elm", "fir"]
     toys.get_by_label("Search").fill("ash")
     assert shown(toys) == ["ash", "cedar"], "in the sentences, too"
-    assert toys.get_by_role("status").inner_text() == "2 of 4 methods"
+    assert toys.get_by_role("status").inner_text() == "2 of 5 methods"
     toys.get_by_label("Output").select_option("exact")
     assert shown(toys) == ["cedar"]
     toys.get_by_label("Search").fill("")
@@ -76,16 +84,18 @@ def test_search_and_filters_find_cards(toys):
     assert shown(toys) == ["birch"]
     toys.get_by_label("Family").select_option("chain")
     assert shown(toys) == []
-    assert toys.get_by_role("status").inner_text() == "None of 4 methods"
+    assert toys.get_by_role("status").inner_text() == "None of 5 methods"
     for name in ("Output", "Training", "Family"):
         toys.get_by_label(name).select_option("")
-    assert toys.get_by_role("status").inner_text() == "4 methods"
+    assert toys.get_by_role("status").inner_text() == "5 methods"
 
 
 def test_a_card_says_what_is_missing_and_what_was_measured(toys):
     fir = toys.locator("[data-method=fir]").inner_text()
     assert "needles" in fir and "grow" in fir
     assert "3.00 tokens a step: 30 tokens in 11 passes" in fir
+    elm = toys.locator("[data-method=elm]").inner_text()
+    assert "2.50 tokens a step on held-out texts, in the place of 2.00." in elm
     assert toys.get_by_role("button").count() == 0, "no example, nothing to watch"
 
 

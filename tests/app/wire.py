@@ -112,6 +112,7 @@ class Wire:
         pair = {"drafter": drafter, "options": {}, "verifier": "", "rule_options": {}}
         values = {"prompt": prompt, "pair": json.dumps(pair), "json_schema": "", "temperature": 0}
         values |= {"top_k": 0, "top_p": 1, "seed": 0, "max_new_tokens": tokens}
+        values["models"] = ""
         return list((values | changes).values())
 
     def race(

@@ -22,7 +22,7 @@ def test_a_small_bench(monkeypatch, tmp_path, capsys):
     least = min(row.ratio for row in rows)
     assert f"{'met' if least >= load.LEAST else 'missed'}: 0.97" in told
     assert "4 of 4 texts written alike" in told
-    assert {"load", "vocabtrim"} <= set(SUITE_NAMES) & set(SUITES)
+    assert set(SUITE_NAMES) == set(SUITES) - {"openvino"}  # which is --peer openvino
     assert [row["ratio"] for row in json.loads(out.read_text("utf-8"))["rows"]] == [
         row.ratio for row in rows
     ]

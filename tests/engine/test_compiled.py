@@ -250,6 +250,20 @@ def test_features_that_cannot_be_compiled_come_from_the_module(monkeypatch, capl
     ]
 
 
+def test_the_sets_of_features_used_last_are_kept_and_a_session_keeps_its_own(monkeypatch):
+    monkeypatch.setattr(passes, "MOST_SETS", 1)
+    model = language_model(tiny_hf_model(), None, "llama")
+    first = model.session(64, (1,))
+    first.prefill([5, 7, 9])
+    expected, features = first.feed([3], [-1])
+    first.drop()
+    model.session(64, (2,))
+    assert [one.features for one in model.passes._made] == [(), (2,)]
+    monkeypatch.setattr(model.passes, "_graphs", None)  # nothing is made again
+    again, same = first.feed([3], [-1])
+    assert torch.equal(again, expected) and torch.equal(same, features)
+
+
 def test_features_that_compute_other_numbers_are_never_used(monkeypatch):
     """Neither where they are first asked for nor later."""
     module, fast = both(tiny_hf_model("llama"))
@@ -274,7 +288,7 @@ def test_bf16_keeps_the_modules_own_passes():
 def test_a_graph_that_is_tried_beside_a_text_reads_its_own_columns():
     """A trial hands over columns in the places of the text's; each call must read those that it was given."""
     model = language_model(tiny_hf_model(), None, "llama")
-    _, graphs = model.passes._graphs_with(())
+    graphs = model.passes.graphs_with(()).graphs
 
     def tried():
         return graphs._any(graphs._example(4), (0,), lambda logits: logits.copy())

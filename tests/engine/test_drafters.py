@@ -154,6 +154,7 @@ class Dictation(Constraint):
 
 
 AFTER = ["specdec_pp", "smartspec", "vocabtrim", "online", "kangaroo", "del", "ppd", "lud"]
+AFTER += ["omnidraft", "s2d", "easyspec"]
 
 
 @pytest.mark.parametrize("key", AFTER)

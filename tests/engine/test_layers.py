@@ -10,7 +10,7 @@ from engine.errors import UserError
 from engine.opening import language_model
 from engine.target.going_on import goes_on
 from engine.target.layers import ATTENTION, MLP, Layers
-from engine.target.seen import Begun, Draft, Probes
+from engine.target.seen import Begun, Draft, Join, Probes
 from engine.tree import ROOT, DraftTree
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 
@@ -105,7 +105,7 @@ def test_probes_see_the_tree_and_leave_no_mark(architecture):
         plain = session.look(Draft(2, tree, len(PROMPT)))
         session.drop()
         vectors = model.embed(torch.tensor([30, 31, 32]))
-        probes = Probes(vectors, [last, first, len(tree) + 1])
+        probes = Probes.embedded(vectors, [last, first, len(tree) + 1])
         seen = session.look(Draft(2, tree, len(PROMPT), probes))
         torch.testing.assert_close(seen.logits, plain.logits, **CLOSE)
         torch.testing.assert_close(seen.features, plain.features, **CLOSE)
@@ -113,6 +113,44 @@ def test_probes_see_the_tree_and_leave_no_mark(architecture):
         tokens, parents = [2, 3, 8, 11, 30, 31, 32], [-1, 0, 1, 0, 3, 1, 5]
         as_tokens, _ = session.feed(tokens, parents)
         torch.testing.assert_close(seen.probes, as_tokens[4:], **CLOSE)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen3", "gpt2"])
+def test_probes_join_at_a_layer(architecture):
+    """Probes that are made to be what tokens would be at the layer say what the tokens would have said. They join at
+    two layers; the second one sees the first."""
+    for model, session in sessions(architecture, (1, 3)):
+        tree = DraftTree()
+        first = tree.draw(ROOT, 3)
+        tree.draw(ROOT, 11)
+        tokens, parents = [2, 3, 11, 30, 31], [-1, 0, 0, 1, 3]
+        as_tokens, features = session.feed(tokens, parents)
+        session.drop()
+        true = {}
+        for layer in (1, 2):
+            true[layer] = session.states(tokens, parents, Layers(stop=layer))
+            session.drop()
+
+        joins = [joining(1, true[1], 3), joining(2, true[2], 4)]
+        probes = Probes(joins, [first, len(tree)])
+        seen = session.look(Draft(2, tree, len(PROMPT), probes))
+        torch.testing.assert_close(seen.logits, as_tokens[:3], **CLOSE)
+        torch.testing.assert_close(seen.probes, as_tokens[3:], **CLOSE)
+        torch.testing.assert_close(seen.features, features[:3], **CLOSE)
+        session.commit([0, 1])
+        kept = session.feed([7], [-1])[0]
+        session.rewind(len(PROMPT))
+        torch.testing.assert_close(kept[0], session.feed([2, 3, 7], [-1, 0, 1])[0][2], **CLOSE)
+
+
+def joining(layer, true, row):
+    """A probe that is this row of what the states at the layer should be."""
+
+    def made(states):
+        torch.testing.assert_close(states, true[: len(states)], **CLOSE)
+        return true[row : row + 1]
+
+    return Join(layer, 1, made)
 
 
 def begun_tree(session, layer, read):

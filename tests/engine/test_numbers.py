@@ -2,6 +2,7 @@
 whatever drafts and however tokens are drawn."""
 
 import copy
+import dataclasses
 import json
 
 import pytest
@@ -14,6 +15,7 @@ from engine.opening import language_model
 from engine.parts.loading import Models
 from engine.run import pick_verifier
 from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
 from engine.text import TextRequest
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting
@@ -78,20 +80,33 @@ def test_nan_in_the_target_is_one_sentence(key, sampling):
         write(models_of(module), key, SAMPLINGS[sampling])
 
 
+def module_of(part):
+    """The weights of a part: a language model's, those of one that a part holds, or the part itself."""
+    inner = getattr(part, "model", None)
+    if isinstance(inner, LanguageModel):
+        return inner.model
+    return part.model if isinstance(part, LanguageModel) else part
+
+
+def again(part):
+    """Opened anew with the same weights, where it is or holds a language model."""
+    if isinstance(part, LanguageModel):
+        return opener(part.model)
+    held = isinstance(getattr(part, "model", None), LanguageModel)
+    return dataclasses.replace(part, model=opener(part.model.model)) if held else part
+
+
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("key", [key for key in EVERY if drafters()[key].needs])
 def test_nan_in_a_part_is_one_sentence(key, sampling):
     models = models_of(deeper())
-    modules = [getattr(part, "model", part) for part in models.parts.values()]
-    for module in modules:
+    for part in models.parts.values():
+        module = module_of(part)
         if not isinstance(module, torch.nn.Module):
             continue  # a datastore has no weights
         with torch.no_grad():
             list(module.parameters())[-1][0] = float("nan")
-    parts = {
-        role: opener(part.model) if hasattr(part, "model") else part
-        for role, part in models.parts.items()
-    }
+    parts = {role: again(part) for role, part in models.parts.items()}
     with pytest.raises(UserError, match="gave NaN"):
         write(Models(models.target, parts), key, SAMPLINGS[sampling])
 

@@ -1,16 +1,19 @@
 """The cards of the methods: one file a method, read with care, their figures as their runs have them."""
 
 import json
+import sys
 
 import pytest
 
 from engine.drafters import drafters
 from engine.errors import UserError
+from engine.parts.eagle_layout import AFTER, BEFORE
+from engine.parts.files import write_part
 from engine.trace import read_trace
 from engine.verifiers import verifiers
 from presets import cards, examples, methods, preset, presets, trace_file
-from presets.methods import HERE, MEASURED, own_trace, read_cards
-from presets.methods.measuring import LARGEST, figures, measure
+from presets.methods import HERE, MEASURED, measuring, own_trace, read_cards
+from presets.methods.measuring import LARGEST, measure, measured
 
 CARD = """
 title = "A method"
@@ -61,7 +64,16 @@ def test_a_cards_run_says_what_the_card_says():
 
 def test_the_figures_are_those_of_the_runs():
     written = json.loads(MEASURED.read_text("utf-8"))
-    assert written == {key: figures(card) for key, card in cards().items() if card.example}
+    assert written == {key: found for key, card in cards().items() if (found := measured(card))}
+
+
+def test_a_recipes_figures_are_its_parts(read, tmp_path, monkeypatch):
+    card = read(CARD.replace('"drafter"', '"recipe"') + '[part]\nname = "toy"\nrecipe = "toy"')
+    for module in (sys.modules["presets.methods"], measuring):
+        monkeypatch.setattr(module, "PRESETS", tmp_path)
+    assert measured(card) == {}, "it is not shipped"
+    write_part(tmp_path / "models" / "parts" / "toy", {}, {BEFORE: 2.123, AFTER: 2.5})
+    assert measured(card) == {"before": 2.12, "after": 2.5}
 
 
 def test_no_trace_is_left_without_a_card():

@@ -6,8 +6,11 @@ def _rope(kinds: tuple[str, ...]) -> dict:
 
 
 PARTICULAR: dict[str, dict] = {
-    "bamba": {"mamba_n_heads": 8},
-    "granitemoehybrid": {"mamba_n_heads": 8},
+    "bamba": {"mamba_n_heads": 8, "attn_layer_indices": [1]},
+    "granitemoehybrid": {
+        "mamba_n_heads": 8,
+        "layer_types": ["linear_attention", "full_attention"] * 2,
+    },
     "cohere_compass_text": {
         "layer_types": [
             "sliding_attention",

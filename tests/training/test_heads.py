@@ -30,7 +30,12 @@ from engine.training.students.heads import kept_lengths
 from tests.drafters.writing import steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
-KINDS = {"medusa": "medusa_heads", "hydra": "hydra_heads", "clover": "clover_heads"}
+KINDS = {
+    "medusa": "medusa_heads",
+    "hydra": "hydra_heads",
+    "clover": "clover_heads",
+    "chimera": "chimera_heads",
+}
 KEYS = list(KINDS)
 SHAPES = [
     ("medusa", {"shared": False}),
@@ -38,6 +43,7 @@ SHAPES = [
     ("hydra", {"shared": False, "prefix": True}),
     ("hydra", {"shared": True, "layers": 2}),
     ("clover", {}),
+    ("chimera", {}),
 ]
 
 

@@ -40,7 +40,7 @@ def test_they_are_read_as_in_a_run(module):
         for index, place in enumerate(asked):
             session = target.session(32)
             session.prefill(text[:place])
-            probes = Probes(part.rows.detach(), [ROOT, ROOT, 0, 1])
+            probes = Probes.embedded(part.rows.detach(), [ROOT, ROOT, 0, 1])
             seen = session.look(Draft(text[place], DraftTree(), place + 1, probes))
             expected = part.logits(seen.probes)
             torch.testing.assert_close(found[window, index], expected, rtol=1e-3, atol=1e-3)

@@ -88,7 +88,7 @@ def real_models():
 
 
 PLAIN = ["none", "chain", "dyspec", "prompt_lookup", "eagle", "falcon"]
-OWN_LAYERS = ["del", "kangaroo", "ppd", "lud"]
+OWN_LAYERS = ["del", "kangaroo", "ppd", "lud", "hidden_transfer"]
 
 
 @pytest.mark.parametrize("key", [*PLAIN, *OWN_LAYERS])

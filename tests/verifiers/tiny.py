@@ -8,17 +8,20 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.opening import language_model
 from engine.parts.dflash_model import DFlashConfig, DFlashModel
 from engine.parts.loading import Models
+from engine.parts.nested_draft import NestedDraft
 from engine.parts.vocabulary import Vocabulary
 from tests.parts import (
     acceptance_head,
     beginners,
     eagle_cell,
     falcon_cell,
+    foreign_draft,
     tiny_adapter,
     tiny_datastore,
     tiny_diffusion_lm,
     tiny_filter,
     tiny_prompt_tokens,
+    tiny_transfer_maps,
 )
 
 
@@ -67,18 +70,25 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
         )
     )
     opened = language_model(target, None, "tiny target", lean=False)
+    small = language_model(draft, None, "tiny draft", lean=False)
     return Models(
         opened,
         {
-            "draft": language_model(draft, None, "tiny draft", lean=False),
+            "draft": small,
+            "s2d": NestedDraft(small, (1, 2)),
+            "omnidraft": foreign_draft(
+                vocabulary, target, lambda module: language_model(module, None, "other", lean=False)
+            ),
             "diffusion": diffusion.eval().requires_grad_(False),
             "medusa": beginners("medusa", opened),
             "hydra": beginners("hydra", opened, layers=2, prefix=True),
             "clover": beginners("clover", opened),
+            "chimera": beginners("chimera", opened),
             "eagle": eagle_cell(opened),
             "falcon": falcon_cell(opened),
             "kangaroo": tiny_adapter(opened),
             "ppd": tiny_prompt_tokens(opened),
+            "hidden_transfer": tiny_transfer_maps(opened),
             "specdec_pp": acceptance_head(16),
             "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
             "datastore": tiny_datastore(vocabulary),

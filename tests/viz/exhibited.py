@@ -5,7 +5,7 @@ import random
 
 from tests.viz.builder import Toy
 
-KINDS = ("words", "table", "matrix", "lattice", "layers", "gauge", "curve")
+KINDS = ("words", "table", "matrix", "lattice", "layers", "gauge", "curve", "clouds")
 SOURCES = ("draft model", "context 17:20", "matrix")
 
 
@@ -111,6 +111,15 @@ def _curve(draw, text, token) -> dict:
     return {"x": x, "series": series, "x_label": text("length"), "y_label": text("kept"), "mark": 5}
 
 
+def _clouds(draw, text, token) -> dict:
+    cloud = lambda name: {
+        "name": text(name),
+        "points": [[draw.gauss(0, 1), draw.gauss(0, 1)] for _ in range(12)],
+    }
+    names = (("target",), ("accepted", "rejected"), ("accepted", "recovered"))
+    return {"panels": [{"name": text("cloud"), "clouds": [cloud(n) for n in row]} for row in names]}
+
+
 TALE = (" the", " cat", " dog", " sat", " on", " mat", "\n", ".")
 MADE = {
     "words": _words,
@@ -120,6 +129,7 @@ MADE = {
     "layers": _layers,
     "gauge": _gauge,
     "curve": _curve,
+    "clouds": _clouds,
 }
 TITLES = {
     "words": "What the drafter did",
@@ -128,6 +138,7 @@ TITLES = {
     "lattice": "Candidates of the block",
     "layers": "Layers of the draft pass",
     "gauge": "Entropy of the draft",
+    "clouds": "Where the points lie",
     "curve": "Tokens that a longer draft would keep",
 }
 NOTES = {
@@ -137,5 +148,6 @@ NOTES = {
     "lattice": "",
     "layers": "Skipped layers cost nothing.",
     "gauge": "Above the mark it stops drafting.",
+    "clouds": "All on the same axes.",
     "curve": "The mark is the length that was chosen.",
 }

@@ -41,7 +41,7 @@ def test_every_kind_is_drawn_and_tells_a_screen_reader_what_it_shows(replay):
     assert page.locator(".ds-layers .ds-layer").count() == len(by_kind["layers"]["layers"])
     path = by_kind["lattice"]["path"]
     assert page.locator(".ds-choice-chip[data-chosen]").count() == len(path)
-    for kind in ("matrix", "lattice", "layers", "curve"):
+    for kind in ("matrix", "lattice", "layers", "curve", "clouds"):
         told = page.locator(f".ds-exhibit[data-kind={kind}] .ds-unseen").inner_text()
         box = page.locator(f".ds-exhibit[data-kind={kind}] .ds-exhibit-box")
         assert told and told in box.get_attribute("aria-label")

@@ -112,5 +112,10 @@ def test_lanes_of_one_drafter_are_named_by_what_differs(script):
     named = ["None", "Tree, budget 4", "Tree, budget 64"]
     assert script.evaluate(TITLES, runs) == named
     assert list(titles({f"lane-{i}": run for i, run in enumerate(runs)}).values()) == named
+    for run in runs:
+        run["drafter"]["labels"] = {"budget": "nodes"}
+    named = ["None", "Tree, nodes 4", "Tree, nodes 64"]
+    assert script.evaluate(TITLES, runs) == named
+    assert list(titles({f"lane-{i}": run for i, run in enumerate(runs)}).values()) == named
     ruled = [lane("tree"), lane("tree", "bild")]
     assert script.evaluate(TITLES, ruled) == ["Tree, rule Greedy", "Tree, rule Bild"]

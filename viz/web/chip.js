@@ -38,10 +38,13 @@
   /** small: whether the canvas is small. */
   D.crowdOf = (nodes, small) => (nodes <= 28 ? 0 : small ? 3 : nodes <= 72 ? 1 : 2);
 
-  /** {w, h, label, small, dot} of a chip with this text; small: the type size of an ignored chip, else 0. */
-  D.chipSize = function (text, status, crowd = 0) {
+  /** {w, h, label, small, dot, patch, side} of a chip with this text, or with a patch of a picture (see D.patchOf), drawn `side` px wide;
+   * small: the type size of an ignored chip, else 0. */
+  D.chipSize = function (text, status, crowd = 0, patch = null) {
     const [small, h] = D.CROWDS[crowd];
     if (status === "ignored" && !small) return DOT;
+    if (patch && status === "ignored") return { w: h + 6, h, label: "", small, patch, side: h - 5 };
+    if (patch) return { w: 50 + 2 * edgeOf(status), h: 28, label: "", small: 0, patch, side: 20 };
     const label = D.shorten(D.visible(text), 12);
     if (status === "ignored") {
       return { w: Math.max(2.4 * small, Math.ceil(D.textWidth(label, D.FONT) * small / 13 + 1.3 * small)), h, label, small };
@@ -55,11 +58,12 @@
     const inner = D.svg("path", { class: "ds-inner" });
     const icon = D.svg("path", { class: "ds-icon" });
     const label = D.svg("text", { class: "ds-label", "text-anchor": "middle", dy: "0.35em" });
+    const tile = D.svg("g", {});
     const g = D.svg("g", { class: "ds-node", ...attributes }, shape, label);
     let source = null;
-    const put = { g: D.keeper(g), shape: D.keeper(shape), inner: D.keeper(inner), icon: D.keeper(icon), label: D.keeper(label) };
+    const put = { g: D.keeper(g), shape: D.keeper(shape), inner: D.keeper(inner), icon: D.keeper(icon), label: D.keeper(label), tile: D.keeper(tile) };
     const show = (part, wanted) => { if (!wanted) part.remove(); else if (!part.isConnected) g.append(part); };
-    let now = "", size = null;
+    let now = "", size = null, tiled = null;
     return {
       g,
       /** Sets attributes of the whole chip. */
@@ -84,6 +88,11 @@
         put.shape("d", D.chipShape(look, size.w, size.h));
         if (look === "recovered") put.inner("d", D.chipShape(look, size.w - 7, size.h - 6));
         if (ICONS[look]) put.icon("transform", `translate(${-size.w / 2 + 14 + edgeOf(look)} 0)`);
+        show(tile, size.patch);
+        if (size.patch) {
+          if (String(size.patch.pixels) !== tiled) { tiled = String(size.patch.pixels); D.drawPatch(tile, size.patch); }
+          put.tile("transform", `translate(${(ICONS[look] ? 9 : 0) - size.side / 2} ${-size.side / 2}) scale(${(size.side / size.patch.side).toFixed(3)})`);
+        }
         show(label, size.label);
         if (!size.label) return;
         put.label("x", ICONS[look] ? "9" : "0");

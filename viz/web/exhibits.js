@@ -36,6 +36,9 @@
       summary && D.el("p", { class: "ds-unseen", text: summary }), told && D.el("p", { class: "ds-quiet", text: told }), more && D.el("p", { class: "ds-quiet", text: more }));
   }
 
+  /** Exhibits that belong to no step: figures in a row. */
+  D.exhibitRow = (exhibits) => D.el("div", { class: "ds ds-figures-row" }, ...exhibits.map(figure));
+
   /** A row of figures. Calling it redraws only the figures that changed; focus and sideways scrolling stay. */
   function row(element) {
     let keys = [];

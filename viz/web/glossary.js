@@ -56,12 +56,12 @@
     root.append(tip, lines);
     let explained = null, leaving = 0;
 
-    function describe(word) {
-      if (!ids.has(word)) {
-        ids.set(word, D.freshId("line"));
-        lines.append(D.el("span", { id: ids.get(word), text: D.GLOSSARY[word] }));
+    function describe(line) {
+      if (!ids.has(line)) {
+        ids.set(line, D.freshId("line"));
+        lines.append(D.el("span", { id: ids.get(line), text: line }));
       }
-      return ids.get(word);
+      return ids.get(line);
     }
     const stay = () => clearTimeout(leaving);
     const leave = () => { stay(); leaving = setTimeout(hide, 120); };   // the pointer may move on to the tooltip itself
@@ -73,11 +73,11 @@
       explained = null;
       document.removeEventListener("keydown", onKey);
     }
-    function show(element, word) {
+    function show(element, line) {
       stay();
       explained = element;
       document.addEventListener("keydown", onKey);
-      tip.textContent = D.GLOSSARY[word];
+      tip.textContent = line;
       tip.hidden = false;
       const at = element.getBoundingClientRect(), box = root.getBoundingClientRect(), zoom = root.currentCSSZoom || 1;
       const left = D.clamp((at.left - box.left) / zoom, 4, Math.max(4, root.clientWidth - tip.offsetWidth - 4));
@@ -88,16 +88,18 @@
     tip.addEventListener("pointerenter", stay);
     tip.addEventListener("pointerleave", hide);
 
-    function explain(element, word) {
-      element.setAttribute("aria-describedby", describe(word));
-      element.addEventListener("pointerenter", () => show(element, word));
-      element.addEventListener("focus", () => show(element, word));
+    /** Explain an element by this sentence. */
+    function tell(element, line) {
+      element.setAttribute("aria-describedby", describe(line));
+      element.addEventListener("pointerenter", () => show(element, line));
+      element.addEventListener("focus", () => show(element, line));
       element.addEventListener("pointerleave", leave);
       element.addEventListener("blur", hide);
       return element;
     }
+    const explain = (element, word) => tell(element, D.GLOSSARY[word]);
     const glossary = {
-      explain, hide,
+      explain, tell, hide,
       term(word, text, ...content) {
         const button = D.el("button", { type: "button", class: "ds-term", "data-term": word, "aria-label": text ? null : word }, ...content);
         if (text) button.append(text);

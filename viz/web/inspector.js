@@ -35,7 +35,13 @@
     return D.el("div", { class: "ds-ruler-box" }, track, words);
   }
 
-  function bars(rows, token, fields, glossary, title = "The likeliest next tokens in this place") {
+  /** The patch of a token of a picture. */
+  function tile(run, id) {
+    const patch = D.patchOf(run, id);
+    return patch && D.patchIcon(patch, { class: "ds-patch ds-bar-patch" });
+  }
+
+  function bars(rows, token, fields, glossary, run, title = "The likeliest next tokens in this place") {
     const most = Math.max(0.0001, ...rows.flatMap((row) => fields.map((f) => row[f] || 0)));
     const table = D.el("table", { class: "ds-bars", "data-fields": fields.length },
       D.el("caption", { text: title }),
@@ -44,7 +50,7 @@
     const body = D.el("tbody", {});
     for (const row of rows) {
       const line = D.el("tr", { "data-chosen": row.id === token, "data-cut": row.cut },
-        D.el("th", { scope: "row" }, D.el(row.cut ? "s" : "span", { class: "ds-bar-token", text: D.shorten(D.visible(row.piece), 14) })));
+        D.el("th", { scope: "row" }, tile(run, row.id), D.el(row.cut ? "s" : "span", { class: "ds-bar-token", text: D.shorten(D.visible(row.piece), 14) })));
       for (const field of fields) {
         const bar = D.el("span", { class: "ds-bar", "data-field": field });
         bar.style.width = `${(((row[field] || 0) / most) * 100).toFixed(1)}%`;
@@ -67,8 +73,8 @@
     box.append(D.el("div", { class: "ds-inspector-head" }, chip, D.el("div", { class: "ds-inspector-what" }, status, source)), sentence, more);
     let key = "";
 
-    function headChip(text, kind, look) {
-      const size = D.chipSize(text, kind), one = D.chip({});
+    function headChip(text, kind, look, patch) {
+      const size = D.chipSize(text, kind, 0, patch), one = D.chip({});
       one.draw(size, kind, look);
       D.set(chip, { width: size.w + 6, height: 34, viewBox: `${-size.w / 2 - 3} -17 ${size.w + 6} 34` });
       chip.replaceChildren(one.g);
@@ -93,7 +99,7 @@
         key = now;
         const { nodes, view } = step, rivals = view.children.get(node === null ? -1 : nodes.parent[node]);
         const rows = rivals.filter((i) => nodes.q[i] !== null).map((i) => ({ id: i, piece: nodes.piece[i], q: nodes.q[i] })).sort((a, b) => b.q - a.q).slice(0, TOP);
-        if (!brief && rows.length) more.append(bars(rows, node, ["q"], glossary, "Proposed in this place"));
+        if (!brief && rows.length) more.append(bars(rows, node, ["q"], glossary, view.run, "Proposed in this place"));
         glossary.tidy();
       },
       /** coming: other verdicts of the step are still to be shown. */
@@ -108,7 +114,7 @@
         const piece = final ? view.final.piece : node === -1 ? rootPiece : nodes.piece[node];
         const kind = final ? view.final.kind : node === -1 ? "root" : nodes.status[node];
         const look = final ? view.final.look : kind;
-        headChip(D.mendTree(step, rootPiece)[final ? view.count : node === -1 ? "root" : node], kind, look);
+        headChip(D.mendTree(step, rootPiece)[final ? view.count : node === -1 ? "root" : node], kind, look, D.patchOf(view.run, node === -1 ? view.root : token));
         status.replaceChildren(look === "plain" ? glossary.term("plain", "plain") : glossary.known(kind, kind));
         if (node !== -1) status.append(", ", glossary.term("depth", "depth"), ` ${final ? (place < 0 ? 1 : nodes.depth[place] + 1) : nodes.depth[node]}`);
         box.setAttribute("data-status", kind);
@@ -131,7 +137,7 @@
         if (distribution) {
           const fields = ["p", ...((distribution.q || []).length ? ["q"] : []), ...((distribution.residual || []).length ? ["residual"] : [])];
           const own = typeof node === "number" && node >= 0;
-          more.append(bars(D.barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null), token, fields, glossary));
+          more.append(bars(D.barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null), token, fields, glossary, view.run));
         } else if (node !== -1) {
           more.append(D.el("p", { class: "ds-quiet", text: "The walk did not reach this place, so the trace does not hold the other candidates for it." }));
         }

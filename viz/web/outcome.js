@@ -23,8 +23,8 @@
       if (!run) return [name, D.title(name)];
       const title = D.title(run.drafter.title || run.drafter.key), twins = runs.filter(([, other]) => other.run.drafter.key === run.drafter.key).map(([, other]) => other.run);
       if (twins.length < 2) return [name, title];
-      const options = run.drafter.options || {}, differs = Object.keys(options).filter((key) => twins.some((twin) => (twin.drafter.options || {})[key] !== options[key]));
-      const said = differs.map((key) => `${D.title(key.replaceAll("_", " "))} ${written(options[key])}`);
+      const options = run.drafter.options || {}, labels = run.drafter.labels || {}, differs = Object.keys(options).filter((key) => twins.some((twin) => (twin.drafter.options || {})[key] !== options[key]));
+      const said = differs.map((key) => `${D.title(labels[key] || key.replaceAll("_", " "))} ${written(options[key])}`);
       if (twins.some((twin) => twin.verifier.key !== run.verifier.key)) said.push(`rule ${D.title(run.verifier.title || run.verifier.key)}`);
       return [name, said.length ? [title, ...said].join(", ") : `${title} (${D.title(name)})`];
     }));

@@ -33,7 +33,7 @@
     let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "", size = { width: 0, height: 0 };
     let selectedElement = null, hoveredElement = null, spoken = null, told = 0, waits = () => false, land = () => {};
 
-    const strip = D.textStrip(text, {
+    const strip = D.output(text, {
       onPick(index) {
         const at = model.stepOfIndex(index);
         options.onSeek(at);
@@ -191,7 +191,7 @@
         line.draw(model, index); tracks.draw(index); exhibits.draw(step);
         mark();
         if (!options.brief) strip.scroll(strip.newest());
-        if (landing && options.flights) {
+        if (landing && options.flights && !D.pictureOf(model.run)) {   // words slide, patches appear
           const base = step.view.firstIndex;
           land = D.fly(options.flights, step.output.pieces.map((piece, j) => [element(model.outputNode(step, j)), strip.element(base + j), D.visible(piece), model.outputStatus(step, j), model.outputLook(step, j)]));
         }

@@ -91,6 +91,7 @@
           try {
             D.enrich(entry, model.tokens, model.run);
           } catch { model.trouble = "A step of the trace lacks a field."; return; }
+          entry.view.root = model.lastToken();
           entry.view.start = model.milliseconds;
           model.milliseconds += entry.view.total;
           model.tokens += entry.view.tokens;
@@ -108,6 +109,11 @@
         if (news.trouble) model.trouble = news.trouble;
         news.added.forEach(model.add);
         return { reset: news.reset, added: model.steps.length - before };
+      },
+      /** The last token so far, the root of the next step. */
+      lastToken() {
+        const written = model.steps.findLast((step) => step.output.tokens.length), { tokens } = written ? written.output : (model.run && model.run.prompt) || { tokens: [] };
+        return tokens.length ? tokens[tokens.length - 1] : null;
       },
       /** The piece at the root of a step: the last token committed before it. */
       rootPiece(index) {

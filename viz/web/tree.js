@@ -21,16 +21,16 @@
   D.placeTree = function (step, rootPiece, crowd) {
     const { nodes, view } = step, count = view.count;
     const pieces = D.mendTree(step, rootPiece);
-    const sizes = nodes.piece.map((_, i) => D.chipSize(pieces[i], nodes.status[i], crowd));
+    const sizes = nodes.piece.map((_, i) => D.chipSize(pieces[i], nodes.status[i], crowd, D.patchOf(view.run, nodes.token[i])));
     const depth = nodes.depth.slice(), parent = nodes.parent.slice();
     const children = new Map(view.children);
     if (view.final) {
-      sizes.push(D.chipSize(pieces[count], view.final.kind));
+      sizes.push(D.chipSize(pieces[count], view.final.kind, 0, D.patchOf(view.run, view.final.token)));
       depth.push(view.final.parent < 0 ? 1 : nodes.depth[view.final.parent] + 1);
       parent.push(view.final.parent);
       children.set(view.final.parent, [...(children.get(view.final.parent) || []), count]);
     }
-    const root = D.chipSize(pieces.root, "root");
+    const root = D.chipSize(pieces.root, "root", 0, D.patchOf(view.run, view.root));
     const heights = sizes.map((size) => size.h);
     heights.root = root.h;
     const { y, top, bottom } = D.layout(children, heights, D.CROWDS[crowd][2]);
@@ -137,7 +137,7 @@
       const { nodes } = shown, deepest = Math.max(1, ...place.depth), { merged } = hooks.sources;
       for (let i = 0; i < used; i++) {
         const chip = pool[i], open = waits(i), look = open ? "drafted" : nodes.status[i];
-        chip.draw(open ? D.chipSize(place.pieces[i], "ignored", reach.crowd) : place.sizes[i], nodes.status[i], look);
+        chip.draw(open ? D.chipSize(place.pieces[i], "ignored", reach.crowd, D.patchOf(shown.view.run, nodes.token[i])) : place.sizes[i], nodes.status[i], look);
         chip.set("aria-label", hooks.name(shown, i, open));
         if (marked || merged) markSource(i, merged);
         lines[i].set("data-look", open ? look : null);

@@ -38,7 +38,7 @@
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
-    const HINT = matchMedia("(pointer: coarse)").matches ? "" : "arrow keys step · space plays";   // a phone has no keys
+    const HINT = !options.keys || matchMedia("(pointer: coarse)").matches ? "" : "arrow keys step · space plays";   // a phone has no keys
     const PHASES = { draft: "Guess", judge: "Check", commit: "Keep" };
 
     function caption(index, stage) {

@@ -3,22 +3,27 @@
 With layout=eagle the cell reads the last state, with noise on it, and learns the next one and the target's law behind
 it; with layout=eagle3 or speculators it reads three lower states, has a head of its own (vocabulary=N: over the N
 tokens that occur most often) and learns the law alone. steps=N unrolls N steps of a draft, the cell's own states fed
-back: EAGLE-3's training-time test, which a cell of layout=eagle may take, too, instead of the lesson on features.
+back: EAGLE-3's training-time test, which a cell of layout=eagle may take, too, instead of the lesson on features. With
+--start a trained cell goes on learning, and its files tell the accepted length before and after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from engine.errors import UserError
 from engine.options import Option
+from engine.parts.digest import check_belongs, digest_of
 from engine.parts.eagle_cell import EagleCell
-from engine.parts.eagle_layout import write_cell
+from engine.parts.eagle_layout import AFTER, BEFORE, read_cell, write_cell
 
+from ..acceptance import walked
 from ..eagle import (
     accepted,
     eagle_config,
@@ -30,7 +35,18 @@ from ..eagle import (
 )
 from ..student import Lesson, Student
 
+if TYPE_CHECKING:
+    from ..teacher import Teacher
+
 CHAIN = 6  # tokens of the drafts whose length is measured
+STEPS = Option(
+    "steps",
+    "int",
+    0,
+    "Steps of the training-time test (0: the lesson on features, or one step of a cell that reads three states).",
+    0,
+    8,
+)
 
 
 class EagleStudent(Student):
@@ -44,15 +60,7 @@ class EagleStudent(Student):
             "Of the files, and what the cell reads: the last state (eagle) or three lower ones.",
             choices=("eagle", "eagle3", "speculators"),
         ),
-        Option(
-            "steps",
-            "int",
-            0,
-            "Steps of the training-time test (0: the lesson on features, or one step of a cell that reads "
-            "three states).",
-            0,
-            8,
-        ),
+        STEPS,
         Option(
             "vocabulary",
             "int",
@@ -63,15 +71,28 @@ class EagleStudent(Student):
         ),
     )
 
-    def __init__(self, target, settings) -> None:
+    def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
+        """begun: a frozen cell to go on from; its layout and vocabulary go before the settings."""
         super().__init__(target, settings)
-        size = 0 if settings["layout"] == "eagle" else settings["vocabulary"]
-        self._size = min(size, self.config.vocab_size) % self.config.vocab_size
-        self._shape = eagle_config(self.config, settings["layout"], self._size)
+        if begun is None:
+            size = 0 if settings["layout"] == "eagle" else settings["vocabulary"]
+            self._size = min(size, self.config.vocab_size) % self.config.vocab_size
+            self._shape = eagle_config(self.config, settings["layout"], self._size)
+        else:
+            self._size, self._shape = 0, begun.config
+        self.rival = begun
+        self._begun = begun
+        self._before: float | None = None
         self._vocabulary: Tensor | None = None
         self._steps = settings["steps"] or (1 if self._shape.fused else 0)
         self._embedding = target.get_input_embeddings()
         self._head = target.get_output_embeddings()
+
+    @classmethod
+    def of(cls, teacher, settings):
+        if teacher.start is None:
+            return cls(teacher.module, settings)
+        return begun_by(cls, teacher, settings, teacher.start)
 
     @property
     def logit_sets(self) -> int:
@@ -86,6 +107,8 @@ class EagleStudent(Student):
             self._vocabulary = most_frequent(tokens, self._size, self.config.vocab_size)
 
     def start(self) -> EagleCell:
+        if self._begun is not None:
+            return copy.deepcopy(self._begun).requires_grad_(True)
         if self._size and self._vocabulary is None:
             raise UserError("A draft vocabulary is chosen by the text that is learned from.")
         return new_cell(self._shape, self.target, self._vocabulary)
@@ -102,9 +125,44 @@ class EagleStudent(Student):
         shared = (self._embedding, self._head)
         return accepted(part, lesson.features, lesson.tokens, *shared, length=CHAIN)
 
+    def measured(self, part: EagleCell, lessons: Iterable[Lesson]) -> dict:
+        """Beside the cell that it is compared with, where there is one."""
+        if self.rival is None:
+            return {}
+        before, after = [], []
+        for lesson in lessons:
+            start = int(lesson.counted[0].int().argmax())
+            if self._before is None:
+                before.append(walked(self.accepted(self.rival, lesson)[0].tolist(), start))
+            after.append(walked(self.accepted(part, lesson)[0].tolist(), start))
+        if self._before is None:
+            self._before = sum(before) / len(before)
+        return {BEFORE: round(self._before, 4), AFTER: round(sum(after) / len(after), 4)}
+
     @torch.no_grad()
     def save(self, part: EagleCell, folder: Path, about: Mapping) -> None:
         write_cell(part, folder, about)
+
+
+def begun_by(cls: type[Student], teacher: Teacher, settings: Mapping, folder: Path) -> Student:
+    """A student that goes on from the feature drafter in a folder, or is compared with it. Raises UserError, one
+    sentence, where there is none, or one of another target."""
+    if not (folder / "config.json").is_file():
+        raise UserError(
+            f"There is no feature drafter at {folder.name} to go on from: run the recipe `eagle` first, or name its "
+            "folder (--start)."
+        )
+    check_belongs(folder, teacher.folder, "feature drafter")
+    cell = read_cell(folder, torch.float32, str(teacher.module.device))
+    width = teacher.module.config.get_text_config(decoder=True).hidden_size
+    if cell.config.target_hidden_size != width:
+        raise UserError(
+            f"The feature drafter at {folder.name} reads states of {cell.config.target_hidden_size} numbers, and "
+            f"those of {teacher.folder.name} have {width}."
+        )
+    made = cls(teacher.module, settings, cell)
+    made.settings["start"] = digest_of(folder)  # a training that resumes is held to it
+    return made
 
 
 STUDENT = EagleStudent

@@ -49,7 +49,12 @@ class HeadsStudent(Student):
     def loss(self, part, lesson: Lesson) -> Tensor:
         states = self.states(part, lesson)
         said = (self.logits(part, k, states[:, : -2 - k], lesson) for k in range(len(part)))
-        return sum(DECAY**k * self.head_loss(logits, k, lesson) for k, logits in enumerate(said))
+        told = sum(DECAY**k * self.head_loss(logits, k, lesson) for k, logits in enumerate(said))
+        return told + self.states_loss(part, states, lesson)
+
+    def states_loss(self, part, states: Tensor, lesson: Lesson) -> Tensor | float:
+        """Of what ``states`` gave, where the states themselves learn something; 0 where they do not."""
+        return 0.0
 
     def ranks(self, part, lesson: Lesson) -> Tensor:
         """int64 [S, T, K]: the rank that each head gave the token that stands there, from 0; RANKS where it is lower or

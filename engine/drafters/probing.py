@@ -1,4 +1,9 @@
-"""The common base of drafters with prompt tokens: probe rows in the target's pass, evaluated after it."""
+"""The common base of drafters with probe rows in the target's pass, which are evaluated after it.
+
+Such a drafter has a part that makes the rows: ``places``, how many coming tokens they predict; ``len``, how many rows
+stand behind a node; ``probes(nodes, size)``, those behind some nodes of a tree of ``size`` nodes; ``rows_behind(index,
+asked)``, which of them stand behind the index-th of the asked nodes; ``logits``, rows -> places.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +13,26 @@ import torch
 from torch import Tensor
 
 from engine.drafters.base import Drafter
-from engine.parts.prompt_tokens import MOST_ROWS, PromptTokens
 from engine.sampling import display_distribution
 from engine.target.language_model import LanguageModel
-from engine.target.seen import Probes
+from engine.target.seen import MOST_PROBES
 from engine.tree import ROOT, DraftTree
 
 
-class PromptedDrafter(Drafter):
+class ProbingDrafter(Drafter):
     """The probes behind the last kept node predict the tokens after the next one. The next one itself is the
     target's own, from the same pass."""
 
-    needs = {"ppd": "prompt_tokens"}
     uses_target = True
 
-    def __init__(self, settings, target: LanguageModel, tokens: PromptTokens) -> None:
+    def __init__(self, settings, target: LanguageModel, part) -> None:
         super().__init__(settings)
-        self.target, self.prompt_tokens = target, tokens
+        self.target, self.part = target, part
 
     @classmethod
     def build(cls, settings, models):
-        return cls(settings, models.target, models.part("ppd"))
+        (role,) = cls.needs
+        return cls(settings, models.target, models.part(role))
 
     @classmethod
     def kinds(cls, sampling):
@@ -37,17 +41,15 @@ class PromptedDrafter(Drafter):
     def begin(self, start):
         super().begin(start)
         self._marginals: Tensor | None = None  # [K, V] of the next draft's places, on the host
-        self._first: dict[int, int] = {}  # node with probes -> the first of them
+        self._asked: dict[int, list[int]] = {}  # node with probes -> which of them are its own
         self._committed = len(start.prompt)
 
     def observe(self, kept):
-        last = kept.path[-1] if kept.path else ROOT
-        first = self._first.get(last)
+        rows = self._asked.get(kept.path[-1] if kept.path else ROOT)
         self._marginals = None
         self._committed = kept.position + len(kept.tokens)
-        if kept.probes is not None and first is not None:
-            rows = kept.probes[first : first + len(self.prompt_tokens)]
-            logits = self.prompt_tokens.logits(rows)
+        if kept.probes is not None and rows:
+            logits = self.part.logits(kept.probes[rows])
             self._marginals = display_distribution(logits, self.sampling).cpu()
 
     def _laws(self, context: Sequence[int]) -> Tensor:
@@ -58,20 +60,17 @@ class PromptedDrafter(Drafter):
         return self._marginals[len(context) - self._committed :]
 
     def _ask_behind(self, tree: DraftTree, nodes: Sequence[int], context: Sequence[int]) -> None:
-        """Put prompt tokens behind these nodes, which may be ROOT, as far as they fit into the pass and into the
+        """Put probes behind these nodes, which may be ROOT, as far as they fit into the pass and into the
         target's context. Nodes that come first go before the others."""
-        tokens, parents = self.prompt_tokens, []
-        deepest = self.target.max_context - len(context) - tokens.places
+        deepest = self.target.max_context - len(context) - self.part.places
         fitting = [node for node in nodes if len(tree.path(node)) <= deepest]
-        fitting = fitting[: MOST_ROWS // len(tokens)]
-        self._first = {}
-        for node in fitting:
-            self._first[node] = first = len(parents)
-            for row in range(len(tokens)):
-                seen = tokens.seen(row)
-                parents.append(node if seen is None else len(tree) + first + seen)
+        fitting = fitting[: MOST_PROBES // len(self.part)]
+        count = len(fitting)
+        self._asked = {
+            node: list(self.part.rows_behind(index, count)) for index, node in enumerate(fitting)
+        }
         if fitting:
-            tree.probes = Probes(tokens.rows.repeat(len(fitting), 1), parents)
+            tree.probes = self.part.probes(fitting, len(tree))
 
 
 def sure_tokens(marginals: Tensor) -> list[tuple[int, float]]:

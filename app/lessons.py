@@ -1,0 +1,84 @@
+"""What the Learn tab asks the server for: lessons, finished runs, a lesson as a file, and runs of a reader's own."""
+
+import json
+from collections.abc import Mapping
+
+from app import fence, live
+from app.controls import request
+from app.menu import preset_menu
+from app.seats import Job
+from engine.errors import UserError
+from presets import race_files, races, trace_file, trace_files
+from presets.lessons import lesson, shelf
+from presets.lessons.field import timeline
+from presets.lessons.quiz import quiz
+from viz.lesson import page
+from viz.race import joined
+
+TAB = "learn"
+SET = ("temperature", "seed", "prompt")
+"""What of an example's settings a reader may change, beside its draft length."""
+
+
+def learn_shelf() -> dict:
+    """What the tab shows before a lesson is opened."""
+    asked = quiz()
+    told = {"title": asked["title"], "questions": len(asked["questions"])}
+    return {"lessons": shelf(), "quiz": told, "timeline": timeline()}
+
+
+def learn_lesson(name: str) -> dict:
+    """All of a lesson, or of the quiz: {"lesson"}, {"quiz"} or {"error"}."""
+    try:
+        return {"quiz": quiz()} if name == "quiz" else {"lesson": lesson(str(name))}
+    except UserError as error:
+        return {"error": str(error)}
+
+
+def learn_trace(name: str) -> str:
+    """The finished run of an example, or the finished race; "" where there is none."""
+    if any(race.name == name for race in races()):
+        return race_text(name)
+    path = next((path for known, path in trace_files().items() if known == name), None)
+    return path.read_text("utf-8") if path else ""
+
+
+def race_text(name: str) -> str:
+    """A finished race as one string of tagged lines."""
+    return joined({lane: path.read_text("utf-8") for lane, path in race_files(name).items()})
+
+
+def learn_page(name: str) -> dict[str, str]:
+    """A lesson, or the quiz, as one file that needs no server: {"page"} or {"error"}."""
+    try:
+        return {"page": lesson_file(name)}
+    except UserError as error:
+        return {"error": str(error)}
+
+
+def lesson_file(name: str, links: Mapping[str, str] | None = None) -> str:
+    """The file of a lesson or of the quiz. links: addresses of the other files beside it. Raises UserError."""
+    if name == "quiz":
+        return page({"quiz": quiz()}, {}, quiz()["title"], links)
+    told = lesson(str(name))
+    runs = {one: trace_file(one).read_text("utf-8") for one in told["examples"]}
+    runs |= {one: race_text(one) for one in told["races"]}
+    return page({"lesson": told}, runs, told["title"], links)
+
+
+def job(wish: Mapping[str, object]) -> Job:
+    """The run that a reader asks for: an example's, with what its lesson lets them change. Raises UserError."""
+    known, name = preset_menu(), str(wish.get("example"))
+    if name not in known:
+        raise UserError("That lesson’s example is not here.")
+    values = dict(known[name])
+    pair = json.loads(values["pair"])
+    if isinstance(wish.get("options"), dict):
+        pair["options"] = {**pair["options"], **wish["options"]}
+    if "length" in wish:
+        pair["options"] = {**pair["options"], "length": wish["length"]}
+    asked = {one: wish[one] for one in SET if one in wish}
+    return live.opened([request({**values, **asked, "pair": json.dumps(pair)})])[0]
+
+
+fence.MAKERS |= {TAB: job}

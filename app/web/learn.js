@@ -1,0 +1,126 @@
+// The Learn tab: the list of lessons or the open one, its address, what the browser remembers of answers, and runs of the reader's own.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const ROOM = "learn", KEPT = "draftscope-learn";
+
+  // The drawing of a live run belongs to the open lesson; the page's canvas passes on to it what comes.
+  const relay = { view: null, feed(text) { if (relay.view) relay.view.feed(text); }, setState(state) { if (relay.view) relay.view.setState(state, ""); } };
+  P.mounts[ROOM] = () => relay;
+
+  const kept = () => { try { return JSON.parse(localStorage.getItem(KEPT)) || {}; } catch { return {}; } };
+  const keep = (name, record) => { try { localStorage.setItem(KEPT, JSON.stringify({ ...kept(), [name]: record })); } catch { /* a browser that keeps nothing */ } };
+  const asked = () => new URLSearchParams(location.search);
+
+  /** The address of a lesson, of a screen of it, or of the list. */
+  function addressOf(lesson, screen, seed) {
+    const query = new URLSearchParams({ tab: ROOM });
+    if (asked().has("__theme")) query.set("__theme", asked().get("__theme"));
+    for (const [key, value] of Object.entries({ lesson, screen, seed })) if (value) query.set(key, value);
+    return `${location.pathname}?${query}`;
+  }
+  function href(to) {
+    const [kind, name] = [to.slice(0, to.indexOf(":")), to.slice(to.indexOf(":") + 1)];
+    if (kind === "https") return to;
+    return { lesson: addressOf(name), method: "?tab=methods", watch: `?preset=${encodeURIComponent(name)}`, compare: `?tab=compare&preset=${encodeURIComponent(name)}` }[kind] || null;
+  }
+
+  /** c.props.shelf: what the list shows. */
+  P.learn = function (c) {
+    const { el } = Draftscope, place = el("div"), top = el("p", { class: "pg-learn-top" }), told = el("p", { class: "pg-alarm", role: "alert" });
+    c.element.append(top, told, place);
+    let open = null, wanted = "";
+    const back = el("a", { class: "pg-learn-back", text: "‹ All lessons", href: addressOf() , "data-to": "shelf:" });
+    const traces = new Map();
+    const trace = (name) => { if (!traces.has(name)) traces.set(name, c.server.learn_trace(name).then((text) => text || Promise.reject(new Error(name)))); return traces.get(name); };
+
+    function clear() {
+      if (open) open.destroy();
+      open = relay.view = null;
+      top.replaceChildren();
+      told.textContent = "";
+    }
+    function shelf() {
+      clear();
+      wanted = "";
+      open = Draftscope.mountShelf(place, c.props.shelf, { href, progress: (name) => kept()[name] || {} });
+    }
+    const saver = (name) => el("button", { type: "button", class: "ln-button", text: "Save as a file", title: "One file that shows this lesson without a server.", async onclick() {
+      const answer = await c.server.learn_page(name);
+      if (answer.page) P.save(answer.page, `draftscope-${name}.html`, "text/html"); else told.textContent = answer.error;
+    } });
+
+    async function lesson(name, screen, seed) {
+      if (open && wanted === name && open.go && screen) { open.go(screen); return; }
+      clear();
+      wanted = name;
+      top.append(back);
+      place.replaceChildren(el("p", { class: "pg-say", text: "Opening the lesson…" }));
+      let answer;
+      try { answer = await c.server.learn_lesson(name); } catch { answer = { error: "The lesson could not be fetched; try again in a moment." }; }
+      if (wanted !== name) return;
+      if (answer.error) { shelf(); told.textContent = answer.error; return; }
+      const host = {
+        trace, race: trace, live: (element, spec, heard) => liveRun(element, spec, heard, c.trigger), href, slides: true, tools: [saver(name)],
+        recall: () => kept()[name] || {}, remember: (record) => keep(name, record), link: (id) => addressOf(name, id),
+        moved: (id) => history.replaceState(null, "", addressOf(name, id)), seeded: (number) => history.replaceState(null, "", addressOf(name, "", number)),
+      };
+      open = answer.quiz ? Draftscope.mountQuiz(place, answer.quiz, host, Number(seed) || 1 + Math.floor(Math.random() * 9999)) : Draftscope.mountLesson(place, answer.lesson, host, screen);
+    }
+
+    function bring(query) {
+      if (query.lesson) lesson(query.lesson, query.screen, query.seed); else shelf();
+    }
+    c.element.addEventListener("click", (event) => {
+      const link = event.target.closest("a[data-to]");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      const [kind, name] = link.dataset.to.split(":");
+      if (kind === "shelf" || kind === "lesson") {
+        event.preventDefault();
+        history.pushState(null, "", kind === "lesson" ? addressOf(name) : addressOf());
+        bring(Object.fromEntries(asked()));
+        scrollTo({ top: 0, behavior: "instant" });
+      } else if (kind === "method") {
+        event.preventDefault();
+        document.querySelector("#rooms [role=tab][data-tab-id='methods']").click();
+        setTimeout(() => { const card = document.querySelector(`[data-method="${CSS.escape(name)}"]`); if (card) card.scrollIntoView({ block: "center" }); }, 300);
+      }
+    });
+    P.onMove(ROOM, bring);
+    bring(asked().get("tab") === ROOM ? Object.fromEntries(asked()) : {});
+  };
+
+  /** A run of the reader's own: controls, Run and Stop, and the picture. heard(trace): it has come to its end. */
+  function liveRun(element, spec, heard, trigger) {
+    const { el } = Draftscope, wish = { example: spec.example, options: spec.options || {}, ...Object.fromEntries(spec.controls.map((name) => [name, spec.start[name]])) };
+    const slider = (name, label, high, step) => Draftscope.lessonSlider({ label, low: name === "length" ? 1 : 0, high, step, value: wish[name], told: String, onInput: (value) => { wish[name] = value; } }).element;
+    const promptId = Draftscope.freshId("prompt");
+    const CONTROLS = {
+      length: () => slider("length", "Tokens drafted in a step", 16, 1),
+      temperature: () => slider("temperature", "Temperature", 2, 0.1),
+      seed: () => slider("seed", "Seed", 20, 1),
+      prompt: () => el("div", {}, el("label", { for: promptId, text: "Prompt" }), Object.assign(el("textarea", { id: promptId, rows: 3, oninput: (event) => { wish.prompt = event.target.value; } }), { value: spec.start.prompt })),
+    };
+    const run = el("button", { type: "button", class: "ln-button", "data-main": "", id: "learn-run", text: "Run", onclick: begin });
+    const stop = el("button", { type: "button", class: "ln-button", id: "learn-stop", text: "Stop", disabled: true, onclick: () => P.ask(ROOM, "ask_stop") });
+    const said = el("p", { class: "ln-quiet", id: "learn-said" }), hold = el("div");
+    element.append(el("div", { class: "ln-live-controls" }, ...spec.controls.map((name) => CONTROLS[name]()), el("div", { class: "ln-buttons" }, run, stop, said)), hold);
+    const view = relay.view = Draftscope.mountWatch(hold, { ids: false, keys: false });
+    let mine = false;
+
+    function begin() {
+      relay.view = view;
+      mine = true;
+      P.show(ROOM, { state: "running", message: "" });
+      trigger("asked", { ...wish });
+    }
+    P.follow(ROOM, () => {
+      if (relay.view !== view || !mine) return;
+      const state = P.stateOf(ROOM), busy = state === "running", text = P.trace(ROOM);
+      run.disabled = busy;
+      stop.disabled = !busy;
+      Draftscope.write(said, P.messageOf(ROOM) || P.saying(ROOM, state, text));
+      if (state === "done" && text && P.finished(text)) heard(text);
+    });
+  }
+})();

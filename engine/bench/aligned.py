@@ -1,0 +1,159 @@
+"""`python -m engine bench --suite aligned`: a draft before and after its training, at temperature 1.
+
+The family's draft beside those that the recipes `distillspec`, `fastdraft` and `direct_align` left under the target's parts:
+the share of judged tokens that is kept, by workload, in real runs of ``chain`` with rejection sampling; then how far each
+draft's distributions are from the target's on text that the target wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.bench.command import check_writable
+from engine.drafters import drafter
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.options import resolve
+from engine.parts.loading import ModelPaths, Models, load_models
+from engine.sampling import Sampling
+from engine.step import Step
+from engine.target.language_model import LanguageModel
+from engine.text import TextRequest
+from engine.threads import torch_threads
+from engine.trace import write_lines
+from engine.training.divergences import DIVERGENCES
+from engine.verifiers import verifier
+
+START = "start"
+RECIPES = ("distillspec", "fastdraft", "direct_align")
+TOKENS, PROMPTS, LENGTH = 96, 6, 4
+GAIN, WORKLOADS = 0.03, 3
+"""A recipe is to gain so much on so many workloads."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One draft. kept: the share of judged tokens that was kept, by workload. tokens_per_step: of all texts, the final
+    token included. distances: from the target, by divergence, means over the texts that the target wrote."""
+
+    draft: str
+    kept: Mapping[str, float]
+    tokens_per_step: float
+    distances: Mapping[str, float]
+
+
+def aligned(
+    paths: ModelPaths, workloads: Mapping[str, Sequence[dict]], quick: bool, out: str | None
+) -> None:
+    """The suite. quick: one prompt of each workload."""
+    count = 1 if quick else PROMPTS
+    prompts = {name: [c["prompt"] for c in cards[:count]] for name, cards in workloads.items()}
+    run_aligned(paths, prompts, out)
+
+
+def run_aligned(
+    paths: ModelPaths, prompts: Mapping[str, Sequence[str]], out: str | None
+) -> list[Row]:
+    """Measure, print two tables, and write JSON where ``out`` says. prompts: by workload.
+
+    Raises UserError where there is no draft to compare the start with."""
+    if out is not None:
+        check_writable(Path(out))
+    found = {START: paths.parts.get("draft")} | {k: paths.parts.get(k) for k in RECIPES}
+    drafts = {name: path for name, path in found.items() if path is not None}
+    if START not in drafts or len(drafts) < 2:
+        raise UserError(
+            "There is nothing to compare: the recipes distillspec, fastdraft and direct_align make drafts "
+            "(--part distillspec=DIR)."
+        )
+    rows, texts = [], None
+    for name, path in drafts.items():
+        models = load_models(
+            paths.with_parts({"draft": path}), {"draft": "draft"}, "float32", "cpu"
+        )
+        read = models.target.tokenizer
+        given = {kind: [read(one)["input_ids"] for one in some] for kind, some in prompts.items()}
+        with torch_threads(models.target.torch_threads):
+            if texts is None:
+                texts = [whole(models, one) for some in given.values() for one in some]
+            rows.append(measured(name, models, given, texts))
+    print(table(rows))
+    if out is not None:
+        write_lines(out, [json.dumps([asdict(row) for row in rows], indent=1) + "\n"])
+        print(f"written to {out}", file=sys.stderr)
+    return rows
+
+
+def measured(name: str, models: Models, given: Mapping[str, list], texts: Sequence[tuple]) -> Row:
+    kept, tokens, steps = {}, 0, 0
+    for kind, prompts in given.items():
+        taken = [step for one in prompts for step in written(models, "chain", one)]
+        judged = sum(min(len(step.verdict.accepted) + 1, len(step.tree)) for step in taken)
+        kept[kind] = sum(len(step.verdict.accepted) for step in taken) / max(1, judged)
+        tokens, steps = tokens + sum(len(step.output) for step in taken), steps + len(taken)
+    return Row(name, kept, tokens / steps, distances(models, texts))
+
+
+def written(models: Models, key: str, prompt: list[int]) -> list[Step]:
+    """The steps of a text at temperature 1."""
+    cls = drafter(key)
+    options = {"length": LENGTH} if key == "chain" else {}
+    made = cls.build(resolve(key, cls.options, options), models)
+    request = TextRequest(made, verifier("rejection"), Sampling(1.0, seed=1), prompt, TOKENS)
+    return list(run_loop(models.target, request, recorded=False))
+
+
+def whole(models: Models, prompt: list[int]) -> tuple[int, list[int]]:
+    """What the target writes: length of the prompt, all tokens."""
+    steps = written(models, "none", prompt)
+    return len(prompt), [*prompt, *(token for step in steps for token in step.output)]
+
+
+def distances(models: Models, texts: Sequence[tuple[int, list[int]]]) -> dict[str, float]:
+    """Of the draft's laws from the target's, behind every token of the texts but the prompts'."""
+    found: dict[str, list[Tensor]] = {name: [] for name in DIVERGENCES}
+    for start, tokens in texts:
+        log_p, log_q = (
+            _laws(model, tokens)[start - 1 : -1] for model in (models.target, models.part("draft"))
+        )
+        size = min(log_p.shape[-1], log_q.shape[-1])  # one tokenizer, padded to different sizes
+        for name, divergence in DIVERGENCES.items():
+            found[name].append(divergence(log_q[:, :size], log_p[:, :size]))
+    return {name: float(torch.cat(rows).mean()) for name, rows in found.items()}
+
+
+def _laws(model: LanguageModel, tokens: list[int]) -> Tensor:
+    """Log-probabilities [T, V] behind each token."""
+    session = model.session(len(tokens))
+    logits, _ = session.feed(tokens, range(-1, len(tokens) - 1))
+    return F.log_softmax(logits.float(), -1)
+
+
+def table(rows: Sequence[Row]) -> str:
+    kinds, start = list(rows[0].kept), rows[0]
+    heads = " ".join(f"{kind:>10}" for kind in kinds)
+    lines = [f"{'kept at temp. 1':>15} {heads} {'mean':>6} {'tokens/step':>11}"]
+    for row in rows:
+        shares = " ".join(f"{row.kept[kind]:10.3f}" for kind in kinds)
+        average = mean(row.kept.values())
+        lines.append(f"{row.draft:>15} {shares} {average:6.3f} {row.tokens_per_step:11.2f}")
+    for row in rows[1:]:
+        won = sum(row.kept[kind] - start.kept[kind] >= GAIN for kind in kinds)
+        told = "met" if won >= WORKLOADS else "missed"
+        lines.append(
+            f"{row.draft}: {GAIN} or more above the start on {won} of {len(kinds)} workloads ({told}: {WORKLOADS})"
+        )
+    lines += ["", f"{'divergence':>15} " + " ".join(f"{name:>15}" for name in DIVERGENCES)]
+    for row in rows:
+        values = " ".join(f"{row.distances[name]:15.4f}" for name in DIVERGENCES)
+        lines.append(f"{row.draft:>15} {values}")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Speculative decoding where a token is a point of a plane: acceptance on densities, with models one can draw."""

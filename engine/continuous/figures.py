@@ -1,0 +1,170 @@
+"""What is shown of acceptance on densities: clouds, acceptance against the overlap integral, and the tests."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from engine.exhibits import Cloud, Clouds, Curve, Exhibit, Panel, Series, Table
+
+from .acceptance import Judged, Replace, from_residual, from_target, judge, write
+from .mixtures import DRAFT, TARGET, Walk, overlap
+from .two_sample import p_value
+
+SHIFTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+DRAFTS = 20_000  # judged for each measured acceptance
+TESTED = 800  # points of each cloud in the two-sample tests
+SHOWN = 160  # points of each cloud in the picture
+LENGTH, AHEAD = 400, 4  # of the walk
+WALKS = 120  # compared with plain ones in the test of walks
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """shift: by how much the draft's hills are moved. kept: share of the drafts. integral: of min(p, q). error: one standard error of
+    ``kept``. tried: points drawn from p for each replaced draft."""
+
+    shift: float
+    kept: float
+    integral: float
+    error: float
+    tried: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """overlaps: by shift of the draft. tests: p-values of two-sample tests by what was compared with the target. walk: points, and
+    passes of the target."""
+
+    overlaps: list[Overlap]
+    tests: dict[str, float]
+    walk: tuple[int, int]
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def judged(count: int, seed: int, shift: float = 0.0, replaced: Replace = from_residual) -> Judged:
+    """Drafts of the shifted draft, judged by the target."""
+    draft, generator = DRAFT.shifted(torch.tensor([shift, 0.0])), seeded(seed)
+    return judge(TARGET, draft, draft.draw(count, generator), generator, replaced)
+
+
+def measured_overlap(shift: float, drafts: int = DRAFTS) -> Overlap:
+    found = judged(drafts, 11, shift)
+    kept = float(found.kept.double().mean())
+    refused = int((~found.kept).sum())
+    return Overlap(
+        shift,
+        kept,
+        overlap(TARGET, DRAFT.shifted(torch.tensor([shift, 0.0]))),
+        (kept * (1 - kept) / drafts) ** 0.5,
+        found.tried / refused if refused else 0.0,
+    )
+
+
+def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
+    """[count, 4], two points behind the first of walks written speculatively; replaced None: plainly."""
+    generator, target, draft = seeded(seed), Walk(TARGET), Walk(DRAFT)
+    found = []
+    for _ in range(count):
+        if replaced is None:
+            points = [torch.zeros(2, dtype=torch.float64)]
+            while len(points) < 4:
+                points.append(target.after(points[-1]).draw(1, generator)[0])
+            points = torch.stack(points[1:])
+        else:
+            points, _ = write(target, draft, 3, 2, generator, replaced)
+        found.append(points[1:].flatten())
+    return torch.stack(found)
+
+
+def evidence(points: Tensor) -> Tensor:
+    """[N, 2] -> [N, 1], log p / q. Whatever is made of p and q alone can be told from p by it."""
+    return (TARGET.density(points) / DRAFT.density(points)).log()[:, None]
+
+
+def tests(points: int = TESTED, walked: int = WALKS) -> dict[str, float]:
+    """p-values against fresh points of the target: small ones speak against one law."""
+    truth = evidence(TARGET.draw(points, seeded(2)))
+    biased = judged(points, 3, replaced=from_target)
+    return {
+        "written speculatively": p_value(evidence(judged(points, 3).points), truth),
+        "the draft alone": p_value(evidence(DRAFT.draw(points, seeded(4))), truth),
+        "refused drafts replaced from p": p_value(evidence(biased.points), truth),
+        "walks written speculatively": p_value(
+            walks(walked, 5, from_residual), walks(walked, 6, None)
+        ),
+    }
+
+
+def measured(quick: bool = False) -> Figures:
+    """All figures; quick: fewer points."""
+    shifts = SHIFTS[::3] if quick else SHIFTS
+    length = LENGTH // 4 if quick else LENGTH
+    _, passes = write(Walk(TARGET), Walk(DRAFT), length, AHEAD, seeded(7))
+    overlaps = [measured_overlap(shift, DRAFTS // 4 if quick else DRAFTS) for shift in shifts]
+    return Figures(
+        overlaps,
+        tests(TESTED // 2 if quick else TESTED, WALKS // 2 if quick else WALKS),
+        (length, passes),
+    )
+
+
+def exhibits(figures: Figures) -> list[Exhibit]:
+    """For the method's card."""
+    return [_clouds(), _curve(figures), _table(figures)]
+
+
+def _clouds() -> Clouds:
+    found = judged(SHOWN, 3)
+    rounded = lambda points: [[round(float(x), 2), round(float(y), 2)] for x, y in points]
+    kept, new = found.points[found.kept], found.points[~found.kept]
+    return Clouds(
+        title="Target, draft, and what is written",
+        note="Kept drafts lie where both are dense; the recovered points fill in what the draft leaves out.",
+        panels=[
+            Panel("p, the target", [Cloud("target", rounded(TARGET.draw(SHOWN, seeded(2))))]),
+            Panel(
+                "q, the draft",
+                [
+                    Cloud("accepted", rounded(found.drafts[found.kept])),
+                    Cloud("rejected", rounded(found.drafts[~found.kept])),
+                ],
+            ),
+            Panel("Written", [Cloud("accepted", rounded(kept)), Cloud("recovered", rounded(new))]),
+        ],
+    )
+
+
+def _curve(figures: Figures) -> Curve:
+    rows = figures.overlaps
+    return Curve(
+        title="Kept drafts against the overlap of p and q",
+        note="The share that is kept is the integral of min(p, q), as for tokens it is the sum.",
+        x=[row.shift for row in rows],
+        series=[
+            Series("kept, measured", [row.kept for row in rows]),
+            Series("integral of min(p, q)", [row.integral for row in rows]),
+        ],
+        x_label="shift of the draft",
+        y_label="share",
+    )
+
+
+def _table(figures: Figures) -> Table:
+    length, passes = figures.walk
+    rows = [[name, round(value, 3)] for name, value in figures.tests.items()]
+    return Table(
+        title="Does it come from p?",
+        note=f"Two-sample tests by energy distance; under one law a value below 0.01 has a chance of 1 %. A walk of {length} "
+        f"points took {passes} passes of the target.",
+        columns=["Compared with the target", "p-value"],
+        rows=rows,
+    )

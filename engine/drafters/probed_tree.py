@@ -1,0 +1,91 @@
+"""The common base of drafters whose probe rows predict the tokens to come, which the next pass verifies as a tree.
+
+The likeliest paths through the predicted distributions form the tree. Probes stand behind the nodes at which a step
+is likeliest to end, because the next draft can come only from there. The tree has the size that pays on this machine.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from engine.drafters.ddtree import best_first_tree
+from engine.drafters.probing import ProbingDrafter
+from engine.exhibits import Cell, Exhibit, Table, Token
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+
+SHOWN = 3  # tokens of a place
+
+
+class ProbedTreeDrafter(ProbingDrafter):
+    family = "heads"
+    size_option, usual_size = "budget", 4
+    trial = {"budget": 3, "asked": 2}
+    probes_are: ClassVar[str]
+    """What its probe rows are called."""
+
+    @classmethod
+    def usual_options(cls, asked: int, probes_are: str) -> tuple[Option, ...]:
+        """Of every such drafter."""
+        return (
+            Option(
+                "budget",
+                "int",
+                0,
+                "Most nodes of the tree (0: the size that pays).",
+                0,
+                64,
+                label="Nodes",
+            ),
+            Option(
+                "asked",
+                "int",
+                asked,
+                f"Most nodes, the likeliest ends of the step, behind which {probes_are} stand.",
+                1,
+                16,
+                label=f"Nodes with {probes_are}",
+            ),
+        )
+
+    def propose(self, context, max_depth):
+        tree, laws = DraftTree(), self._laws(context)
+        if len(laws):
+            tree = best_first_tree(laws[:max_depth], self.settings["budget"])
+        self._ask_behind(tree, self._likeliest_ends(tree), context)
+        tree.exhibits += self._shown(tree, laws)
+        return tree
+
+    def _likeliest_ends(self, tree: DraftTree) -> list[int]:
+        """By the laws of the tree: a step ends at a node when it is reached and none of its children is right."""
+        reached = {ROOT: 1.0}
+        for node, parent in enumerate(tree.parents):
+            reached[node] = reached[parent] * (tree.q[node] or 0.0)
+        ends = dict(reached)
+        for node, parent in enumerate(tree.parents):
+            ends[parent] -= reached[node]
+        order = sorted(ends, key=lambda node: (-ends[node], node))
+        return order[: self.settings["asked"]]
+
+    def _shown(self, tree: DraftTree, laws) -> list[Exhibit]:
+        return [self._said(tree, laws)] if len(laws) else []
+
+    def _said(self, tree: DraftTree, laws) -> Table:
+        depths = set(tree.depths)
+        rows: list[list[Cell]] = []
+        for place, law in enumerate(laws):
+            best = law.topk(min(SHOWN, len(law)))
+            cells: list[Cell] = []
+            for token, sure in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+                cells += [Token(token), sure]
+            rows.append(
+                [place + 1, *cells, *[None] * (2 * SHOWN - len(cells)), place + 1 in depths]
+            )
+        names = [name for rank in range(1, SHOWN + 1) for name in (f"token {rank}", f"q {rank}")]
+        name = self.probes_are
+        return Table(
+            title=f"What the {name} predicted in the pass before",
+            note=f"{name[0].upper()}{name[1:]} stand behind {len(self._asked)} places of this step's tree.",
+            columns=["place", *names, "drafted"],
+            rows=rows,
+        )

@@ -1,0 +1,54 @@
+"""Reasoning steps: where one ends, and which words in it ask for help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+ENDINGS = {"line": ("\n",), "sentence": ("\n", ".")}
+"""What the text of a token holds (a line break) or ends with (a full stop) that ends a step."""
+
+CUES = {
+    "affirmation": ("yes", "yeah", "final answer", "confident"),
+    "reflection": ("wait", "alternatively", "hold on", "another"),
+    "verification": ("verify", "think again", "recap", "check"),
+}
+"""Those of Speculative Thinking's authors."""
+
+COLUMN_CUES = {"affirmation": ("answer",), "reflection": ("borrow:",)}
+"""Where a worked sum in columns, as the embedded models write it, names its result, and where it has to borrow."""
+
+
+class Steps:
+    """The steps of a text. Without a tokenizer no token ends one."""
+
+    def __init__(self, tokenizer, ending: str) -> None:
+        """ending: a key of ``ENDINGS``."""
+        self._tokenizer, self._ends = tokenizer, ENDINGS[ending]
+        self._known: dict[int, bool] = {}
+
+    def ended(self, step: Sequence[int]) -> bool:
+        """Whether a step ends with the last of its tokens. White space alone is no step."""
+        return self._ends_with(step[-1]) and any(self._says(token) for token in step)
+
+    def _ends_with(self, token: int) -> bool:
+        if token not in self._known:
+            text = self.text([token])
+            self._known[token] = "\n" in text or text.rstrip(" ").endswith(self._ends)
+        return self._known[token]
+
+    def _says(self, token: int) -> bool:
+        return bool(self.text([token]).strip())
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return "" if self._tokenizer is None else self._tokenizer.decode(list(tokens))
+
+
+def cue_in(text: str, kinds: dict[str, tuple[str, ...]]) -> tuple[str, str] | None:
+    """The kind of the first group with a cue in this text, and the cue. Words count whole."""
+    lowered = text.lower()
+    for kind, cues in kinds.items():
+        for cue in cues:
+            at = lowered.find(cue)
+            if at >= 0 and not lowered[at - 1 : at].isalpha():
+                return kind, cue
+    return None

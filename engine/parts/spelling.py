@@ -1,0 +1,91 @@
+"""How the tokens of one vocabulary are written with those of another, for byte-level tokenizers.
+
+Both write the same bytes, so each token of the target is a run of the draft's tokens, and a run of one is the same token in
+both vocabularies. A text is read by the draft as the runs of its tokens, one behind the other: every end of a target token
+is an end of a draft token, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from engine.errors import UserError
+
+Run = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Spelling:
+    """runs: [V] of the target's tokens, () for one that cannot be written. pieces: of the draft's tokens, for people."""
+
+    runs: tuple[Run, ...]
+    pieces: tuple[str, ...]
+
+    def spelled(self, tokens: Iterable[int]) -> list[int]:
+        """The target's tokens as the draft's; token 0 in the place of one that cannot be written."""
+        return [one for token in tokens for one in self.runs[token] or (0,)]
+
+    @cached_property
+    def same(self) -> dict[int, int]:
+        """The draft's token -> the target's, for runs of one."""
+        return {run[0]: token for token, run in enumerate(self.runs) if len(run) == 1}
+
+    @cached_property
+    def longest(self) -> int:
+        return max(map(len, self.runs), default=1)
+
+    @cached_property
+    def _firsts(self) -> tuple[Tensor, Tensor]:
+        """The target's tokens that can be written [N], and the first token of their runs [N]."""
+        known = [(token, run[0]) for token, run in enumerate(self.runs) if run]
+        tokens, firsts = zip(*known, strict=True)
+        return torch.tensor(tokens), torch.tensor(firsts)
+
+    def first_law(self, p: Tensor, rows: int) -> Tensor:
+        """The target's law p [..., V] -> of the first draft token of what it writes [..., rows]."""
+        tokens, firsts = (one.to(p.device) for one in self._firsts)
+        return p.new_zeros(*p.shape[:-1], rows).index_add_(-1, firsts, p[..., tokens])
+
+
+def spelling_of(target, draft, rows: int, names: tuple[str, str]) -> Spelling:
+    """target, draft: tokenizers. rows: of the target's head. names: of the models, for sentences.
+
+    Raises UserError where one of them is not byte-level, or the draft's cannot write all bytes."""
+    for tokenizer, name in zip((target, draft), names, strict=True):
+        if not _byte_level(tokenizer):
+            raise UserError(
+                f"The tokenizer of {name} is not a byte-level one; runs of tokens can be translated between such only."
+            )
+    special = set(target.all_special_ids) | set(target.added_tokens_decoder)
+    own = draft.get_vocab()
+    runs: list[Run] = [()] * rows
+    for piece, token in target.get_vocab().items():
+        if token >= rows:
+            continue
+        if token in special:
+            written = (
+                [own[piece]] if piece in own else draft(piece, add_special_tokens=False).input_ids
+            )
+        else:
+            written = [one.id for one in draft.backend_tokenizer.model.tokenize(piece)]
+            if "".join(draft.convert_ids_to_tokens(written)) != piece:
+                raise UserError(f"The tokens of {names[1]} cannot write all that {names[0]} can.")
+        runs[token] = tuple(written)
+    pieces = [draft.decode([token]) for token in range(len(draft))]
+    return Spelling(tuple(runs), tuple(pieces))
+
+
+def _byte_level(tokenizer) -> bool:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return False
+    state = json.loads(backend.to_str())
+    decoder = state.get("decoder") or {}
+    kinds = [decoder.get("type"), *(one.get("type") for one in decoder.get("decoders", ()))]
+    return "ByteLevel" in kinds and state["model"].get("type") == "BPE"

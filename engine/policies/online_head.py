@@ -1,0 +1,42 @@
+"""The chance that a drafted token is kept, predicted from the draft's hidden state and learned while it is used.
+
+The head of SpecDec++ (Huang et al., 2024) trained online, as OmniDraft (2025) does: one linear layer, a step of gradient
+descent on the cross-entropy for every token that was judged.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+BEGIN = 0.8  # the chance before anything was learned
+RATE = 0.5  # of states of length 1
+
+
+class OnlineHead:
+    def __init__(self, width: int) -> None:
+        self._weight = torch.zeros(width)
+        self._bias = math.log(BEGIN / (1 - BEGIN))
+        self.seen = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._weight.nbytes
+
+    def chance(self, state: Tensor) -> float:
+        """state [H] behind the token."""
+        odds = self._bias + float(self._weight @ _unit(state))
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
+
+    def learn(self, state: Tensor, kept: bool) -> None:
+        error = kept - self.chance(state)
+        self._weight += RATE * error * _unit(state)
+        self._bias += RATE * 0.1 * error
+        self.seen += 1
+
+
+def _unit(state: Tensor) -> Tensor:
+    return F.normalize(state.float().cpu(), dim=-1)

@@ -1,0 +1,24 @@
+"""When a visitor's copy of a draft learns: within milliseconds a step, or after so many refusals."""
+
+USUAL = 10.0  # milliseconds of an update, before one was timed
+
+
+class Pace:
+    """learned: milliseconds so far."""
+
+    def __init__(self, milliseconds: float, every: int) -> None:
+        """milliseconds: of learning after a step, on average; 0: ``every`` refusals bring an update."""
+        self._budget, self._every = milliseconds, every
+        self._saved, self._cost = 0.0, USUAL
+        self.learned = 0.0
+
+    def due(self, waiting: int) -> bool:
+        """Whether to learn before the next step, with so many refusals since the last update. To be asked once a step."""
+        self._saved = min(self._saved + self._budget, 4 * self._cost)
+        due = self._saved >= self._cost if self._budget else waiting >= self._every
+        return bool(due and waiting)
+
+    def took(self, milliseconds: float) -> None:
+        """An update."""
+        self._saved, self.learned = self._saved - milliseconds, self.learned + milliseconds
+        self._cost += 0.3 * (milliseconds - self._cost)

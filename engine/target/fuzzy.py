@@ -1,0 +1,95 @@
+"""A model some of whose neighbouring layers can be run on the same input, as if they did not wait for one another.
+
+Wu et al., EasySpec (2025): in a group of layers, each is given the input of the first, and what they add to it is summed. On
+several devices the layers of a group run at the same time; the numbers are those of such a pass wherever it runs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakKeyDictionary
+
+from torch import Tensor, nn
+
+from engine.target.language_model import LanguageModel
+from engine.target.layers import decoder_of, passed_by, shallow, stack_of
+
+_FUZZY: WeakKeyDictionary[LanguageModel, dict[int, FuzzyModel]] = WeakKeyDictionary()
+
+
+class FuzzyModel:
+    """model: passes are exact but within ``together``. groups: the layers of each group."""
+
+    def __init__(self, whole: LanguageModel, size: int) -> None:
+        """size: most layers of a group. Weights are shared. Raises UserError for a model whose layers are not found."""
+        shared = {id(one): one for one in (*whole.model.parameters(), *whole.model.buffers())}
+        module = copy.deepcopy(whole.model, shared)
+        name = stack_of(decoder_of(module))
+        layers = list(getattr(decoder_of(module), name))
+        self.groups = groups_of(layers, size)
+        self._grouped = [_Group([layers[one] for one in group]) for group in self.groups]
+        parts = [passed_by(layer) for layer in layers]
+        for group, made in zip(self.groups, self._grouped, strict=True):
+            parts[group[0]] = made
+        decoder = shallow(decoder_of(module))
+        decoder._modules[name] = nn.ModuleList(parts)
+        view = shallow(module)
+        view._modules[module.base_model_prefix] = decoder
+        self.model = whole.uncompiled(view)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Passes in here run the layers of each group on the same input."""
+        for group in self._grouped:
+            group.together = True
+        try:
+            yield
+        finally:
+            for group in self._grouped:
+                group.together = False
+
+
+def fuzzy(model: LanguageModel, size: int) -> FuzzyModel:
+    """Made once for a model and a size."""
+    made = _FUZZY.setdefault(model, {})
+    if size not in made:
+        made[size] = FuzzyModel(model, size)
+    return made[size]
+
+
+def groups_of(layers: list[nn.Module], size: int) -> list[list[int]]:
+    """Consecutive layers, at most so many in a group. Layers whose attention is of another kind are given other masks,
+    so that they begin another group."""
+    groups: list[list[int]] = []
+    for index, layer in enumerate(layers):
+        kind = getattr(layer, "attention_type", None)
+        last = groups[-1] if groups else []
+        alike = last and getattr(layers[last[0]], "attention_type", None) == kind
+        if alike and len(last) < size:
+            last.append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+class _Group(nn.Module):
+    def __init__(self, layers: list[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.attention_type = getattr(layers[0], "attention_type", None)
+        self.together = False
+
+    def forward(self, hidden_states: Tensor, *others, **named) -> Tensor:
+        given = found = hidden_states
+        for layer in self.layers:
+            if self.together:
+                found = found + (_rows(layer(given, *others, **named)) - given)
+            else:
+                found = _rows(layer(found, *others, **named))
+        return found
+
+
+def _rows(output: Tensor | tuple) -> Tensor:
+    return output[0] if isinstance(output, tuple) else output

@@ -1,0 +1,96 @@
+"""Models that keep a recurrent state beside keys and values: attention and state-space layers in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.target.cache import KVLayer
+from engine.target.language_model import LanguageModel
+from engine.target.layers import Passed
+from engine.target.own_attention import no_layers
+from engine.target.row_mask import RowMask
+from engine.target.rows import Rows
+from engine.target.session import Session
+from engine.target.states import HybridCache, Lineage, StateLayer, mixers_of, tree_forward
+
+
+class HybridModel(LanguageModel):
+    """A language model whose memory of a text is keys and values, and a state for some layers.
+
+    The module's mixers get a forward that reads trees; given another memory than ours they read as before.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
+        super().__init__(model, tokenizer, name)
+        self.mixers = mixers_of(model)
+        for mixer in self.mixers.values():
+            mixer.forward = tree_forward(mixer, type(mixer).forward.__get__(mixer))
+
+    def session(self, capacity: int, features: Sequence[int] = ()) -> HybridSession:
+        layers = [KVLayer(capacity) for _ in range(self.cache_layers)]
+        states = {index: StateLayer(mixer) for index, mixer in self.mixers.items()}
+        return HybridSession(self, HybridCache(layers, states), tuple(features))
+
+    def uncompiled(self, module: PreTrainedModel) -> LanguageModel:
+        return self.reopened(module)
+
+
+class HybridSession(Session):
+    """See ``Session``. A state cannot be taken back to an earlier token, so for that the text is read anew."""
+
+    def __init__(self, model: HybridModel, cache: HybridCache, features: tuple[int, ...]) -> None:
+        self._text: list[int] = []  # committed tokens
+        self._scratch: list[int] = []
+        self.transitions: Tensor | None = None
+        """Of the rows that were there at the last commit: [S, L], the share of the committed state that each still
+        carried, in the mean over a layer's heads, for each of the L layers with a state."""
+        super().__init__(model, cache, features)
+
+    def _clear_scratch(self) -> None:
+        super()._clear_scratch()
+        self._scratch = []
+
+    def _rows(self, tokens: Sequence[int], parents: Sequence[int]) -> Rows:
+        self._scratch += [int(token) for token in tokens]
+        return super()._rows(tokens, parents)
+
+    def _forward(
+        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        self._cache.lineage = Lineage(mask)
+        return super()._forward(given, mask, features, last)
+
+    def commit(self, rows: Sequence[int]) -> None:
+        read = [state.scratch for state in self._cache.states.values() if state.scratch is not None]
+        if read:
+            self.transitions = torch.stack([one.totals.exp().mean(-1) for one in read], -1)
+        self._text = self._text[: self.length] + [self._scratch[row] for row in rows]
+        super().commit(rows)
+
+    def take_over(self, other: HybridSession, length: int) -> None:
+        if length != other.length:
+            self.prefill(other._text[:length], layers=())
+            return
+        super().take_over(other, length)
+        self._text = other._text[:length]
+        for index, state in self._cache.states.items():
+            state.take_over(other._cache.states[index])
+
+    def rewind(self, length: int) -> None:
+        if length >= self.length:
+            self.drop()
+            return
+        text = self._text[:length]
+        self.drop()
+        for state in self._cache.states.values():
+            state.forget()
+        self.length = 0
+        self.drop()
+        self.prefill(text, layers=())
+
+    def _through(self, *_, **__) -> Passed:
+        raise no_layers(self.model.name)

@@ -1,0 +1,53 @@
+"""What became of a target and its draft: how well both read held-out text, and how long their drafts are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from engine.drafters import drafter
+from engine.loops import run_loop
+from engine.opening import load_language_model
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
+from engine.text import TextRequest
+from engine.verifiers import verifier
+
+from .packing import Mixer, windows
+
+WINDOWS, PROMPTS, NEW = 8, 4, 48
+
+
+def pair_table(folder: Path, data: Path, length: int, seed: int) -> str:
+    """Of the target in ``folder`` and the draft in ``folder``/parts/draft. seed: of texts that neither has learnt from."""
+    target, draft = (load_language_model(str(one)) for one in (folder, folder / "parts" / "draft"))
+    stream = windows(Mixer(target.tokenizer, data, seed), length, seed)
+    texts = [next(stream)[0].tolist() for _ in range(WINDOWS)]
+    lines = [f"{'':24} {'nats a token':>12}"]
+    for name, model in (("target", target), ("draft", draft)):
+        lines.append(f"{name:24} {sum(_surprise(model, text) for text in texts) / WINDOWS:12.3f}")
+    lines.append(f"{'':24} {'tokens a step':>13}")
+    prompts = [text[: length // 2] for text in texts[:PROMPTS]]
+    for key in ("chain", "stree"):
+        lines.append(f"{key:24} {tokens_a_step(target, draft, key, prompts):13.2f}")
+    return "\n".join(lines)
+
+
+def _surprise(model: LanguageModel, text: list[int]) -> float:
+    logits, _ = model.session(len(text)).feed(text[:-1], range(-1, len(text) - 2))
+    follows: Tensor = torch.tensor(text[1:])
+    return float(torch.nn.functional.cross_entropy(logits.float(), follows))
+
+
+def tokens_a_step(target: LanguageModel, draft: LanguageModel, key: str, prompts: list) -> float:
+    """Mean over greedy texts behind these prompts."""
+    cls, tokens, steps = drafter(key), 0, 0
+    for prompt in prompts:
+        own = cls.build(resolve(key, cls.options, {}), Models(target, {"draft": draft}))
+        for step in run_loop(target, TextRequest(own, verifier("greedy"), Sampling(), prompt, NEW)):
+            tokens, steps = tokens + len(step.output), steps + 1
+    return tokens / max(steps, 1)

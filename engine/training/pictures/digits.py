@@ -1,0 +1,76 @@
+"""Pictures of handwritten-looking digits, drawn from a few strokes each; no two are alike."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+SIDE = 16  # pixels
+LEVELS = 4  # of grey; 0 is the paper
+
+
+def _arc(x: float, y: float, wide: float, high: float, start: float, end: float, points: int = 9):
+    """Points on an ellipse around (x, y), angles in turns, clockwise from the right."""
+    angles = np.linspace(start, end, points) * 2 * math.pi
+    return np.stack([x + wide * np.cos(angles), y + high * np.sin(angles)], -1)
+
+
+def _line(*points: tuple[float, float]):
+    return np.array(points, dtype=float)
+
+
+# Strokes in a box from -1 to 1, y downwards.
+STROKES: tuple[tuple[np.ndarray, ...], ...] = (
+    (_arc(0, 0, 0.6, 0.9, 0, 1, 17),),
+    (_line((-0.35, -0.55), (0.1, -0.9), (0.1, 0.9)),),
+    (np.concatenate([_arc(0, -0.42, 0.55, 0.48, -0.47, 0.12), _line((-0.55, 0.9), (0.6, 0.9))]),),
+    (_arc(-0.05, -0.45, 0.5, 0.45, -0.42, 0.25), _arc(-0.05, 0.45, 0.58, 0.45, -0.25, 0.42)),
+    (_line((0.25, 0.9), (0.25, -0.9), (-0.6, 0.3), (0.65, 0.3)),),
+    (
+        np.concatenate(
+            [_line((0.5, -0.9), (-0.45, -0.9), (-0.5, -0.1)), _arc(0, 0.35, 0.55, 0.52, -0.3, 0.4)]
+        ),
+    ),
+    (np.concatenate([_line((0.35, -0.9), (-0.25, -0.35)), _arc(0, 0.4, 0.52, 0.5, 0.5, 1.5, 17)]),),
+    (_line((-0.6, -0.9), (0.6, -0.9), (-0.1, 0.9)),),
+    (_arc(0, -0.45, 0.42, 0.43, 0, 1, 15), _arc(0, 0.44, 0.54, 0.46, 0, 1, 15)),
+    (np.concatenate([_arc(0, -0.4, 0.52, 0.5, 0, 1, 17), _line((0.5, -0.35), (0.2, 0.9))]),),
+)
+
+
+def draw(digits: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """One picture for each digit [N] -> grey levels [N, SIDE, SIDE], 0 to LEVELS - 1."""
+    return np.stack([_picture(int(digit), generator) for digit in digits])
+
+
+def _picture(digit: int, generator: np.random.Generator) -> np.ndarray:
+    turn = generator.normal(0, 0.12)
+    slant, wide, high = (
+        generator.normal(0.1, 0.16),
+        generator.uniform(0.6, 0.95),
+        generator.uniform(0.8, 1.0),
+    )
+    shift = generator.uniform(-0.12, 0.12, 2)
+    pen = generator.uniform(0.09, 0.2)
+    cos, sin = math.cos(turn), math.sin(turn)
+    bend = np.array([[cos, -sin], [sin, cos]]) @ np.array([[wide, -slant * high], [0, high]])
+    nearest = np.full((SIDE, SIDE), np.inf)
+    for stroke in STROKES[digit]:
+        points = (stroke + generator.normal(0, 0.035, stroke.shape)) @ bend.T * 0.78 + shift
+        nearest = np.minimum(nearest, _distance(points))
+    ink = np.clip((pen - nearest) / 0.125 + 0.5, 0, 1)  # a pixel is 0.125 wide: edges are soft
+    return np.floor(ink * (LEVELS - 1) + 0.5).astype(np.int64)
+
+
+_AXIS = (np.arange(SIDE) + 0.5) / SIDE * 2 - 1
+_PIXELS = np.stack(np.meshgrid(_AXIS, _AXIS), -1)  # [SIDE, SIDE, 2], x and y of each middle
+
+
+def _distance(points: np.ndarray) -> np.ndarray:
+    """[P, 2] -> [SIDE, SIDE], from each pixel to the nearest of the segments between the points."""
+    start, along = points[:-1], np.diff(points, axis=0)
+    offset = _PIXELS[:, :, None] - start
+    share = (offset * along).sum(-1) / np.maximum((along**2).sum(-1), 1e-12)
+    left = offset - np.clip(share, 0, 1)[..., None] * along
+    return np.sqrt((left**2).sum(-1).min(-1))

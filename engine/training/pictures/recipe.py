@@ -1,0 +1,147 @@
+"""The recipe of the image family: a small Llama that writes pictures of digits, patch after patch.
+
+    python -m engine.training image        -> <models>/families/image
+
+Five minutes of one thread and under 1 GB of memory. A stopped training resumes; a table shows the loss.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from engine.picture import FIELD
+
+from ..budget import Budget
+from ..checkpoint import export_model
+from ..common import say
+from ..loop import fit
+from ..models import parameter_count
+from .digits import draw
+from .tokens import (
+    ANY_TOKEN,
+    END_TOKEN,
+    FIRST_DIGIT,
+    PICTURE,
+    VOCABULARY,
+    picture_tokenizer,
+    tokens_of,
+)
+
+ROWS = 64  # pictures of a batch
+UNNAMED = 0.1  # share of the pictures that are learned without their digit
+MINUTES = 5.0
+LOOKS = 5  # rows of the table
+HELD_OUT = 1_000_000_007  # seed of the pictures that are never learned from
+
+
+def picture_config(**changes) -> LlamaConfig:
+    """About 0.4 M parameters."""
+    shape = {
+        "hidden_size": 96,
+        "intermediate_size": 256,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 3,
+        "num_key_value_heads": 1,
+        "head_dim": 32,
+    }
+    return LlamaConfig(
+        vocab_size=VOCABULARY,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=END_TOKEN,
+        pad_token_id=END_TOKEN,
+        dtype="float32",
+        **{FIELD: PICTURE.to_dict()},
+        **{**shape, **changes},
+    )
+
+
+def batch(index: int, seed: int, rows: int = ROWS) -> Tensor:
+    """[rows, 1 + places + 1]: a digit, or any; its picture; the end. Depends on index and seed alone."""
+    generator = np.random.default_rng((seed, index))
+    digits = generator.integers(0, 10, rows)
+    pictures = tokens_of(draw(digits, generator))
+    named = np.where(generator.random(rows) < UNNAMED, ANY_TOKEN, FIRST_DIGIT + digits)
+    ends = np.full(rows, END_TOKEN)
+    return torch.from_numpy(np.concatenate([named[:, None], pictures, ends[:, None]], 1))
+
+
+def loss_of(model, tokens: Tensor) -> Tensor:
+    """Nats a token of picture and end."""
+    logits = model(tokens[:, :-1]).logits.float()
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+
+@torch.inference_mode()
+def held_out(model) -> float:
+    """Nats a token on pictures that were not learned from."""
+    model.eval()
+    return sum(loss_of(model, batch(index, HELD_OUT)).item() for index in range(4)) / 4
+
+
+def image(args) -> None:
+    budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or MINUTES)
+    train_pictures(
+        args.models / "families" / "image", args.checkpoints / "image.pt", budget, args.seed
+    )
+
+
+def train_pictures(folder: Path, checkpoint: Path, budget: Budget, seed: int = 0, **shape) -> None:
+    """Train, and write the model with its tokenizer and card into the folder."""
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    model = LlamaForCausalLM(picture_config(**shape))
+    say(
+        f"image: {parameter_count(model):,} parameters; one thread, under 1 GB of memory, {_length(budget)}"
+    )
+    log = checkpoint.with_suffix(".json")
+    looks = json.loads(log.read_text("utf-8")) if log.exists() and checkpoint.exists() else []
+    say(f"{'done':>6}  {'pictures':>9}  {'held-out nats a token':>22}  {'perplexity':>10}")
+    for look in looks:
+        say(_row(*look))
+
+    def learned(index: int) -> tuple[Tensor, int]:
+        tokens = batch(index, seed)
+        return loss_of(model, tokens), tokens.numel()
+
+    for look in range(len(looks) + 1, LOOKS + 1):
+        part = budget.part(1.0)  # what was spent stands in the checkpoint
+        fit(model, learned, part, checkpoint, stop_at=look / LOOKS, say=lambda line: None)
+        pictures = part.spent_tokens // (PICTURE.places + 2)
+        looks.append([look / LOOKS, pictures, held_out(model)])
+        say(_row(*looks[-1]))
+        log.write_text(json.dumps(looks), "utf-8")
+    export_model(model, folder, picture_tokenizer())
+    (folder / "README.md").write_text(_card(parameter_count(model), *looks[-1][1:]), "utf-8")
+    say(f"written to {folder}")
+
+
+def _length(budget: Budget) -> str:
+    return f"{budget.tokens:,} tokens" if budget.tokens else f"{budget.minutes:g} minutes"
+
+
+def _row(done: float, pictures: int, loss: float) -> str:
+    return f"{done:>6.0%}  {pictures:>9,}  {loss:>22.3f}  {math.exp(loss):>10.2f}"
+
+
+def _card(parameters: int, pictures: int, loss: float) -> str:
+    return f"""# image: pictures of digits, patch after patch
+
+A Llama of {parameters:,} parameters that writes {PICTURE.width} × {PICTURE.height} pictures in {PICTURE.levels} levels of
+grey: {PICTURE.places} tokens, each a patch of {PICTURE.patch} × {PICTURE.patch} pixels, row by row. The prompt is a digit; any
+other word asks for any digit. An end token follows the last patch.
+
+Trained by `python -m engine.training image` on {pictures:,} pictures that the recipe draws itself
+(`engine/training/pictures/digits.py`); there is no other data. Held-out loss {loss:.3f} nats a token.
+
+`config.json` says by `draftscope_picture` how tokens are pixels. Weights are bf16 and load as float32.
+Made to show speculative decoding on image tokens; good for nothing else. Apache-2.0.
+"""

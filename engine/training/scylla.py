@@ -1,0 +1,156 @@
+"""The recipe `scylla`: ten drafts of several sizes, training lengths and batches, and the law that their acceptance follows.
+
+Nine drafts are a square of three sizes and three training lengths; the three batches lie on it so that each meets every
+size and every length once. The law is fitted to the nine. The tenth is larger and trained longer than all of them: its
+acceptance is predicted first, then measured. All learn the plain text that the target wrote; acceptance is the chance that
+the target keeps a token drawn from the draft at temperature 1.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import LlamaForCausalLM
+
+from engine.parts.digest import FIELD, digest_of
+
+from .budget import Budget
+from .common import say
+from .distill import MixedWindows
+from .loop import fit
+from .models import draft_config, parameter_count
+from .scaling import FACTORS, fitted
+from .student import Lesson, taught
+from .students.drafts import KEPT, distances
+from .teacher import Teacher
+
+SHAPES = (
+    (48, 1),
+    (80, 2),
+    (128, 3),
+    (192, 4),
+)  # width, layers; the last is that of the tenth draft
+LENGTHS = (1 / 8, 1 / 4, 1 / 2, 1)  # of the tokens of the tenth draft
+ROWS = (2, 4, 8)  # windows of a step
+TOKENS = 1_600_000
+HEADS = 2
+
+
+def plan(tokens: int) -> list[tuple[tuple[int, int], int, int]]:
+    """Of each draft: width and layers, tokens to be trained on, windows of a step. The last is the one held out."""
+    square = [
+        (SHAPES[size], round(LENGTHS[length] * tokens), ROWS[(size + length) % 3])
+        for size in range(3)
+        for length in range(3)
+    ]
+    return [*square, (SHAPES[-1], tokens, ROWS[1])]
+
+
+def scylla(args) -> None:
+    teacher = Teacher.of(args)
+    text = teacher.windows(args.length, args.seed + 5, (1, 0))
+    layer = teacher.module.config.get_text_config(decoder=True).num_hidden_layers
+    held_out = [
+        taught(
+            teacher.module,
+            (layer,),
+            torch.tensor([tokens]),
+            (torch.arange(len(tokens)) >= start)[None],
+        )
+        for start, tokens in teacher.probes()
+    ]
+    drafts = plan(args.tokens or TOKENS)
+    total = sum(tokens for _, tokens, _ in drafts)
+    say(f"{len(drafts)} drafts, {total:,} tokens in all; the last is held out")
+    say(f"{'parameters':>11} {'tokens':>10} {'batch':>6} {'acceptance':>10}")
+    log = teacher.work / "scylla.json"
+    about = {
+        "target": digest_of(teacher.folder),
+        "tokens": args.tokens,
+        "batch": args.length,
+        "seed": args.seed,
+    }
+    points = _known(log, about)
+    for number, (shape, tokens, rows) in enumerate(drafts):
+        if number == len(points):
+            path = teacher.work / f"scylla-{number}.pt"
+            points.append(_point(teacher, text, held_out, shape, tokens, rows, path, args.seed))
+            log.write_text(json.dumps({"about": about, "points": points}, indent=1))
+            path.unlink()
+        say(_row(points[number]))
+    found = judged(points)
+    for line in found["told"]:
+        say(line)
+    folder = teacher.parts / (args.name or "scylla")
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {FIELD: digest_of(teacher.folder), **found}
+    (folder / "config.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    say(f"written to {folder}")
+
+
+def judged(points: list[dict]) -> dict:
+    """The law of all points but the last, and what it expects of that one. points: see ``scaling.fitted``."""
+    *known, last = points
+    law = fitted(known)
+    expected = law.at(last)
+    error = expected - last["acceptance"]
+    return {
+        "points": known,
+        "held_out": last,
+        "law": {"intercept": law.intercept, "slopes": law.slopes, "r2": law.r2},
+        "predicted": expected,
+        "told": [
+            law.told(),
+            f"held out: predicted {expected:.4f}, measured {last['acceptance']:.4f}, error {error:+.4f}",
+        ],
+    }
+
+
+def _known(log: Path, about: dict) -> list[dict]:
+    """Points of a training that was stopped; none where it was another one."""
+    if not log.exists():
+        return []
+    found = json.loads(log.read_text("utf-8"))
+    return found["points"] if found["about"] == about else []
+
+
+def _point(
+    teacher: Teacher,
+    text: MixedWindows,
+    held_out: list[Lesson],
+    shape: tuple[int, int],
+    tokens: int,
+    rows: int,
+    path: Path,
+    seed: int,
+) -> dict:
+    width, layers = shape
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": width, "intermediate_size": 5 * width // 2, "head_dim": width // HEADS}
+    heads = {"num_attention_heads": HEADS, "num_key_value_heads": HEADS}
+    vocabulary = teacher.module.get_output_embeddings().weight.shape[0]
+    config = draft_config(vocabulary, teacher.end_token, layers, **sizes, **heads)
+    draft = LlamaForCausalLM(config).to(teacher.module.device)
+
+    def loss_of(index: int) -> tuple[Tensor, int]:
+        given, counted = (one.to(draft.device) for one in text.batch(index, rows))
+        keep = counted[:, 1:]
+        logits = draft(input_ids=given, use_cache=False).logits[:, :-1][keep]
+        return F.cross_entropy(logits.float(), given[:, 1:][keep]), given.numel()
+
+    fit(draft, loss_of, Budget(tokens=tokens), path, say=say)
+    acceptance = distances(draft, held_out)[KEPT]
+    batch = rows * text.tokens.shape[1]
+    values = (parameter_count(draft), tokens, batch)
+    return {**dict(zip(FACTORS, values, strict=True)), "acceptance": acceptance}
+
+
+def _row(point: dict) -> str:
+    return (
+        f"{point['parameters']:11,} {point['tokens']:10,} {point['batch']:6,} "
+        f"{point['acceptance']:10.4f}"
+    )

@@ -1,0 +1,55 @@
+"""FSPAD: an EAGLE cell that samples features with token embeddings, and whose head need not read the next feature itself.
+
+Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation" (2024).
+*Feature sampling*: a feature holds the law of the next token and not the token that was written, so in a wider space the
+token's embedding chooses what of the feature the cell reads. *Partial alignment*: to be the next feature and to give
+sharp logits are two tasks that disturb each other; the state that goes on learns the first, and a readout of its own lies
+between it and the head, which learns the second.
+
+The paper names both and gives their purpose; the exact form of the two modules is ours: a gated map on the residual path,
+and a linear map beside it. Both add nothing at first, so the cell begins as the recipe ``eagle`` begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.options import Option
+from engine.parts.eagle_cell import EagleCell
+
+from ..eagle import new_cell
+from .eagle import EagleStudent, begun_by
+
+EAGLES = {"layout": "eagle", "steps": 0, "vocabulary": 0}
+"""The options of ``eagle`` with which FSPAD is compared."""
+
+
+class FSPADStudent(EagleStudent):
+    key = "fspad"
+    summary = "an `eagle` cell with feature sampling and partial alignment"
+    options = (
+        Option("wide", "int", 2, "The sampling space, in widths of a feature.", 1, 8),
+        Option("sampling", "bool", True, "Whether features are sampled."),
+        Option("partial", "bool", True, "Whether the head has a readout of its own."),
+    )
+
+    def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
+        super().__init__(target, {**settings, **EAGLES})
+        wide = settings["wide"] * self.config.hidden_size if settings["sampling"] else 0
+        self._shape = replace(self._shape, sampling_size=wide)
+        if begun is not None and begun.config.layout == "eagle":
+            self.rival = begun
+
+    @classmethod
+    def of(cls, teacher, settings):
+        """Beside the part `eagle`, where it has been trained."""
+        folder = teacher.parts / "eagle"
+        if not (folder / "config.json").is_file():
+            return cls(teacher.module, settings)
+        return begun_by(cls, teacher, settings, folder)
+
+    def start(self) -> EagleCell:
+        return new_cell(self._shape, self.target, readout=self.settings["partial"])
+
+
+STUDENT = FSPADStudent

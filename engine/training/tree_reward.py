@@ -1,0 +1,171 @@
+"""The reward of a draft tree: the accepted length that its target may be expected to give it.
+
+Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A cell in
+training drafts behind a place of a text by the drafter's own policy; the target reads all trees of a batch in one pass;
+the expected accepted length of a branch is the sum of the target's probabilities of its prefixes, and a tree's reward is
+a smooth maximum over its branches.
+
+Letters in shapes: S windows, T tokens of each, R rows of a window's trees, N nodes of a tree, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.drafters.eagle import drafted_below
+from engine.drafters.eagle_reader import EagleReader
+from engine.parts.eagle_cell import EagleCell
+from engine.sampling import Sampling
+from engine.tree import ROOT
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Options of the drafter."""
+
+    nodes: int
+    depth: int
+    top_k: int
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """root: the place in the window of the token that it stands on. tokens and parents (ROOT, or a node): of its nodes,
+    parents first."""
+
+    root: int
+    tokens: list[int]
+    parents: list[int]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True)
+class Lender:
+    """What a reader of a cell borrows of the module of a target in training."""
+
+    embed: Callable[[Tensor], Tensor]
+    head: Callable[[Tensor], Tensor]
+    vocab_size: int
+    device: torch.device
+
+    @classmethod
+    def of(cls, target) -> Lender:
+        head = target.get_output_embeddings()
+        return cls(target.get_input_embeddings(), head, head.weight.shape[0], target.device)
+
+    def readable(self, tokens: Sequence[int]) -> Sequence[int]:
+        return tokens
+
+
+@torch.no_grad()
+def grown(
+    cell: EagleCell,
+    lender: Lender,
+    features: Tensor,
+    tokens: Sequence[int],
+    roots: Sequence[int],
+    policy: Policy,
+) -> list[GrownTree]:
+    """The trees that a drafter with this cell would propose in one window.
+
+    features [T, n*Ht] and tokens of the window. roots: places of it, rising, the first at least 1.
+    """
+    reader, trees, known = EagleReader(cell, lender, Sampling()), [], 0
+    for root in roots:
+        reader.learn(features[known:root])
+        known = root
+        state = reader.catch_up(tokens[: root + 1])
+        levels = min(policy.depth, policy.nodes)
+        found = drafted_below(reader, state, policy.nodes, levels, policy.top_k)
+        kept = sorted(found.candidates.best(policy.nodes))
+        place = {ROOT: ROOT} | {one: node for node, one in enumerate(kept)}
+        trees.append(
+            GrownTree(
+                root,
+                [found.candidates.tokens[one] for one in kept],
+                [place[found.candidates.parents[one]] for one in kept],
+            )
+        )
+    return trees
+
+
+@torch.no_grad()
+def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> list[list[Tensor]]:
+    """For each tree of each window the target's laws [N, V] after its nodes.
+
+    tokens: int64 [S, T]. trees: of each window, as many as there are.
+    """
+    cache = target(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
+    length, device = tokens.shape[1], tokens.device
+    widest = max(sum(map(len, some)) for some in trees)
+    ids = torch.zeros(len(trees), widest, dtype=torch.long)
+    places = torch.zeros_like(ids)
+    sees = torch.zeros(len(trees), widest, length + widest, dtype=torch.bool)
+    sees[:, :, 0] = True  # rows of no tree see something, too
+    for window, some in enumerate(trees):
+        first = 0
+        for tree in some:
+            for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
+                row, above = first + node, first + parent
+                ids[window, row] = token
+                if parent == ROOT:
+                    places[window, row] = tree.root + 1
+                    sees[window, row, : tree.root + 1] = True
+                else:
+                    places[window, row] = places[window, above] + 1
+                    sees[window, row] = sees[window, above]
+                sees[window, row, length + row] = True
+            first += len(tree)
+    dtype = target.dtype
+    mask = torch.zeros(sees.shape, dtype=dtype).masked_fill_(~sees, torch.finfo(dtype).min)
+    found = target(
+        input_ids=ids.to(device),
+        attention_mask=mask[:, None].to(device),
+        position_ids=places.to(device),
+        past_key_values=cache,
+        use_cache=True,
+    ).logits
+    laws = []
+    for rows, some in zip(found.float().softmax(-1), trees, strict=True):
+        sizes = list(map(len, some))
+        laws.append(list(rows[: sum(sizes)].split(sizes)))
+    return laws
+
+
+def reward(tree: GrownTree, behind: Tensor, laws: Tensor, eta: float) -> float:
+    """log(sum of exp(eta * expected accepted length)) / eta over the branches. behind: the law [V] after the root."""
+    reached, lengths = {ROOT: 1.0}, {ROOT: 0.0}
+    for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
+        law = behind if parent == ROOT else laws[parent]
+        reached[node] = reached[parent] * float(law[token])
+        lengths[node] = lengths[parent] + reached[node]
+    ends = set(range(len(tree))) - set(tree.parents)
+    most = max(lengths[end] for end in ends)
+    return most + math.log(sum(math.exp(eta * (lengths[end] - most)) for end in ends)) / eta
+
+
+def longest_accepted(tree: GrownTree, behind: Tensor, laws: Tensor) -> list[int]:
+    """The tokens that greedy verification keeps."""
+    children = {pair: node for node, pair in enumerate(zip(tree.parents, tree.tokens, strict=True))}
+    tokens, at = [], ROOT
+    while True:
+        best = int((behind if at == ROOT else laws[at]).argmax())
+        if (at, best) not in children:
+            return tokens
+        tokens.append(best)
+        at = children[at, best]
+
+
+def advantages(current: Tensor, reference: Tensor, least: float = 1e-6) -> Tensor:
+    """Rewards [S, G] of each group's trees and of the reference's -> [S, G]: how much better than the reference, beside
+    the others of the group."""
+    better = current - reference
+    mean = better.mean(-1, keepdim=True)
+    return (better - mean) / (better.std(-1, correction=0, keepdim=True) + least)

@@ -1,0 +1,176 @@
+"""Accept by clusters of interchangeable tokens: lossy.
+
+So et al., Grouped Speculative Decoding for Autoregressive Image Generation (2025). Many image tokens would
+do in one place, so the single drafted one is often refused although the target would have taken its like. Here a cluster of tokens
+is judged in its place: with C(x) the tokens that stand near x in the target's order, a draft x from q is kept with probability
+
+    min(1, p(C(x)) / q(C(x))).
+
+The clusters are dynamic: they are the ``group`` nearest ranks by p in this very place, without those whose p
+differs by more than ``spread``. (The paper's code also leaves out tokens whose embeddings lie far apart.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.exhibits import Table, Token
+from engine.options import Option
+from engine.sampling import display_distribution
+from engine.tree import DraftTree, Draw
+from engine.verifiers.base import Case, Verdict
+from engine.verifiers.rejection import Rejection, SiblingTrial
+from engine.verifiers.sentences import REJECTION
+
+
+class Grouped(Rejection):
+    """A refused draft is replaced from the residual of p and q as in rejection sampling.
+
+    The judgements' rule is ``group``; their p and q are those of the cluster. At temperature 0, where p
+    and q are certain of one token, a draft is kept where the target's favourite is in its cluster; the ranks are then those of the plain softmax.
+
+    The exhibit prices every place of the walk: how much oftener a draft is kept than by the exact rule, and the total variation
+    between the law that the rule writes there and p.
+    """
+
+    key = "gsd"
+    title = "Grouped (lossy)"
+    summary = (
+        "keeps a draw as often as the cluster of tokens around it deserves: lossy, some tokens come "
+        "oftener than the target would write them"
+    )
+    exact_kinds = frozenset()
+    options = (
+        Option(
+            "group", "int", 8, "Tokens of a cluster, by their rank in p.", 1, 64, label="Cluster"
+        ),
+        Option(
+            "spread",
+            "float",
+            0.15,
+            "Most that the p of a token of the cluster may differ from the draft's.",
+            0.0,
+            1.0,
+            label="Spread of p",
+        ),
+    )
+    trial = {"group": 2}
+    sentences = {
+        "group.kept": "The cluster around {token} has q = {q} and p = {p}, so {token} was kept with probability {accept}; "
+        "the coin fell at {coin}: accepted. (A lossy rule: another token of the cluster might have been due.)",
+        "group.sure": "The cluster around {token} has q = {q} and p no less, {p}, so {token} was sure to be kept: "
+        "accepted. (A lossy rule: another token of the cluster might have been due.)",
+        "group.refused": "The cluster around {token} has q = {q}, p only {p}, so it was kept with probability {accept}; "
+        "the coin fell at {coin}: rejected.",
+        "group.recovered": "After {token} had been refused here, a new token was drawn from what is left of p after "
+        "taking q away: {final}.",
+        "recovered": REJECTION["recovered"],
+        "bonus": REJECTION["bonus"],
+    }
+
+    def judge(self, case: Case) -> Verdict:
+        self._case, self._priced = case, []
+        verdict = super().judge(case)
+        if self._priced:
+            verdict.exhibits.append(self._table(case.tree, verdict))
+        return verdict
+
+    def trial_of(self, p: Tensor, tree: DraftTree, draws: Sequence[Draw]) -> SiblingTrial:
+        place = tree.parents[draws[0].node]
+        shown = display_distribution(self._case.logits[place + 1], self._case.sampling)
+        trial = GroupedTrial(p, shown.double().cpu(), tree.laws, **self.settings)
+        self._priced.append((draws[0], trial.price(tree.tokens[draws[0].node], draws[0])))
+        return trial
+
+    def expected_acceptance(self, p, scheme):
+        return None
+
+    def _table(self, tree: DraftTree, verdict: Verdict) -> Table:
+        rows = [
+            [
+                Token(tree.tokens[draw.node]),
+                size,
+                exact,
+                grouped,
+                price,
+                "kept" if draw.node in verdict.accepted else "refused",
+            ]
+            for draw, (size, exact, grouped, price) in self._priced
+        ]
+        gain = sum(row[3] - row[2] for row in rows)
+        price = sum(row[4] for row in rows) / len(rows)
+        return Table(
+            title=f"Clusters of at most {self.settings['group']}: gain and price",
+            note=f"Lossy: {gain:.2f} more tokens expected to be kept than by the exact rule, at a price of {price:.3f} of "
+            "the probability per place that goes to other tokens than the target’s.",
+            columns=["Draft", "Cluster", "Kept by p/q", "Kept by clusters", "Price", "Outcome"],
+            rows=rows,
+        )
+
+
+class GroupedTrial(SiblingTrial):
+    """shown: [V], p as ranks are taken from it; the other arguments as of ``Grouped``."""
+
+    def __init__(
+        self, p: Tensor, shown: Tensor, laws: Sequence[Tensor], group: int, spread: float
+    ) -> None:
+        super().__init__(p, laws)
+        self._target = self.p
+        self._clusters = Clusters(shown, group, spread)
+
+    def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
+        members = self._clusters.of(token)
+        q = 0.0 if drawn.kind == "one_hot" else float(self.q(drawn.law)[members].sum())
+        return "group", min(1.0, float(self.p[members].sum())), min(1.0, q) if q > 0 else 1.0
+
+    def refuse(self, token: int, rule: str, drawn: Draw) -> None:
+        """The residual is that of the exact rule; the paper leaves it as it is."""
+        super().refuse(token, drawn.kind, drawn)
+
+    def price(self, token: int, drawn: Draw) -> tuple[int, float, float, float]:
+        """The size of the token's cluster; how often a draft from this law is kept by the exact rule, and by clusters; the
+        total variation between what is then written and p. Of a one-hot draw the law is that token alone."""
+        p = self._target
+        if drawn.kind == "one_hot":
+            q = torch.zeros_like(p)
+            q[token] = 1
+        else:
+            q = self.q(drawn.law)
+        keep = self._clusters.accept(p, q)
+        kept = q * keep
+        left = (p - q).clamp(min=0)
+        mass = left.sum()
+        left = left / mass if mass > 0 else p
+        written = kept + (1 - kept.sum()) * left
+        exact = float(torch.minimum(p, q).sum())
+        price = float((written - p).clamp(min=0).sum())
+        return len(self._clusters.of(token)), exact, float(kept.sum()), price
+
+
+class Clusters:
+    """The tokens that may stand for each other in one place."""
+
+    def __init__(self, shown: Tensor, group: int, spread: float) -> None:
+        """shown: [V] of the target. group, spread: see ``Grouped``."""
+        order = shown.argsort(descending=True, stable=True)
+        ranks = torch.arange(len(order))[:, None] + torch.arange(
+            -((group - 1) // 2), group // 2 + 1
+        )
+        near = order[ranks.clamp(0, len(order) - 1)]
+        alike = (shown[near] - shown[order][:, None]).abs() <= spread
+        within = (ranks >= 0) & (ranks < len(order))
+        self._near = torch.empty_like(near)
+        self._member = torch.empty_like(alike)
+        self._near[order], self._member[order] = near, alike & within  # [V, group]
+
+    def of(self, token: int) -> Tensor:
+        """[C] tokens around this one, itself among them."""
+        return self._near[token][self._member[token]]
+
+    def accept(self, p: Tensor, q: Tensor) -> Tensor:
+        """[V], how often each token is kept if q draws it."""
+        share_p, share_q = ((law[self._near] * self._member).sum(-1) for law in (p, q))
+        return torch.where(share_q > 0, share_p / share_q.clamp(min=1e-300), 0.0).clamp(max=1.0)

@@ -1,0 +1,121 @@
+"""Keep a reasoning step as a whole when its grade is high enough: lossy.
+
+Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025).
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from engine.exhibits import Gauge, Table, Token
+from engine.options import Option
+from engine.tree import ROOT, DraftTree
+from engine.verifiers.base import Case, Judgement, Verdict, Verifier, statuses
+from engine.verifiers.near_enough import allowed_nodes, law_shown
+
+BEST = 9
+
+
+class StepGrade(Verifier):
+    """The first branch of the tree is one step. It is kept if its grade, from 0 to 9, reaches the threshold, and then
+    the small model goes on: there is no final token. Otherwise nothing is kept, and the large model writes on.
+
+    Where the pass asked the large model for a digit (``engine.drafters.specreason``), the grade is the mean of the
+    digits by their probabilities, as in the authors' code. Else it is nine times the geometric mean of the
+    probabilities that the large model gives the step's tokens. A step with a token that the constraint on the text
+    forbids has the grade 0.
+
+    Judgements show p of every token of the step (at temperature 0 the plain softmax); accept is 1 or 0 for all of
+    them, and nothing is tossed.
+    """
+
+    key = "specreason"
+    title = "Graded steps (lossy)"
+    summary = "keeps a whole reasoning step if the target grades it high enough; lossy: the target would have written others"
+    options = (
+        Option(
+            "threshold",
+            "float",
+            7.0,
+            "Least grade, of 9, with which a step is kept (0: every step).",
+            0.0,
+            float(BEST),
+            label="least grade",
+        ),
+    )
+    exact_kinds = frozenset()
+    sentences = {
+        "step.kept": "{token} has p = {p}; its step as a whole was graded high enough and stays. (A lossy rule: the "
+        "target might have written another one.)",
+        "step.refused": "{token} has p = {p}; its step as a whole was graded too low, and the target writes it again.",
+        "recovered": "The step was refused, and the target began it again with {final}.",
+        "bonus": "The target wrote its own token here: {final}.",
+    }
+
+    def judge(self, case: Case) -> Verdict:
+        tree, step = case.tree, _first_branch(case.tree)
+        p, best = law_shown(case), self.settings["threshold"]
+        found = [float(p[tree.parents[node] + 1, tree.tokens[node]]) for node in step]
+        grade = self._grade(case, step, found)
+        kept = bool(step) and grade >= best
+        judgements = [
+            Judgement(node, "step", one, None, float(kept), None)
+            for node, one in zip(step[: None if kept else 1], found, strict=False)
+        ]
+        accepted = step if kept else []
+        return Verdict(
+            accepted=accepted,
+            status=statuses(len(tree), accepted, judgements),
+            judgements=judgements,
+            final_token=case.chance.draw(case.p[0], case.position),
+            final="none" if kept else "recovered" if step else "bonus",
+            walk=[ROOT, *accepted],
+            exhibits=[self._shown(grade), _table(tree, step, found, kept)] if step else [],
+        )
+
+    def _grade(self, case: Case, step: list[int], found: list[float]) -> float:
+        if not step or not all(allowed_nodes(case)[node] for node in step):
+            return 0.0
+        probes = case.tree.probes
+        if probes is not None and probes.choices and case.probes is not None:
+            return mean_digit(case.probes[-1], probes.choices)
+        logs = [math.log(one) if one > 0 else -math.inf for one in found]
+        return BEST * math.exp(sum(logs) / len(logs))
+
+    def _shown(self, grade: float) -> Gauge:
+        threshold = self.settings["threshold"]
+        return Gauge(
+            title="Grade of the step",
+            note="High enough: the step stays."
+            if grade >= threshold
+            else "Too low: the large model writes the step.",
+            value=grade,
+            maximum=BEST,
+            mark=threshold,
+        )
+
+
+def mean_digit(logits: Tensor, choices) -> float:
+    """logits [V] where an answer is expected; choices: the tokens of 0, 1 ... 9."""
+    shares = logits[list(choices)].double().softmax(-1).tolist()
+    return sum(digit * share for digit, share in enumerate(shares))
+
+
+def _first_branch(tree: DraftTree) -> list[int]:
+    branch, place = [], ROOT
+    while children := tree.children(place):
+        place = children[0]
+        branch.append(place)
+    return branch
+
+
+def _table(tree: DraftTree, step: list[int], found: list[float], kept: bool) -> Table:
+    rows = [[Token(tree.tokens[node]), one] for node, one in zip(step, found, strict=True)]
+    return Table(
+        title="The step that the small model wrote",
+        note="Lossy: it stays as a whole." if kept else "It was thrown away as a whole.",
+        columns=["token", "large model's p"],
+        rows=rows,
+    )

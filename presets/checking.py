@@ -1,0 +1,36 @@
+"""Whether a table of a card or a lesson has the fields that it should; a mistake is told in one sentence."""
+
+from collections.abc import Collection, Mapping
+
+from engine.errors import UserError
+
+NOUNS = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    dict: "a table",
+    list: "a list",
+}
+
+
+def check(place: str, given: object, fields: Mapping, required: Collection[str]) -> None:
+    """Raises UserError unless `given` is a table of these fields, with the required ones.
+
+    place: what holds the table, for the sentence. fields: the type of each, or several types.
+    """
+    if not isinstance(given, dict):
+        raise UserError(f"{place} must be a table.")
+    for name in given:
+        if name not in fields:
+            known = ", ".join(fields)
+            raise UserError(f"{place} has an unknown field {name!r}; known are: {known}.")
+    for name in required:
+        if name not in given:
+            raise UserError(f"{place} has no {name}.")
+    for name, value in given.items():
+        wanted = fields[name]
+        number = wanted is not bool and isinstance(value, bool)
+        if number or not isinstance(value, wanted):
+            raise UserError(f"{place} must have {NOUNS.get(wanted, 'a number')} as its {name}.")
+        if isinstance(value, str) and not value.strip():
+            raise UserError(f"{place} has an empty {name}.")

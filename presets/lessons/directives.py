@@ -1,0 +1,184 @@
+"""The directives of a lesson: blocks of TOML whose first line names an instrument, a question or a claim.
+
+Each is checked and answered here: what a run says stands in what the browser gets, so that a run that is
+made anew changes the lesson with it.
+"""
+
+import tomllib
+from collections.abc import Callable
+
+from engine.errors import UserError, unknown
+from presets import examples, races
+from presets.checked import checked
+from presets.checking import check
+from presets.conditions import KNOWN, figure, finished, holds
+from presets.lessons.moments import moment
+from presets.lessons.numbers import written
+from presets.lessons.passes import passes
+from presets.lessons.questions import question
+from presets.lessons.text import line
+
+NUMBER = (int, float)
+SAME_TEXT = "same text as plain decoding"
+"""A condition beside those on figures: the texts were compared when the run was made."""
+VIEWS = ("tree", "icicle")
+PARTS = ("tree", "text", "timeline", "why", "method")
+CONTROLS = ("prompt", "length", "temperature", "seed")
+RULES = ("exact", "always", "compare", "plain redraw")
+
+
+def read(info: str, content: str) -> dict:
+    """One directive as plain data: {"kind": its name, ...}. Raises UserError, one sentence."""
+    kind = info.strip()
+    if kind not in KINDS:
+        raise unknown("directive", kind, KINDS)
+    try:
+        given = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"The directive {kind} is not TOML: {error}.") from None
+    return {"kind": kind, **KINDS[kind](f"The directive {kind}", given)}
+
+
+def _trace(place: str, given: dict) -> dict:
+    """A step of a finished run."""
+    fields = {"example": str, "step": (str, int), "view": str, "parts": list, "play": bool}
+    _checked(place, given, {**fields, **SHOWN}, ("example",))
+    name = _example(given["example"])
+    step, parts = given.get("step", "first draft"), given.get("parts", ["tree", "why", "timeline"])
+    _among(place, "view", [given.get("view", "tree")], VIEWS)
+    _among(place, "part", parts, PARTS)
+    trace = finished(name)[""]
+    if isinstance(step, int) and not 1 <= step <= len(trace.steps):
+        raise UserError(
+            f"{place}: the run {name} has {len(trace.steps)} steps, and no step {step}."
+        )
+    index = step - 1 if isinstance(step, int) else moment(step, trace)
+    return {**given, **_shown(given), "parts": parts, "step": index}
+
+
+def _race(place: str, given: dict) -> dict:
+    """A finished race."""
+    _checked(place, given, {"example": str, **SHOWN}, ("example",))
+    if all(race.name != given["example"] for race in races()):
+        raise unknown("race", given["example"], [race.name for race in races()])
+    finished(given["example"])
+    return {**given, **_shown(given)}
+
+
+def _live(place: str, given: dict) -> dict:
+    """A run that readers start themselves, with these controls."""
+    fields = {"example": str, "controls": list, "options": dict, **SHOWN}
+    _checked(place, given, fields, ("example", "controls"))
+    _among(place, "control", given["controls"], CONTROLS)
+    name = _example(given["example"])
+    own, made = examples()[name], finished(name)[""].run
+    start = {"length": made["drafter"]["options"].get("length", 0), "seed": 0}
+    start |= {"temperature": own.temperature, "prompt": own.prompt}
+    if "length" in given["controls"] and not start["length"]:
+        raise UserError(f"{place}: the drafter of {name} has no length to set.")
+    return {**given, **_shown(given), "start": start}
+
+
+def _rule(place: str, given: dict) -> dict:
+    """The rule with its coins: p and q over a few words, and the rules to try."""
+    fields = {"words": list, "p": list, "q": list, "rules": list, **SHOWN}
+    _checked(place, given, fields, ("words", "p", "q", "rules"))
+    _among(place, "rule", given["rules"], RULES)
+    count = len(given["words"])
+    for letter in "pq":
+        law = given[letter]
+        sums = len(law) == count >= 2 and all(isinstance(v, NUMBER) and v >= 0 for v in law)
+        if not sums or abs(sum(law) - 1) > 1e-6:
+            raise UserError(f"{place}: {letter} must be {count} numbers that sum to 1.")
+    return {**given, **_shown(given)}
+
+
+def _length(place: str, given: dict) -> dict:
+    """How long to draft, with the acceptance and the price of a run, or of a lane, as its start."""
+    fields = {"example": str, "lane": str, "longest": int, **SHOWN}
+    _checked(place, given, fields, ("example",))
+    lanes, lane = finished(given["example"]), given.get("lane", "")
+    if lane not in lanes:
+        raise unknown("lane", lane, lanes)
+    trace = lanes[lane]
+    take = {
+        key: KNOWN[key](trace) for key in ("acceptance_rate", "tokens_a_step", "drafted_a_step")
+    }
+    drafted = take["drafted_a_step"] or 1.0
+    price = KNOWN["draft_milliseconds"](trace) / drafted / KNOWN["verify_milliseconds"](trace)
+    start = {"alpha": take["acceptance_rate"], "cost": price, "drafted": drafted}
+    return {
+        "longest": 16,
+        **given,
+        **_shown(given),
+        "start": {**start, "gain": take["tokens_a_step"]},
+    }
+
+
+def _passes(place: str, given: dict) -> dict:
+    """What a pass costs by its rows: in finished races, and by the data sheets of other machines."""
+    _checked(place, given, {"races": list, "machine": str, **SHOWN}, ("races",))
+    _among(place, "race", given["races"], tuple(race.name for race in races()))
+    found = passes(tuple(given["races"]))
+    if "machine" in given:
+        _among(
+            place, "machine", [given["machine"]], tuple(one["name"] for one in found["machines"])
+        )
+    return {**given, **_shown(given), **found}
+
+
+def _claim(place: str, given: dict) -> dict:
+    """A sentence that is true of a finished run; ``holds`` says which figures must be so."""
+    _checked(
+        place, given, {"text": str, "example": str, "holds": list}, ("text", "example", "holds")
+    )
+    if not given["holds"]:
+        raise UserError(f"{place} has no condition.")
+    told = [_held(condition, given["example"]) for condition in given["holds"]]
+    return {**given, "text": line(given["text"]), "holds": told}
+
+
+def _held(condition: str, example: str) -> dict:
+    """A condition, whether it is true, and what the run says."""
+    if condition == SAME_TEXT:
+        found = checked().get(example, {"tokens": 0, "comparable": False, "alike": False})
+        true = found["comparable"] and found["alike"]
+        return {"condition": condition, "true": true, "is": f"{found['tokens']} tokens compared"}
+    true = holds(condition, example)
+    return {
+        "condition": condition,
+        "true": true,
+        "is": written(figure(condition.split(" ")[0], example)),
+    }
+
+
+SHOWN = {"caption": str, "after": bool}
+"""Fields of every instrument. after: it is covered until the screen's first question is answered."""
+INSTRUMENTS = ("trace", "race", "live", "rule", "length", "passes")
+KINDS: dict[str, Callable[[str, dict], dict]] = {
+    **dict(zip(INSTRUMENTS, (_trace, _race, _live, _rule, _length, _passes), strict=True)),
+    "predict": question,
+    "claim": _claim,
+}
+
+
+def _shown(given: dict) -> dict:
+    return {"caption": line(given["caption"])} if "caption" in given else {}
+
+
+def _checked(place: str, given: dict, fields: dict, required: tuple[str, ...]) -> None:
+    check(place, given, fields, required=required)
+
+
+def _example(name: str) -> str:
+    if name not in examples():
+        raise unknown("example", name, examples())
+    return name
+
+
+def _among(place: str, noun: str, given: list, known: tuple[str, ...]) -> None:
+    for one in given:
+        if one not in known:
+            raise UserError(
+                f"{place} has an unknown {noun} {one!r}; known are: {', '.join(known)}."
+            )

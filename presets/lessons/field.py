@@ -1,0 +1,32 @@
+"""The years of the field: the papers of the method cards, and some that have no card."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from engine.errors import UserError
+from presets import cards
+from presets.checking import check
+
+FIELDS = {**dict.fromkeys(("name", "title", "authors", "venue"), str), "year": int}
+
+
+@cache
+def timeline() -> list[dict]:
+    """{"name", "title", "authors", "venue", "year", "key"} in the order of years; key: of the card, or ""."""
+    found = [
+        {
+            **{part: card.paper[part] for part in ("title", "authors", "venue", "year")},
+            "name": card.title,
+            "key": card.key,
+        }
+        for card in cards().values()
+        if card.paper
+    ]
+    file = Path(__file__).parent / "field.toml"
+    for paper in tomllib.loads(file.read_text("utf-8"))["paper"]:
+        check("A paper of field.toml", paper, FIELDS, required=FIELDS)
+        found.append({**paper, "key": ""})
+    if min(paper["year"] for paper in found) < 2018:
+        raise UserError("The field begins in 2018.")
+    return sorted(found, key=lambda paper: (paper["year"], paper["name"].lower()))

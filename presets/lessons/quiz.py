@@ -1,0 +1,64 @@
+"""The closing quiz: its questions as plain data. The browser draws their numbers from the class's seed."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from engine.errors import UserError
+from presets.checking import check
+from presets.conditions import holds
+
+FILE = Path(__file__).parent / "quiz.toml"
+COMPUTED = {
+    "expected": {"alpha", "k"},
+    "speedup": {"alpha", "c", "k"},
+    "keeping": {"p", "q"},
+    "plain": {"gigabytes", "bandwidth"},
+}
+"""What the browser can compute, and the numbers that it needs for that."""
+NUMBER = (int, float)
+FIELDS = {
+    **dict.fromkeys(("ask", "why", "unit", "compute", "example", "lesson"), str),
+    **dict.fromkeys(("choices", "right"), list),
+    "numbers": dict,
+    "near": NUMBER,
+}
+
+
+@cache
+def quiz(file: Path = FILE) -> dict:
+    """{"title", "lead", "questions"}. Of each question: ask, why; compute, numbers, near, unit; or choices and
+    value, the index of the right one. Raises UserError, one sentence."""
+    given = tomllib.loads(file.read_text("utf-8"))
+    questions = [
+        _question(f"Question {i} of the quiz", one) for i, one in enumerate(given["question"], 1)
+    ]
+    return {"title": given["title"], "lead": given["lead"], "questions": questions}
+
+
+def _question(place: str, given: dict) -> dict:
+    check(place, given, FIELDS, required=("ask", "why", "lesson"))
+    if "compute" in given:
+        needed = COMPUTED.get(given["compute"])
+        if needed is None:
+            raise UserError(
+                f"{place} computes {given['compute']!r}; known are: {', '.join(COMPUTED)}."
+            )
+        if set(given.get("numbers", {})) != needed or "near" not in given:
+            raise UserError(f"{place} needs numbers for {', '.join(sorted(needed))}, and near.")
+        return given
+    if len(given.get("choices", ())) < 2:
+        raise UserError(f"{place} has neither something to compute nor choices.")
+    return {**given, "value": _right(place, given)}
+
+
+def _right(place: str, given: dict) -> int:
+    """The index of the right choice: what the run of ``example`` decides, else the first one."""
+    if "right" not in given:
+        return 0
+    if "example" not in given or len(given["right"]) != len(given["choices"]):
+        raise UserError(f"{place} needs an example, and a condition for each choice.")
+    true = [index for index, one in enumerate(given["right"]) if holds(one, given["example"])]
+    if len(true) != 1:
+        raise UserError(f"{place}: of its choices {len(true)} are right.")
+    return true[0]

@@ -1,0 +1,125 @@
+"""One lesson's file as plain data: screens of text with one instrument each, and notes for teachers."""
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from markdown_it.tree import SyntaxTreeNode
+
+from engine.errors import UserError, unknown
+from presets import cards
+from presets.lessons import directives
+from presets.lessons.formulas import symbols_in
+from presets.lessons.front import read_front
+from presets.lessons.text import blocks, of_block
+
+TEACHER = "Teacher’s notes"
+SYMBOLS = Path(__file__).parent / "symbols.toml"
+FEWEST_QUESTIONS = 3
+
+
+def read_lesson(path: Path) -> dict:
+    """{"screens", "teacher", "goals", "reading", "symbols", "examples", "races"}.
+
+    Raises UserError, one sentence that names the file and the screen.
+    """
+    front, text = read_front(path)
+    place, screens, teacher = f"The lesson {path.name}", [], []
+    for title, content in _sections(place, text):
+        try:
+            if title == TEACHER:
+                teacher = [node for block in content for node in of_block(block)]
+            else:
+                screens.append(_screen(title, content))
+        except UserError as error:
+            raise UserError(f"{place}, “{title}”: {error}") from None
+    asked = [node for screen in screens for node in screen["text"] if _is(node, "predict")]
+    if len(asked) < FEWEST_QUESTIONS:
+        raise UserError(
+            f"{place} asks {len(asked)} questions; it takes {FEWEST_QUESTIONS} at least."
+        )
+    if not teacher:
+        raise UserError(f"{place} has no section “{TEACHER}”.")
+    for number, node in enumerate(asked):
+        node["directive"]["number"] = number
+    return {
+        "screens": screens,
+        "teacher": teacher,
+        "goals": list(front.goals),
+        "reading": [_card(key) for key in front.methods],
+        "symbols": _explained(place, symbols_in(screens) | symbols_in(teacher)),
+        **_needed(screens),
+    }
+
+
+def _sections(place: str, text: str) -> list[tuple[str, list[SyntaxTreeNode]]]:
+    """The blocks below each heading of the second level, with its words."""
+    found: list[tuple[str, list[SyntaxTreeNode]]] = []
+    for block in blocks(text):
+        if block.type == "heading" and block.tag == "h2":
+            found.append((block.children[0].content.replace("'", "’"), []))
+        elif found:
+            found[-1][1].append(block)
+        else:
+            raise UserError(f"{place} must begin with a heading, “## …”, after its head.")
+    return found
+
+
+def _screen(title: str, content: list[SyntaxTreeNode]) -> dict:
+    """A screen: its text, in which questions and claims stand, and at most one instrument."""
+    text: list = []
+    stage = None
+    for block in content:
+        if block.type != "fence" or not block.info:
+            text += of_block(block)
+            continue
+        found = directives.read(block.info, block.content)
+        if found["kind"] not in directives.INSTRUMENTS:
+            text.append({"directive": found})
+        elif stage is not None:
+            raise UserError("a screen has one instrument.")
+        else:
+            stage = found
+    judges = {node["directive"].get("judge") for node in text if _is(node, "predict")}
+    if "run" in judges and (stage or {}).get("kind") != "live":
+        raise UserError("a question is judged by a run, but there is no live run on the screen.")
+    if "instrument" in judges and (stage or {}).get("kind") not in ("rule", "length", "passes"):
+        raise UserError("a question is judged by an instrument that is not on the screen.")
+    if (stage or {}).get("after") and not any(_is(node, "predict") for node in text):
+        raise UserError("an instrument waits for a question that is not on the screen.")
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    return {"id": slug, "title": title, "text": text, "stage": stage}
+
+
+def _is(node: object, kind: str) -> bool:
+    return isinstance(node, dict) and node.get("directive", {}).get("kind") == kind
+
+
+def _needed(screens: list[dict]) -> dict:
+    """The names of the runs and races that the screens show."""
+    stages = [screen["stage"] for screen in screens if screen["stage"]]
+    wanted = {"examples": ("trace", "live"), "races": ("race",)}
+    return {
+        what: sorted({stage["example"] for stage in stages if stage["kind"] in kinds})
+        for what, kinds in wanted.items()
+    }
+
+
+def _card(key: str) -> dict:
+    if key not in cards():
+        raise unknown("method", key, cards())
+    card = cards()[key]
+    return {"key": key, "title": card.title, "paper": card.paper, "example": card.example}
+
+
+def _explained(place: str, used: set[str]) -> dict[str, str]:
+    """What the symbols mean that stand in the lesson's formulas."""
+    for symbol in sorted(used - known_symbols().keys()):
+        raise UserError(f"{place}: no line of symbols.toml explains {symbol!r}.")
+    return {symbol: known_symbols()[symbol] for symbol in sorted(used)}
+
+
+@cache
+def known_symbols() -> dict[str, str]:
+    return tomllib.loads(SYMBOLS.read_text("utf-8"))

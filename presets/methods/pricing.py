@@ -1,0 +1,122 @@
+"""`python -m presets price [KEY ...]`: what every lossy method costs, on held-out prompts beside plain decoding.
+
+Each method writes with the settings of its card's example. The figures are printed as a table and written to
+price.json, from which the cards have them.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+
+from engine.drafters import drafters
+from engine.errors import unknown
+from engine.parts.loading import load_models
+from engine.price import Price, price
+from engine.run import RunRequest, open_run
+from engine.verifiers import verifiers
+from presets import KINDS, examples, family, prompts
+from presets.listed import Preset
+from presets.methods import PRICES, Card, cards
+
+PER_WORKLOAD, NEW_TOKENS = 2, 64
+
+
+@dataclass(frozen=True)
+class Text:
+    prompt: list[int]
+    steps: list[list[int]]  # tokens by step
+
+
+def measure_prices(keys: Sequence[str], per_workload: int | None = None) -> dict[str, Price]:
+    """Print the table of these lossy methods, or of all of them, and write the figures of those whose parts are here.
+    Raises UserError for a key that is no lossy method's."""
+    known = {card.key: card for card in cards().values() if card.exactness in ("lossy", "both")}
+    for key in keys:
+        if key not in known:
+            raise unknown("lossy method", key, known)
+    chosen = [card for key, card in known.items() if not keys or key in keys]
+    asked = [
+        one["prompt"] for kind in KINDS for one in prompts(kind)[: per_workload or PER_WORKLOAD]
+    ]
+    able = {card.key: example_of(card) for card in chosen if _writes_text_here(card)}
+    target, plain, found = load_models(family(), {}).target, {}, {}
+    for key, example in able.items():
+        if example.temperature not in plain:
+            plain[example.temperature] = [_text(_plain(example), one) for one in asked]
+        texts = [_text(example, one) for one in asked]
+        reference = [[t for step in one.steps for t in step] for one in plain[example.temperature]]
+        read = [one.prompt for one in texts], reference, [one.steps for one in texts]
+        found[key] = price(target, *read)
+    print(table(found, [card.key for card in chosen if card.key not in able]))
+    before = json.loads(PRICES.read_text("utf-8")) if PRICES.exists() else {}
+    before |= {key: _rounded(one) for key, one in found.items()}
+    PRICES.write_text(json.dumps(dict(sorted(before.items())), indent=1) + "\n", "utf-8")
+    return found
+
+
+def example_of(card: Card) -> Preset:
+    """The settings under which a method is measured: its example's, with its lossy rule where it has both kinds."""
+    example = examples().get(card.example) or _bare(card.key)
+    rule = card.key if card.exactness == "both" and card.key in verifiers() else example.verifier
+    return Preset(**{**asdict(example), "verifier": rule, "holds": tuple(example.holds)})
+
+
+def _bare(key: str) -> Preset:
+    return Preset(name=key, title="", kind="story", look_for="", drafter=key, prompt="")
+
+
+def _writes_text_here(card: Card) -> bool:
+    example = example_of(card)
+    return not example.models and set(drafters()[example.drafter].needs) <= set(family().parts)
+
+
+def _plain(example: Preset) -> Preset:
+    changed = {"drafter": "none", "options": {}, "verifier": None, "rule_options": {}}
+    return Preset(**{**asdict(example), **changed, "holds": ()})
+
+
+def _text(example: Preset, prompt: str) -> Text:
+    make = partial(RunRequest, prompt, family(), example.drafter, options=example.options)
+    run = open_run(
+        make(
+            verifier=example.verifier,
+            rule_options=example.rule_options,
+            temperature=example.temperature,
+            max_new_tokens=NEW_TOKENS,
+        )
+    )
+    read = json.loads(run.header())["prompt"]["tokens"]
+    return Text(read, [json.loads(line)["output"]["tokens"] for line in run.steps()])
+
+
+def _rounded(found: Price) -> dict:
+    return {name: round(value, 4) for name, value in asdict(found).items()}
+
+
+def table(found: dict[str, Price], missing: Sequence[str]) -> str:
+    heads = (
+        "method",
+        "tokens/step",
+        "texts alike",
+        "tokens alike",
+        "bits/byte",
+        "plain",
+        "divergence",
+    )
+    lines = ["{:22}{:>12}{:>12}{:>13}{:>10}{:>8}{:>12}".format(*heads)]
+    for key, one in found.items():
+        lines.append(
+            f"{key:22}{one.tokens_per_step:12.2f}{one.exact:12.0%}{one.alike:13.0%}{one.bits_per_byte:10.3f}"
+            f"{one.plain_bits_per_byte:8.3f}{one.divergence:12.2f}"
+        )
+    lines.append(
+        "alike: as plain decoding writes them. bits/byte: by the target. divergence: bits a step"
+    )
+    lines.append(
+        "by which the target finds the tokens less likely than its favourites in their places."
+    )
+    lines += [
+        f"{key}: not measured: it writes no text, or its part is not shipped" for key in missing
+    ]
+    return "\n".join(lines)

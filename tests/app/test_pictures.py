@@ -1,0 +1,28 @@
+"""Pictures on Watch: the example's finished run, a run of one's own, and what the controls say of both."""
+
+import json
+
+from presets import preset, trace_file
+
+
+def test_a_picture_is_watched_and_drawn(visit):
+    visitor = visit("/?preset=picture", reduced_motion="reduce")
+    page, example = visitor.page, preset("picture")
+    recorded = trace_file("picture").read_text("utf-8")
+    page.wait_for_function("t => DraftscopePage.trace('watch') === t", arg=recorded)
+    page.wait_for_selector("#text .ds-picture [data-index]")
+    assert page.get_by_label("Pictures", exact=True).is_checked()
+    page.click("#copy-link")
+    page.wait_for_function("location.search.includes('models=image')")
+    assert visitor.run() == "done"
+    made = [json.loads(line) for line in visitor.trace().splitlines()]
+    assert made[0]["family"] == example.models and made[0]["picture"]["width"] == 16
+    page.wait_for_function(
+        "n => document.querySelectorAll('#text [data-index]').length === n",
+        arg=made[-1]["new_tokens"],
+    )
+    assert page.locator(".pg-cover").count() == 0
+    page.get_by_label("Text", exact=True).check()
+    page.wait_for_function(
+        "document.querySelector('.pg-cover')?.textContent.includes('what is written')"
+    )

@@ -1,0 +1,70 @@
+"""The bench of drafting from within: a figure of each that can take part, a sentence of each that cannot."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine import opening
+from engine.__main__ import SUITE_NAMES
+from engine.bench import contestants, within
+from engine.bench.command import Plan
+from engine.bench.suites import SUITES
+from engine.parts.digest import FIELD
+from engine.parts.eagle_layout import write_cell
+from engine.parts.loading import ModelPaths, load_models
+from tests.parts import eagle_cell, tiny_prompt_tokens
+
+PLAN = Plan(prompts=1, rounds=1, tokens=12, schedules=())
+
+
+def usual(cls, options, *_):
+    """To find the size that pays takes longer than all the rest."""
+    return options | ({cls.size_option: cls.usual_size} if cls.size_option else {})
+
+
+@pytest.fixture
+def paths(tiny_paths, tmp_path, monkeypatch):
+    """Models of its own, read through their modules: to compile them takes longer than all the rest."""
+    folder = shutil.copytree(Path(tiny_paths.target).parent, tmp_path / "models")
+    monkeypatch.setattr(opening, "compiled_model", lambda *_: None)
+    monkeypatch.setattr(opening, "compiled_cell_contexts", lambda *_: None)
+    return ModelPaths(str(folder / "target"), {"draft": str(folder / "draft")})
+
+
+def test_a_small_bench(paths, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(contestants, "settle_size", usual)
+    target = load_models(paths, {}, "float32", "cpu").target
+    tiny_prompt_tokens(target).save(tmp_path / "ppd", {})
+    cell = eagle_cell(target)
+    for name, about in (("eagle", {}), ("gto", {}), ("fspad", {FIELD: "of another target"})):
+        write_cell(cell, tmp_path / name, about)
+    names = ("ppd", "eagle", "gto", "fspad")
+    paths = paths.with_parts({name: str(tmp_path / name) for name in names})
+    prompts = {kind: [{"id": kind, "prompt": "a b c w7 w9"}] for kind in within.EVERY}
+    out = tmp_path / "within.json"
+    table = within.run_within(paths, prompts, PLAN, str(out))
+    rows = {row.figure.what: row for row in table}
+    assert len(rows) == len(within.TABLE) == 12
+    medusa = rows["medusa, tokens a step, story"]
+    assert medusa.value is None and not medusa.verdict
+    assert (
+        medusa.reason
+        == "The part medusa is not shipped; `python -m engine.training medusa` makes it."
+    )
+    assert rows["fspad - eagle, tokens a step, all workloads"].reason.endswith(
+        "was trained for another target than target."
+    )
+    assert rows["ppd, tokens a step, template"].value >= 1
+    same = rows["gto - eagle, tokens a step, all workloads"]
+    assert same.value == pytest.approx(0) and same.verdict == "missed", "it is the same cell"
+    assert rows["del / none, tokens a second, edit"].value > 0
+    assert rows["eagle faster than chain, of 6 workloads"].value in range(7)
+    told = capsys.readouterr().out
+    assert told.count("is not shipped") == 4
+    # chain and eagle, with and without gto, on six workloads; ppd on one, del and swift on another
+    assert "21 of 21 texts written as plain decoding writes them" in told
+    written = json.loads(out.read_text("utf-8"))["rows"]
+    assert [row["value"] for row in written] == [row.value for row in table]
+    assert "within" in SUITES and "within" in SUITE_NAMES

@@ -1,0 +1,95 @@
+"""Chimera: what a branch's trigrams read, what the exhibits show of it, and files of other targets."""
+
+import pytest
+import torch
+
+from engine.chance import DraftChance
+from engine.drafters.base import Start
+from engine.drafters.chimera import ChimeraDrafter
+from engine.errors import UserError
+from engine.parts.files import write_part
+from engine.parts.head_ranks import FIELD
+from engine.parts.kinds import kind_of
+from engine.sampling import Sampling
+from tests.drafters.writing import built, steps_of
+from tests.parts import beginners
+from tests.verifiers.tiny import tiny_models
+
+VOCABULARY = 16
+
+
+@pytest.fixture(scope="module")
+def models():
+    return tiny_models(VOCABULARY)
+
+
+def said(models, text, drafted):
+    """Logits behind a text that ends with the root, and tokens drafted after it: state after state, each with all that
+    it sees side by side."""
+    heads, model = models.part("chimera"), models.target
+    true = model.session(64, (model.layers,)).prefill(text[:-1])
+    columns = heads.encoder.columns(true, torch.arange(len(true)))
+    whole = [text[0], text[0], *text, *drafted]
+    for depth in range(len(drafted) + 1):
+        end = len(text) + 2 + depth
+        row = heads.trigram(model.embed(torch.tensor(whole[end - 3 : end])))
+        place = torch.tensor([len(text) - 1 + depth])
+        state = heads.encoder(row[None], place, columns)
+        own = heads.encoder.columns(state, place)
+        columns = tuple(torch.cat(pair, 1) for pair in zip(columns, own, strict=True))
+    return model.head(heads.spoken(len(drafted), true[-1:], state))[0], state[0]
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
+def test_trees_hold_what_the_readouts_say_behind_each_branch(models, sampling):
+    """A text of two tokens has no trigram of its own yet."""
+    text, deepest, model = [3, 5], 0, models.target
+    for step in steps_of(models, "chimera", text, 20, sampling, budget=9):
+        for parent in range(-1, len(step.tree)):
+            children = [step.tree.tokens[node] for node in step.tree.children(parent)]
+            if children:
+                path = [step.tree.tokens[node] for node in step.tree.path(parent)]
+                best = said(models, text, path)[0].argsort(descending=True).tolist()
+                assert children == best[: len(children)]
+        deepest = max(deepest, step.tree.deepest)
+        grams, near = step.tree.exhibits[:2]
+        kept = step.verdict.accepted
+        assert [row[0] for row in grams.rows] == list(range(1, len(kept) + 2))
+        assert grams.rows[0][-1].id == text[-1] and grams.rows[0][-2].id == text[-2]
+        true = model.session(64, (model.layers,)).prefill([*text, *step.output])[len(text) - 1]
+        cosine = torch.cosine_similarity(said(models, text, [])[1], true, dim=0)
+        assert near.series[0].y[0] == pytest.approx(float(cosine), abs=1e-4)
+        text = text + step.output
+    assert deepest > 1
+
+
+def test_behind_forced_tokens_it_goes_on_from_their_trigrams(models):
+    drafter = built(ChimeraDrafter, models, budget=3)
+    features = models.target.session(32, drafter.feature_layers).prefill([3, 5])
+    drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), features))
+    tree = drafter.propose([3, 5, 7, 9], 8)
+    assert set(tree.sources) == {"head 2"}
+    best = said(models, [3, 5, 7], [9])[0].argsort(descending=True).tolist()
+    assert tree.tokens == best[: len(tree)]
+
+
+def test_what_was_written_is_read_again_and_other_targets_are_refused(models, tmp_path):
+    heads, load = models.part("chimera"), kind_of("chimera_heads").load
+    heads.save(tmp_path, {FIELD: [[0.5, 0.25]] * 2})
+    again = load(str(tmp_path), models.target, None, "cpu")
+    assert len(again) == 2 and again.accuracies == ((0.5, 0.25),) * 2
+    for one, other in zip(heads.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one.bfloat16().float(), other)
+    tensors = heads.state_dict()
+    beginners("medusa", models.target).save(tmp_path / "medusa", {})
+    write_part(tmp_path / "wide", tensors | {"trigram.project.weight": torch.zeros(8, 24)}, {})
+    write_part(tmp_path / "more", tensors | {"readouts.9.weight": torch.zeros(16, 32)}, {})
+    for folder, told in (
+        ("medusa", "its weights have other names"),
+        ("wide", r"trigram.project.weight has the shape \[8, 24\], where \[16, 48\] is needed"),
+        ("more", "readouts.2.weight is missing"),
+        ("nowhere", "no set of Chimera"),
+    ):
+        with pytest.raises(UserError, match=told) as caught:
+            load(str(tmp_path / folder), models.target, None, "cpu")
+        assert "\n" not in str(caught.value) and str(caught.value).endswith(".")

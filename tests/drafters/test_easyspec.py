@@ -1,0 +1,102 @@
+"""EasySpec: what a fuzzy pass is, that the draft's memory is the true one in each step, and what is shown of the errors."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from engine.drafters import drafter
+from engine.loops import run_loop
+from engine.opening import language_model
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.target.fuzzy import fuzzy, groups_of
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.drafters.writing import built, steps_of, text_of
+from tests.engine.tiny import tiny_hf_model, tiny_model
+
+PROMPT = [3, 5, 7, 3, 5]
+
+
+@pytest.fixture(scope="module")
+def models():
+    draft = language_model(tiny_hf_model(seed=3), None, "draft")  # compiled, as on the page
+    return Models(tiny_model(), {"draft": draft})
+
+
+def by_hand(module, tokens, groups):
+    """Logits of a whole text by a fuzzy pass, written out for a Llama."""
+    ids = torch.tensor([tokens])
+    states = module.model.embed_tokens(ids)
+    places = torch.arange(len(tokens))[None]
+    rotary = module.model.rotary_emb(states, places)
+    mask = torch.full((len(tokens), len(tokens)), float("-inf")).triu(1)[None, None]
+    for group in groups:
+        added = [
+            module.model.layers[one](states, attention_mask=mask, position_embeddings=rotary)
+            - states
+            for one in group
+        ]
+        states = states + sum(added)
+    return module.lm_head(module.model.norm(states))[0]
+
+
+@pytest.mark.parametrize(
+    ("size", "groups"), [(2, [[0, 1], [2]]), (3, [[0, 1, 2]]), (1, [[0], [1], [2]])]
+)
+@torch.no_grad()
+def test_a_group_adds_up_what_its_layers_make_of_one_input(size, groups):
+    module = tiny_hf_model(seed=3).requires_grad_(False)
+    plain = copy.deepcopy(module)
+    plain.set_attn_implementation("eager")
+    made = fuzzy(language_model(module, None, "draft", lean=False), size)
+    assert made.groups == groups
+    with made.together():
+        found, _ = made.model.session(16).feed(PROMPT, range(-1, len(PROMPT) - 1))
+    torch.testing.assert_close(found, by_hand(plain, PROMPT, groups), atol=1e-4, rtol=1e-3)
+    exact, _ = made.model.session(16).feed(PROMPT, range(-1, len(PROMPT) - 1))
+    truth = plain(torch.tensor([PROMPT])).logits[0]
+    torch.testing.assert_close(exact, truth, atol=1e-4, rtol=1e-3)
+    assert size == 1 or (found - exact).abs().max() > 0.01
+
+
+def test_layers_of_another_kind_begin_another_group():
+    layers = [nn.Identity() for _ in range(5)]
+    for layer, kind in zip(layers, ["a", "a", "a", "b", "a"], strict=True):
+        layer.attention_type = kind
+    assert groups_of(layers, 2) == [[0, 1], [2], [3], [4]]
+
+
+def test_every_step_begins_with_the_true_memory(models):
+    """The law of a draft's first token is the exact draft's, and the errors that are shown are those of the others."""
+    made = built(drafter("easyspec"), models, length=4, group=3, stop_below=0.0)
+    module = tiny_hf_model(seed=3).requires_grad_(False)
+    request = TextRequest(made, verifier("rejection"), Sampling(1.0, seed=4), PROMPT, 40)
+    text, checked, before = list(PROMPT), 0, None
+    for step in run_loop(models.target, request):
+        if len(step.tree):
+            truth = module(torch.tensor([text])).logits[0].softmax(-1)
+            torch.testing.assert_close(step.tree.laws[0], truth[-1], atol=1e-4, rtol=1e-3)
+            shown = [one.to_dict(str) for one in step.tree.exhibits]
+            if before is not None and before.verdict.accepted:
+                laws, kept = before.tree.laws, len(before.verdict.accepted)
+                known = min(kept, len(laws) - 1)
+                rows = shown[1]["rows"] if known else []
+                assert len(rows) == known
+                first = len(text) - len(before.output)
+                for place, row in enumerate(rows):
+                    gap = 0.5 * float((laws[place + 1] - truth[first + place]).abs().sum())
+                    assert row[1] == pytest.approx(gap, abs=2e-3) and gap > 0
+                    checked += 1
+        before = step
+        text += step.output
+    assert checked > 3
+
+
+def test_the_text_is_the_target_s(models):
+    steps = steps_of(models, "easyspec", PROMPT, 30)
+    assert text_of(steps) == text_of(steps_of(models, "none", PROMPT, 30))
+    layers = steps[0].tree.exhibits[0].to_dict(str)["layers"]
+    assert ["beside" in one["label"] for one in layers] == [True, True, False]

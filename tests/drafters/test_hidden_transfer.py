@@ -1,0 +1,142 @@
+"""Hidden transfer: the maps' file, pseudo states in a pass as they are trained, and the draft that comes of them."""
+
+import json
+
+import pytest
+import torch
+
+from engine.drafters.hidden_transfer import HiddenTransferDrafter
+from engine.drafters.none import NoDrafter
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.options import resolve
+from engine.parts.files import write_part
+from engine.parts.loading import Models
+from engine.parts.transfer_maps import KIND, TransferMaps
+from engine.sampling import Sampling
+from engine.target.seen import Draft
+from engine.text import TextRequest
+from engine.training.student import taught
+from engine.training.students import student_class
+from engine.tree import ROOT, DraftTree
+from engine.verifiers import verifier
+from tests.engine.tiny import tiny_hf_model, tiny_model
+
+TOKENS = torch.tensor([[5, 9, 2, 40, 7, 7, 12, 30], [1, 8, 8, 3, 60, 2, 2, 9]])
+PROMPT = TOKENS[0].tolist()
+
+
+def noisy_maps(layers, seed=1):
+    """Near to the states themselves, each in its own way."""
+    torch.manual_seed(seed)
+    made = TransferMaps(layers, 32)
+    for each in made.maps:
+        each.weight.data.copy_(torch.eye(32) + 0.3 * torch.randn(32, 32))
+    return made.requires_grad_(False)
+
+
+def student_of(module, **options):
+    cls = student_class("hidden_transfer")
+    return cls(module, resolve("recipe hidden_transfer", cls.options, options))
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gpt2"])
+def test_pseudo_states_are_trained_as_they_are_read_in_a_run(architecture):
+    """Two join at layer 1 and one at layer 2, behind the root and a node of the same pass."""
+    module = tiny_hf_model(architecture).requires_grad_(False)
+    part, target = noisy_maps([1, 1, 2]), tiny_model(architecture)
+    asked = [3, 4]
+    found = student_of(module).logits(part, TOKENS, asked)
+    for window, text in enumerate(TOKENS.tolist()):
+        session, tree = target.session(32), DraftTree()
+        node = tree.draw(ROOT, text[4])
+        tree.draw(ROOT, 50)
+        session.prefill(text[:3])
+        tree.probes = part.probes([ROOT, node], len(tree))
+        seen = session.look(Draft(text[3], tree, 4, tree.probes))
+        for index in range(len(asked)):
+            rows = seen.probes[list(part.rows_behind(index, len(asked)))]
+            torch.testing.assert_close(found[window, index], rows, rtol=1e-3, atol=1e-3)
+
+
+def test_they_learn_and_what_would_be_kept_is_counted():
+    module = tiny_hf_model("llama").requires_grad_(False)
+    student = student_of(module, places=2, asked=6)
+    part = student.start().requires_grad_(True)
+    assert part.layers == (1, 1), "the middle of three layers"
+    tokens = torch.randint(61, (8, 20), generator=torch.Generator().manual_seed(2))
+    adam, losses = torch.optim.Adam(part.parameters(), lr=3e-3), []
+    for index in range(30):
+        lesson = taught(module, student.feature_layers, tokens, tokens >= 0, index)
+        loss = student.loss(part, lesson)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    assert sum(losses[-8:]) < 0.9 * sum(losses[:8])
+    part.requires_grad_(False)
+    said = student.logits(part, TOKENS, [2])[0, 0].argmax(-1)
+    given = TOKENS[:1].clone()
+    given[0, 4:6] = said  # behind token 2, from whose law they do not follow
+    kept = student.accepted(part, taught(module, (3,), given, given >= 0))
+    assert kept[0, 3] == 2 and kept.shape == given.shape and kept[0, 0] == 0
+
+
+def run(cls, target, part, sampling):
+    models = Models(target, {"hidden_transfer": part})
+    drafter = cls.build(resolve(cls.key, cls.options, dict(cls.trial)), models)
+    request = TextRequest(drafter, verifier("sampler_match"), sampling, PROMPT, 24)
+    steps = list(run_loop(target, request))
+    return [token for step in steps for token in step.output], steps
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_text_of_plain_decoding(temperature):
+    """With places that join at different layers; the stack in the trace shows where."""
+    target, sampling = tiny_model("llama"), Sampling(temperature, seed=4)
+    part = noisy_maps([1, 2])
+    plain, _ = run(NoDrafter, target, part, sampling)
+    found, steps = run(HiddenTransferDrafter, target, part, sampling)
+    assert found == plain
+    assert sum(len(step.tree) for step in steps) > 3
+    said, stack = steps[2].tree.exhibits
+    assert [layer.state for layer in stack.layers] == ["adapter", "adapter", "run"]
+    assert "place 2" in stack.layers[1].label and "pseudo states stand" in said.note.lower()
+
+
+def test_ours_comes_back(tmp_path):
+    part = noisy_maps([1, 2])
+    part.save(tmp_path, {"epochs": 1})
+    again = KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")
+    assert again.layers == (1, 2)
+    torch.testing.assert_close(again.maps[1].weight, part.maps[1].weight, rtol=0.01, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "layers, config, width, told",
+    [
+        ([1], None, 16, r"maps.0.weight has the shape \[16, 16\], where \[32, 32\]"),
+        ([1], [1, 2], 32, "maps.1.weight is missing"),
+        ([1, 1], [1], 32, "is not one of its weights"),
+        ([1], [3], 32, "the target's 3 layers|target's 3 below"),
+        ([1], [0], 32, "only layers with one"),
+        ([2, 1], [2, 1], 32, "fall"),
+        ([1], "1", 32, "no list of whole numbers"),
+        ([1], [True], 32, "no list of whole numbers"),
+        ([1], [], 32, "0 places"),
+    ],
+)
+def test_a_wrong_one_is_refused_in_one_sentence(tmp_path, layers, config, width, told):
+    tensors = TransferMaps(layers, width).state_dict()
+    write_part(tmp_path, tensors, {"transfer_layers": layers if config is None else config})
+    assert json.loads((tmp_path / "config.json").read_text())
+    with pytest.raises(UserError, match=told) as found:
+        KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")
+    assert "\n" not in str(found.value) and str(found.value).endswith(".")
+
+
+def test_a_target_without_a_middle_is_refused_by_the_recipe():
+    module = tiny_hf_model("llama")
+    with pytest.raises(UserError, match="does not fit") as found:
+        student_of(module, places=3, apart=1).start()
+    assert str(found.value).endswith(".")

@@ -1,0 +1,68 @@
+"""Speculative Jacobi decoding and its lossy rule on the image target that is shipped."""
+
+import pytest
+
+from engine.drafters import drafter
+from engine.parts.loading import load_models
+from engine.sampling import Sampling
+from engine.training.pictures.tokens import FIRST_DIGIT, PICTURE
+from engine.verifiers import verifier
+from presets import family
+from tests.drafters.writing import built, steps_of
+from tests.verifiers.decoding import step_error
+from tests.verifiers.memo import remembering
+
+WINDOW = 16
+
+
+@pytest.fixture(scope="module")
+def models():
+    return load_models(family("image"), {})
+
+
+def passes(models, digit, rule, **options):
+    """Steps of one picture; all of it is written."""
+    sampling = Sampling(1.0, seed=digit)
+    steps = steps_of(
+        models, "sjd", [FIRST_DIGIT + digit], PICTURE.places, sampling, rule, **options
+    )
+    assert sum(len(step.output) for step in steps) == PICTURE.places
+    return steps
+
+
+def test_a_picture_takes_fewer_passes_and_fewer_still_by_clusters(models):
+    digits = range(3)
+    exact = [passes(models, digit, "rejection", window=WINDOW, fill="repeat") for digit in digits]
+    grouped = [passes(models, digit, "gsd", window=WINDOW, fill="repeat") for digit in digits]
+    assert len(digits) * PICTURE.places / sum(map(len, exact)) >= 1.5
+    rows = [row for steps in grouped for step in steps for row in step.verdict.exhibits[0].rows]
+    kept_by_ratio, kept_by_clusters, price = (sum(row[at] for row in rows) for at in (2, 3, 4))
+    assert kept_by_clusters > kept_by_ratio and price > 0
+
+
+def keeps_its_tokens(cls):
+    """What the law of exactness forbids: a guess behind a refusal stands, and is judged by a law that came later."""
+
+    class Kept(cls):
+        def propose(self, context, max_depth):
+            tree, before = super().propose(context, max_depth), getattr(self, "_before", {})
+            for node, token in enumerate(tree.tokens):
+                tree.tokens[node] = before.get(len(context) + node, token)
+            self._before = {len(context) + node: token for node, token in enumerate(tree.tokens)}
+            return tree
+
+    return Kept
+
+
+def test_what_a_pass_writes_has_the_targets_law(models):
+    """Every branch of a step, from the state that some steps leave; patches of a stroke, where much is open."""
+    remembered, sampling, rule = remembering(models), Sampling(2.0, top_k=3), verifier("rejection")
+    prompt = (FIRST_DIGIT + 3, *[0] * 11, 2, 15, 5, 1)
+
+    def error(cls):
+        made = lambda: built(cls, remembered, window=2)
+        return step_error(remembered, made, rule, sampling, prompt, steps_before=2)
+
+    cls = drafter("sjd")
+    assert error(cls) < 1e-5
+    assert error(keeps_its_tokens(cls)) > 1e-3

@@ -1,0 +1,155 @@
+"""Step-level cooperation of the embedded target and draft: who writes what, and why."""
+
+import math
+from functools import cache
+
+import pytest
+import torch
+
+from engine.drafters import drafter, speculative_thinking
+from engine.drafters.reasoning import CUES, Steps, cue_in
+from engine.drafters.specreason import GRADES, QUESTION
+from engine.loops import run_loop
+from engine.parts.loading import Models, load_models
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from presets import family
+from tests.drafters.writing import built, text_of
+
+SUM = "Add step by step: 7451 + 2862\n"
+COUNT = 56
+
+
+@cache
+def models() -> Models:
+    return load_models(family(), {"draft": "draft"})
+
+
+@cache
+def prompt() -> tuple[int, ...]:
+    return tuple(models().target.tokenizer(SUM)["input_ids"])
+
+
+def run(key, rule, pair=None, sampling=None, **options):
+    pair = pair or models()
+    made = built(drafter(key), pair, **{"length": 40} | options if key == "specreason" else options)
+    request = TextRequest(made, rule, sampling or Sampling(), prompt(), COUNT)
+    return list(run_loop(pair.target, request))
+
+
+@cache
+def alone(role) -> list[int]:
+    pair = models() if role == "large" else Models(models().part("draft"))
+    return text_of(run("none", verifier("greedy"), pair))
+
+
+def graded(threshold):
+    return verifier("specreason", {"threshold": threshold})
+
+
+def laws(text):
+    """The large model's plain law [len(text), V] after each token of a text, read anew."""
+    logits, _ = models().target.session(len(text)).feed(text, range(-1, len(text) - 1))
+    return logits.softmax(-1)
+
+
+def test_with_every_step_kept_the_text_is_the_small_models():
+    assert text_of(run("specreason", graded(0.0))) == alone("small")
+
+
+def test_with_no_step_kept_it_is_the_large_models():
+    steps = run("specreason", graded(9.0))
+    assert text_of(steps) == alone("large")
+    refused = [step for step in steps if len(step.tree)]
+    assert refused and all(step.final == "recovered" for step in refused)
+
+
+def test_grades_decide_about_whole_steps_and_the_large_model_ends_those_it_begins():
+    """Each grade is worked out from a plain reading of the text."""
+    threshold, ended = 8.5, Steps(models().target.tokenizer, "sentence").ended
+    text, steps = list(prompt()), run("specreason", graded(threshold))
+    outcomes, own = set(), None
+    for step in steps:
+        tokens = step.tree.tokens
+        assert bool(tokens) == (own is None) or step.stop, "nothing is drafted while it writes"
+        if tokens:
+            ends = [place for place in range(1, len(tokens) + 1) if ended(tokens[:place])]
+            assert ends == [len(tokens)] or step.stop, "one step and no more"
+            law = laws([*text, *tokens])[len(text) - 1 :]
+            logs = [math.log(law[place, token]) for place, token in enumerate(tokens)]
+            grade = 9 * math.exp(sum(logs) / len(logs))
+            kept = grade >= threshold
+            if not step.stop:
+                assert step.output == (tokens if kept else [int(law[0].argmax())])
+            outcomes.add(kept)
+            own = None if kept else []
+        else:
+            assert step.output == [int(laws(text)[-1].argmax())]
+        text += step.output
+        if own is not None:
+            own += step.output
+            own = None if ended(own) else own
+    assert outcomes == {True, False}, "this sum shows both"
+
+
+def test_the_large_model_can_be_asked_for_a_grade():
+    """The answer is that of the question behind text and step, read as one plain text."""
+    (step, *_) = run("specreason", graded(4.0), score="question")
+    tokenizer = models().target.tokenizer
+    asked = [
+        *prompt(),
+        *step.tree.tokens,
+        *tokenizer(QUESTION, add_special_tokens=False)["input_ids"],
+    ]
+    digits = torch.tensor([tokenizer.convert_tokens_to_ids(digit) for digit in GRADES])
+    answer = laws(asked)[-1][digits]
+    expected = float((answer / answer.sum()) @ torch.arange(10.0))
+    shown = next(one for one in step.verdict.exhibits if one.title == "Grade of the step")
+    assert shown.value == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
+def test_steps_under_an_exact_rule_are_a_long_draft(rule):
+    sampling = Sampling(0.8, seed=3)
+    steps = run("specreason", verifier(rule), sampling=sampling)
+    assert len(text_of(steps)) > 20
+    if rule == "sampler_match":
+        assert text_of(steps) == text_of(run("none", verifier(rule), sampling=sampling))
+
+
+def test_without_a_cue_the_small_model_writes_everything(monkeypatch):
+    monkeypatch.setitem(speculative_thinking.KINDS, "both", ())
+    assert text_of(run("speculative_thinking", verifier("greedy"), ahead=12)) == alone("small")
+
+
+def test_a_cue_ahead_hands_over_for_some_tokens(monkeypatch):
+    """The cue is a word that the small model itself would write at the beginning of a later step."""
+    monkeypatch.setitem(speculative_thinking.KINDS, "both", ({"verification": ("7 +",)},))
+    steps = run("speculative_thinking", verifier("greedy"), ahead=6, taken=5, verifying=9)
+    text, writers = list(prompt()), []
+    for step in steps:
+        small = step.p is None
+        writers.append(small)
+        if not small:
+            assert step.output == [int(laws(text)[-1].argmax())]
+        text += step.output
+    first = writers.index(False)
+    assert first > 0 and not any(writers[first : first + 9]), "so many tokens, one after another"
+    assert writers.count(False) % 9 == 0 or not writers[-1]
+    assert text[len(prompt()) :][:first] == alone("small")[:first]
+    assert any("7 +" in str(one) for one in steps[first].tree.exhibits)
+
+
+@pytest.mark.parametrize(
+    "said, kind",
+    [
+        ("Wait, that is 12.", "reflection"),
+        ("Let me double-check it", "verification"),
+        ("Yes, so 5", "affirmation"),
+        ("The paycheck and the eyes await", None),
+    ],
+)
+def test_cues_are_words(said, kind):
+    found = cue_in(said, CUES)
+    assert (found and found[0]) == kind

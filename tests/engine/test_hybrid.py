@@ -1,0 +1,132 @@
+"""A target with a recurrent state: trees in one pass, and the state behind the kept path."""
+
+import pytest
+import torch
+
+from engine.drafters import drafter
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.opening import language_model
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.target.hybrid import HybridModel
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.sweep.comparing import random_module
+from tests.sweep.tiny_configs import config_of
+
+PREFIX = [5, 9, 23, 40, 7, 9, 23]
+TOKENS = [31, 12, 9, 60, 44, 3, 17, 80, 25]
+PARENTS = [-1, 0, 0, 1, 1, 3, 2, 5, 6]
+PATHS = [[0, 1, 3, 5, 7], [0, 1, 4], [0, 2, 6, 8]]
+EXACT = {"atol": 1e-5, "rtol": 0}
+
+
+@pytest.fixture(scope="module")
+def model() -> HybridModel:
+    """Two layers with a state, and attention between and behind them."""
+    config = config_of("granitemoehybrid")
+    return language_model(random_module(config), None, "tiny hybrid")
+
+
+@pytest.fixture
+def session(model):
+    started = model.session(16)
+    started.prefill(PREFIX)
+    return started
+
+
+def alone(model, tokens):
+    """The logits behind each of these tokens, read one by one behind the prefix."""
+    session = model.session(16)
+    session.prefill(PREFIX)
+    found = []
+    for token in tokens:
+        found.append(session.feed([token], [-1])[0])
+        session.commit([0])
+    return torch.cat(found)
+
+
+def test_a_tree_is_read_as_each_of_its_paths(model, session):
+    """In two passes, as draft models do, of which the second stands on rows of the first."""
+    first, _ = session.feed(TOKENS[:4], PARENTS[:4])
+    second, _ = session.feed(TOKENS[4:], PARENTS[4:])
+    logits = torch.cat([first, second])
+    for path in PATHS:
+        expected = alone(model, [TOKENS[row] for row in path])
+        torch.testing.assert_close(logits[path], expected, **EXACT)
+
+
+@pytest.mark.parametrize("path", [*PATHS, [0], []])
+def test_the_text_goes_on_behind_the_kept_path(model, session, path):
+    session.feed(TOKENS, PARENTS)
+    session.commit(path)
+    logits, _ = session.feed([2, 4], [-1, 0])
+    expected = alone(model, [*(TOKENS[row] for row in path), 2, 4])[-2:]
+    torch.testing.assert_close(logits, expected, **EXACT)
+
+
+def test_a_long_prompt_is_read_in_parts(model):
+    prompt = torch.arange(300).mul(31).remainder(97).tolist()
+    whole, parts = model.session(16), model.session(16)
+    parts.prefill_rows = 64
+    for session in (whole, parts):
+        session.prefill(prompt)
+    found = [session.feed([3], [-1])[0] for session in (whole, parts)]
+    torch.testing.assert_close(*found, **EXACT)
+
+
+def test_what_was_read_is_taken_back_and_taken_over(model, session):
+    other = model.session(16)
+    session.extend([31, 12])
+    other.take_over(session, len(PREFIX) + 1)
+    session.rewind(len(PREFIX) + 1)
+    expected = alone(model, [31, 9])[-1:]
+    for one in (session, other):
+        torch.testing.assert_close(one.feed([9], [-1])[0], expected, **EXACT)
+
+
+def test_transitions_multiply_up_along_a_path(model, session):
+    """What is left of the state falls with every token, by the same share whatever stands beside it."""
+    session.feed(TOKENS, PARENTS)
+    session.commit(PATHS[0])
+    left = session.transitions
+    assert left.shape == (len(TOKENS), len(model.mixers))
+    for row, parent in enumerate(PARENTS):
+        assert ((0 < left[row]) & (left[row] < (1 if parent < 0 else left[parent]))).all()
+
+
+@pytest.mark.parametrize("key", ["stree", "dyspec", "chain"])
+def test_the_text_is_the_modules_own(model, key):
+    """With a draft that keeps a state, too; the reference is generate of an untouched copy."""
+    reference = random_module(config_of("granitemoehybrid"))
+    draft = language_model(random_module(config_of("bamba"), seed=4), None, "draft")
+    found, states = written(model, draft, key)
+    prompt = torch.tensor([PREFIX])
+    expected = reference.generate(prompt, max_new_tokens=20, do_sample=False, eos_token_id=-1)
+    assert found == expected[0, len(PREFIX) :].tolist()
+    if key == "stree":
+        assert all(len(rows) > 2 for rows in states)
+
+
+def written(model, draft, key):
+    cls = drafter(key)
+    models = Models(model, {"draft": draft})
+    request = TextRequest(
+        cls.build(resolve(key, cls.options, dict(cls.trial)), models),
+        verifier("greedy"),
+        Sampling(temperature=0.0),
+        PREFIX,
+        20,
+    )
+    tokens, states = [], []
+    for step in run_loop(model, request):
+        tokens += step.output
+        states += [one.rows for one in step.tree.exhibits if one.title.startswith("Share of")]
+    return tokens, states
+
+
+def test_own_layers_are_refused(session):
+    with pytest.raises(UserError, match="own layers"):
+        session.states([1], [-1])

@@ -1,0 +1,43 @@
+"""Products of the same rows with several matrices, joined in a graph."""
+
+import openvino
+import torch
+from torch import nn
+
+from engine.cpu.joining import join_products
+from engine.cpu.store import core
+from engine.cpu.threads import settings
+
+
+class Products(nn.Module):
+    """Three linear maps of the same rows, one with a bias, and one of other rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.maps = nn.ModuleList(nn.Linear(6, size, bias=size == 5) for size in (4, 5, 3))
+        self.other = nn.Linear(4, 6, bias=False)
+
+    def forward(self, rows):
+        first, second, third = (each(rows) for each in self.maps)
+        return first * third.sum(-1, keepdim=True), second, self.other(first)
+
+
+def products(model) -> int:
+    return sum(node.get_type_name() == "MatMul" for node in model.get_ops())
+
+
+def test_products_of_the_same_rows_become_one_and_give_the_same_numbers():
+    graph, rows = Products(), torch.randn(7, 6, generator=torch.Generator().manual_seed(1))
+    model = openvino.convert_model(graph, example_input=rows)
+    assert products(model) == 4
+    assert join_products(model) == 1 and products(model) == 2
+    found = core().compile_model(model, "CPU", settings(1))(rows.numpy())
+    for one, other in zip(found.values(), graph(rows), strict=True):
+        assert torch.allclose(torch.from_numpy(one), other, atol=1e-5)
+
+
+def test_a_graph_without_such_products_stays():
+    graph = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
+    model = openvino.convert_model(graph, example_input=torch.ones(2, 3))
+    assert join_products(model) == 0 and products(model) == 2

@@ -1,0 +1,154 @@
+"""Lessons: what they claim is true of the finished runs, and a mistake in one is told in a sentence."""
+
+import pytest
+
+from engine.errors import UserError
+from presets import cards, trace_files
+from presets.lessons import entries, lesson, shelf
+from presets.lessons.claims import claims_of, untrue_claims
+from presets.lessons.field import timeline
+from presets.lessons.formulas import formula, symbols_in
+from presets.lessons.moments import MOMENTS, moment
+from presets.lessons.quiz import quiz
+from presets.lessons.reading import known_symbols, read_lesson
+from presets.lessons.text import nodes
+
+HEAD = """+++
+title = "Toy"
+question = "What?"
+minutes = 5
+methods = ["chain"]
+goals = ["see"]
++++
+
+## One
+
+"""
+QUESTION = """```predict
+ask = "How many?"
+slider = { low = 0, high = 200, step = 1 }
+example = "story-chain"
+answer = "steps"
+near = 1
+then = "So many."
+```
+
+"""
+END = "## Teacher's notes\n\nAsk.\n"
+
+
+def written(folder, body: str):
+    path = folder / "01-toy.md"
+    path.write_text(HEAD + body + END, "utf-8")
+    return path
+
+
+def directives(kind: str):
+    for entry in entries():
+        for screen in lesson(entry.name)["screens"]:
+            for node in screen["text"]:
+                if isinstance(node, dict) and node.get("directive", {}).get("kind") == kind:
+                    yield entry.name, node["directive"]
+
+
+def test_every_claim_is_true_of_its_finished_run():
+    assert list(untrue_claims()) == [], "python -m presets check"
+
+
+def test_every_lesson_claims_something_that_a_run_could_deny():
+    claimed = {name for name, _ in directives("claim")}
+    decided = {name for name, one in directives("predict") if "value" in one}
+    assert claimed | decided == {entry["name"] for entry in shelf()}
+    assert sum(len(one["holds"]) for _, one in directives("claim")) >= len(shelf())
+
+
+def test_every_quiz_question_names_a_lesson_that_there_is():
+    assert len(quiz()["questions"]) == 12
+    assert {one["lesson"] for one in quiz()["questions"]} <= {one["name"] for one in shelf()}
+
+
+def test_a_claim_that_is_not_true_is_told(tmp_path):
+    claim = '```claim\ntext = "It drafts nothing."\nexample = "story-chain"\nholds = ["drafted_a_step == 0"]\n```\n\n'
+    screen = read_lesson(written(tmp_path, 3 * QUESTION + claim))["screens"][0]
+    (found,) = claims_of(screen)
+    assert not found["holds"][0]["true"] and float(found["holds"][0]["is"]) > 0
+
+
+BAD = {
+    "asks 2 questions": 2 * QUESTION,
+    "no figure": QUESTION * 3 + "`=nothing of story-chain`\n\n",
+    "not written as": QUESTION * 3 + "`=steps`\n\n",
+    "directive": QUESTION * 3 + "```film\nname = 'x'\n```\n\n",
+    "unknown field": QUESTION * 3 + "```trace\nexample = 'story-chain'\nloop = 1\n```\n\n",
+    "no moment": QUESTION * 3 + "```trace\nexample = 'story-chain'\nstep = 'sunset'\n```\n\n",
+    "No step of this run": QUESTION * 3 + "```trace\nexample = 'none'\nstep = 'thrown'\n```\n\n",
+    "one instrument": QUESTION * 3 + 2 * "```trace\nexample = 'story-chain'\n```\n\n",
+    "symbols.toml": QUESTION * 3 + "$\\zeta$\n\n",
+    "formula": QUESTION * 3 + "$x_p_q$\n\n",
+    "A link must": QUESTION * 3 + "[x](http://example.org)\n\n",
+    "sum to 1": QUESTION * 3
+    + "```rule\nwords = ['a', 'b']\np = [0.5, 0.4]\nq = [0.5, 0.5]\nrules = ['exact']\n```\n\n",
+    "by an instrument that is not": QUESTION * 3
+    + QUESTION.replace(
+        'example = "story-chain"\nanswer = "steps"', 'judge = "instrument"\nanswer = "share"'
+    ),
+    "not on the slider": QUESTION * 2 + QUESTION.replace("high = 200", "high = 3"),
+    "of its choices 2 are right": QUESTION
+    * 3
+    + '```predict\nask = "?"\nchoices = ["a", "b"]\nexample = "story-chain"\n'
+    'right = ["steps > 1", "steps > 2"]\nthen = "x"\n```\n\n',
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_a_mistake_is_told_with_its_file(tmp_path, words):
+    with pytest.raises(UserError, match=words) as told:
+        read_lesson(written(tmp_path, BAD[words]))
+    assert "01-toy.md" in str(told.value) and "\n" not in str(told.value)
+
+
+def test_html_is_text():
+    (paragraph,) = nodes("a <b onclick=x()>b</b> <script>c</script>")
+    assert paragraph == {"t": "p", "c": ["a <b onclick=x()>b</b> <script>c</script>"]}
+    assert nodes("[x](javascript:alert)") == [{"t": "p", "c": ["[x](javascript:alert)"]}]
+
+
+def test_formulas_keep_their_letters():
+    made = formula(r"\frac{1 - \alpha^{k+1}}{1 - \alpha}", display=True)
+    assert symbols_in(made) == {"α", "k"} <= known_symbols().keys()
+
+
+def test_every_moment_comes_in_some_finished_run():
+    from presets.conditions import finished
+
+    for name in MOMENTS:
+        for example in (
+            "story-sampled",
+            "shuffle-block",
+            "template-diffusion",
+            "story-tree",
+            "story-chain",
+        ):
+            try:
+                step = finished(example)[""].steps[moment(name, finished(example)[""])]
+            except UserError:
+                continue
+            assert MOMENTS[name](step)
+            break
+        else:
+            pytest.fail(f"no run has the moment {name}")
+
+
+def test_lessons_name_cards_and_runs_that_there_are():
+    for entry in shelf():
+        told = lesson(entry["name"])
+        assert {card["key"] for card in told["reading"]} <= cards().keys() and told["reading"]
+        assert set(told["examples"]) <= trace_files().keys()
+
+
+def test_the_years_begin_with_blockwise_decoding_and_hold_every_card():
+    years = timeline()
+    assert years[0]["year"] == 2018 and "lockwise" in years[0]["title"]
+    assert {one["key"] for one in years if one["key"]} == {
+        c.key for c in cards().values() if c.paper
+    }

@@ -1,0 +1,51 @@
+"""The recipe of the image family: pictures that depend on their index alone, and a model that opens."""
+
+import json
+
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from engine.opening import load_language_model
+from engine.training.budget import Budget
+from engine.training.pictures import recipe
+from engine.training.pictures.tokens import ANY_TOKEN, END_TOKEN, FIRST_DIGIT, PICTURE
+
+
+def test_a_batch_is_a_name_a_picture_and_its_end():
+    one, again, other = (recipe.batch(index, 3, rows=40) for index in (5, 5, 6))
+    assert torch.equal(one, again) and not torch.equal(one, other)
+    names, pictures, ends = one[:, 0], one[:, 1:-1], one[:, -1]
+    assert ((names == ANY_TOKEN) | (names >= FIRST_DIGIT)).all() and (names == ANY_TOKEN).any()
+    assert pictures.shape == (40, PICTURE.places) and pictures.max() < PICTURE.count
+    assert (pictures > 0).any(1).all() and (ends == END_TOKEN).all()
+
+
+def test_a_small_training_learns_resumes_and_opens(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(recipe, "ROWS", 8)
+    monkeypatch.setattr(recipe, "LOOKS", 2)
+    monkeypatch.setattr(recipe, "batch", lambda index, seed, rows=8: BATCH(index, seed, rows))
+    shape = {"hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 1}
+    tokens = 8 * (PICTURE.places + 2)
+    folder, checkpoint = tmp_path / "image", tmp_path / "image.pt"
+    recipe.train_pictures(folder, checkpoint, Budget(tokens=24 * tokens), **shape)
+    first, last = json.loads(checkpoint.with_suffix(".json").read_text("utf-8"))
+    assert [first[1], last[1]] == [12 * 8, 24 * 8] and last[2] < first[2]
+    recipe.train_pictures(folder, checkpoint, Budget(tokens=24 * tokens), **shape)
+    assert capsys.readouterr().out.count("100%") == 2, "the table again, and nothing learned twice"
+    assert (
+        AutoTokenizer.from_pretrained(folder).vocab_size
+        == load_language_model(str(folder)).vocab_size
+    )
+    assert load_language_model(str(folder)).picture == PICTURE
+    assert f"{last[2]:.3f}" in (folder / "README.md").read_text("utf-8")
+
+
+BATCH = recipe.batch
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)

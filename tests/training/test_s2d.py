@@ -1,0 +1,36 @@
+"""The nested draft in training: each sub-model is a draft by itself, and all of them learn."""
+
+import torch
+
+from engine.options import resolve
+from engine.training.student import Student
+from engine.training.students.s2d import SortedStudent
+from tests.training.lessons import lesson, own_text, tiny_target
+
+
+class EndsWithZero:
+    eos_token_id = 0
+
+
+def test_all_exits_learn_and_are_the_first_layers():
+    settings = resolve("x", SortedStudent.options, {})
+    made: Student = SortedStudent(tiny_target(), settings, EndsWithZero, None)
+    assert made.exits == (1, 2, 4)
+    torch.manual_seed(0)
+    part = made.start()
+    held_out = [lesson(tiny_target(), made, own_text()[40:])]
+    optimizer = torch.optim.Adam(part.parameters(), 1e-2)
+    before = made.measured(part, held_out)["kept_by_exit"]
+    for index in range(40):
+        batch = lesson(tiny_target(), made, own_text()[index % 4 * 10 :][:10], index)
+        loss = made.loss(part, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    found = made.measured(part, held_out)
+    assert all(found["kept_by_exit"][one] > before[one] + 0.02 for one in ("1", "2", "4"))
+    assert found["kept_by_exit"]["4"] == found["after"]["kept_at_temperature_1"]
+    tokens = own_text()[:2]
+    logits = made.logits(part, tokens)
+    part.model.layers = part.model.layers[:2]
+    torch.testing.assert_close(logits[1], part(input_ids=tokens, use_cache=False).logits)

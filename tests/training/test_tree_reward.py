@@ -1,0 +1,245 @@
+"""GTO: trees as the drafter grows them, their reward by hand, and a loss that follows it. FSPAD: a cell that begins as
+EAGLE's. Both as recipes that tell before and after."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from engine.chance import DraftChance
+from engine.drafters.base import Start
+from engine.drafters.eagle import EagleDrafter
+from engine.errors import UserError
+from engine.opening import language_model
+from engine.options import resolve
+from engine.parts.eagle import KIND
+from engine.parts.eagle_layout import AFTER, BEFORE, read_cell, write_cell
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.training import tree_reward
+from engine.training.__main__ import main
+from engine.training.eagle import new_cell
+from engine.training.students import student_class
+from engine.training.tree_reward import GrownTree, Lender, Policy
+from engine.tree import ROOT
+from tests.training.lessons import lesson, own_text, tiny_target
+from tests.training.test_eagle import opened
+from tests.training.test_eagle import student as eagle_student
+
+POLICY = Policy(nodes=6, depth=3, top_k=3)
+
+
+@pytest.fixture(scope="module")
+def target():
+    return tiny_target()
+
+
+def cell_of(target, seed=0, layout="eagle", noise=0.1):
+    made, cell = eagle_student(target, own_text(), layout=layout)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for weight in cell.parameters():
+            weight += noise * weight.std() * torch.randn_like(weight)
+    return made, cell.eval()
+
+
+def gto(target, begun, **settings):
+    cls = student_class("gto")
+    begun = begun.eval().requires_grad_(False)
+    return cls(target, resolve("gto", cls.options, {"nodes": 6, "depth": 3, **settings}), begun)
+
+
+@pytest.mark.parametrize("layout", ["eagle", "eagle3"])
+def test_trees_are_grown_as_the_drafter_grows_them(target, layout):
+    made, cell = cell_of(target, layout=layout)
+    tokens = own_text()[0].tolist()
+    given = lesson(target, made, own_text()[:1])
+    roots = [1, 4, 5, 9]
+    found = tree_reward.grown(cell, Lender.of(target), given.features[0], tokens, roots, POLICY)
+    model = opened(target)
+    options = {"nodes": 6, "depth": 3, "top_k": 3, "stop_below": 0.0}
+    for root, tree in zip(roots, found, strict=True):
+        drafter = EagleDrafter.build(
+            resolve("eagle", EagleDrafter.options, options), Models(model, {"eagle": cell})
+        )
+        features = given.features[0, :root]
+        drafter.begin(Start(tokens[: root + 1], Sampling(), DraftChance(0), features))
+        wanted = drafter.propose(tokens[: root + 1], 8)
+        assert (tree.tokens, tree.parents) == (wanted.tokens, wanted.parents)
+        assert tree.root == root and len(tree) == 6
+
+
+def test_the_target_reads_all_trees_in_one_pass(target):
+    tokens = own_text()[:2]
+    trees = [
+        [GrownTree(3, [5, 9, 7], [ROOT, 0, 0]), GrownTree(4, [8], [ROOT])],
+        [GrownTree(6, [1, 2], [ROOT, ROOT])],
+    ]
+    laws = tree_reward.laws_of(target, tokens, trees)
+    for row, some, found in zip(tokens.tolist(), trees, laws, strict=True):
+        for tree, law in zip(some, found, strict=True):
+            for node in range(len(tree)):
+                path, at = [], node
+                while at != ROOT:
+                    path, at = [tree.tokens[at], *path], tree.parents[at]
+                text = torch.tensor([[*row[: tree.root + 1], *path]])
+                expected = target(input_ids=text).logits[0, -1].softmax(-1)
+                torch.testing.assert_close(law[node], expected, rtol=1e-3, atol=1e-5)
+
+
+def test_the_reward_is_the_expected_accepted_length_of_the_branches():
+    """Root: 0 with .5, 1 with .3; behind 0: 2 with .4. Branches of .5 + .2 and of .3 tokens."""
+    tree = GrownTree(1, [0, 1, 2], [ROOT, ROOT, 0])
+    behind = torch.tensor([0.5, 0.3, 0.1, 0.1])
+    laws = torch.tensor([[0.3, 0.2, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    found = tree_reward.reward(tree, behind, laws, 1.0)
+    assert found == pytest.approx(math.log(math.exp(0.7) + math.exp(0.3)))
+    steep = tree_reward.reward(tree, behind, laws, 100.0)
+    assert steep == pytest.approx(0.7, abs=1e-4), "nearly the best branch alone"
+    assert tree_reward.longest_accepted(tree, behind, laws) == [0, 2]
+    assert tree_reward.longest_accepted(tree, behind, laws[[1, 0, 2]]) == [0, 2]
+    assert tree_reward.longest_accepted(tree, torch.tensor([0.0, 0.0, 0.0, 1.0]), laws) == []
+    better = tree_reward.advantages(torch.tensor([[3.0, 2.0]]), torch.tensor([[1.0, 1.0]]))
+    torch.testing.assert_close(better, torch.tensor([[1.0, -1.0]]))
+
+
+def test_a_cell_that_has_not_moved_learns_nothing_of_its_trees(target):
+    _, cell = cell_of(target)
+    made = gto(target, cell)
+    given = lesson(target, made, own_text()[:4])
+    assert made.tree_loss(made.start(), given).item() == 0
+
+
+def test_what_is_accepted_of_better_trees_becomes_likelier(target):
+    _, cell = cell_of(target)
+    made = gto(target, cell, group=4)
+    part = made.start()
+    with torch.no_grad():
+        for weight in part.parameters():
+            weight += 0.3 * weight.std() * torch.randn_like(weight)
+    given = lesson(target, made, own_text()[:6])
+    roots = made._roots(given)
+    assert roots.shape == (6, 4) and (roots.diff(dim=-1) == 1).all() and roots.min() >= 1
+    rewards, paths = made._judged(part, given, roots)
+    weight = tree_reward.advantages(*rewards).flatten()
+    # only what was accepted can be learned from, and only where the tree was better or worse than the first cell's
+    chosen = [at for at, path in enumerate(paths) if path and abs(weight[at]) > 0.5]
+    assert len(chosen) > 2
+    steps = max(map(len, paths))
+
+    def gain():
+        said = made._likelihood(part, given, roots, paths, steps)
+        return (said * weight)[chosen].sum().item()
+
+    before = gain()
+    optimizer = torch.optim.SGD(part.parameters(), 0.01)
+    loss = made.tree_loss(part, given)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    assert gain() > before
+    nobody = replace(given, counted=torch.zeros_like(given.counted))
+    assert made.tree_loss(part, nobody).item() == 0
+
+
+def test_likelihoods_are_those_of_a_draft(target):
+    """Of a path's tokens, a step of the drafter's reader after the other."""
+    _, cell = cell_of(target)
+    made = gto(target, cell)
+    given = lesson(target, made, own_text()[:1])
+    roots, paths = torch.tensor([[4, 5]]), [[7, 9, 3], []]
+    found = made._likelihood(cell, given, roots, paths, 3)
+    tokens = own_text()[0].tolist()
+    reader = tree_reward.EagleReader(cell, Lender.of(target), Sampling())
+    reader.learn(given.features[0, :4])
+    state, total = reader.catch_up(tokens[:5]), 0.0
+    for depth, token in enumerate(paths[0]):
+        total += float(reader.law(state[None], [()])[0, token].log())
+        state = reader.grow(state[None], [token], depth, None)[0]
+    assert found.tolist() == pytest.approx([total / 3, 0.0], rel=1e-3)
+
+
+def fspad(target, **settings):
+    cls = student_class("fspad")
+    made = cls(target, resolve("fspad", cls.options, settings))
+    torch.manual_seed(0)
+    return made, made.start()
+
+
+def test_fspad_begins_as_eagle_and_its_two_modules_work(target, tmp_path):
+    made, cell = fspad(target)
+    torch.manual_seed(0)
+    plain = new_cell(replace(cell.config, sampling_size=0), target)
+    plain.load_state_dict(cell.state_dict(), strict=False)
+    given = lesson(target, made, own_text()[:4])
+    assert made.loss(cell, given).item() == pytest.approx(
+        eagle_student(target, own_text())[0].loss(plain, given).item(), rel=1e-4
+    )
+    optimizer = torch.optim.Adam(cell.parameters(), 3e-3)
+    for index in range(60):
+        rows = own_text()[(torch.arange(12) + 12 * index) % 48]
+        optimizer.zero_grad()
+        made.loss(cell, lesson(target, made, rows, index)).backward()
+        optimizer.step()
+    silent = [cell.readout.weight, cell.feature_sampler.down_proj.weight]
+    assert all(weight.abs().max() > 0.01 for weight in silent)
+    made.save(cell, tmp_path / "cell", {})
+    again = read_cell(tmp_path / "cell", torch.float32, "cpu")
+    model = opened(target)
+    states, embedded = torch.randn(2, 3, cell.config.hidden_size)
+    said = []
+    for part in (cell.eval(), again):
+        kept = part(states, embedded, part.turn(torch.arange(3)), lambda layer, q, k, v: q)
+        said.append(part.logits(kept, target.get_output_embeddings()))
+    torch.testing.assert_close(*said, rtol=0.1, atol=0.1)
+    assert KIND.load(str(tmp_path / "cell"), model, None, "cpu").readout is not None
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"feature_sampling_size": 0}, "it has feature_sampler"),
+        ({"feature_sampling_size": 7}, "feature_sampler.gate_proj.weight of cell has the shape"),
+        ({"feature_sampling_size": "wide"}, "feature_sampling_size is 'wide'"),
+        ({"feature_sampling_size": -1}, "feature_sampling_size is -1"),
+    ],
+)
+def test_a_wrong_sampler_is_refused(target, tmp_path, changed, told):
+    write_cell(fspad(target)[1], tmp_path / "cell", changed)
+    with pytest.raises(UserError, match=told) as found:
+        read_cell(tmp_path / "cell", torch.float32, "cpu")
+    assert "\n" not in str(found.value) and str(found.value).endswith(".")
+
+
+def test_the_recipes_tell_before_and_after(places, hasty, capsys):
+    path, given = places
+    short = ["--rows", "2", "--length", "32", "--tokens", "1024"]
+    small = ["--option", "nodes=4", "--option", "depth=2", "--option", "group=2"]
+    assert main(["text", "--tokens", "60", *given]) == 0
+    capsys.readouterr()
+    assert main(["gto", *short, *small, *given]) == 2
+    assert "run the recipe `eagle` first" in capsys.readouterr().err
+    assert main(["eagle", *short, *given]) == 0
+    parts = path / "models" / "parts"
+    first = json.loads((path / "run" / "part-eagle.json").read_text())["looks"][-1]["accepted"]
+    assert BEFORE not in json.loads((parts / "eagle" / "config.json").read_text())
+    again = ["--start", str(parts / "eagle"), "--name", "longer"]
+    for recipe in (["gto", *small], ["fspad"], ["eagle", *again]):
+        assert main([*recipe, *short, *given]) == 0
+        name = "longer" if recipe[0] == "eagle" else recipe[0]
+        looks = json.loads((path / "run" / f"part-{name}.json").read_text())["looks"]
+        config = json.loads((parts / name / "config.json").read_text())
+        assert config[BEFORE] == pytest.approx(first, abs=0.1), "the cell as it was stored"
+        assert config[AFTER] == pytest.approx(looks[-1]["accepted"], abs=1e-3)
+    module = LlamaForCausalLM.from_pretrained(path / "models" / "target")
+    model = language_model(module, None, "target", lean=False)
+    for name in ("gto", "fspad"):
+        cell = KIND.load(str(parts / name), model, None, "cpu")
+        EagleDrafter.build(
+            resolve("eagle", EagleDrafter.options, {}), Models(model, {"eagle": cell})
+        )

@@ -1,0 +1,194 @@
+"""The instruments of the lessons, and a lesson as a file."""
+
+import json
+import random
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from scipy.stats import chisquare
+
+from presets.lessons.quiz import quiz
+from tests.viz.conftest import until
+from viz.bundle import lesson_css, lesson_js
+from viz.lesson import page as lesson_page
+
+TOSSES, PAIRS, DOUBT = 10_000, 50, 1e-4
+TOSS = """([rule, pairs, times]) => {
+  const random = Draftscope.seeded(11);
+  return pairs.map(([p, q]) => Draftscope.tossMany(rule, p, q, times, random).counts);
+}"""
+
+
+@pytest.fixture(scope="module")
+def tools(script):
+    script.add_style_tag(content=lesson_css())
+    script.add_script_tag(content=lesson_js())
+    return script
+
+
+def laws(count: int) -> list:
+    draw = random.Random(7)
+
+    def law() -> list[float]:
+        shares = [draw.random() ** 2 + 0.01 for _ in range(5)]
+        return [share / sum(shares) for share in shares]
+
+    return [(law(), law()) for _ in range(count)]
+
+
+def odds(tools, rule: str) -> list[float]:
+    """By pair: how likely such a histogram is if tokens come from p."""
+    pairs = laws(PAIRS)
+    counts = tools.evaluate(TOSS, [rule, pairs, TOSSES])
+    return [
+        chisquare(seen, [share * TOSSES for share in p]).pvalue
+        for seen, (p, _) in zip(counts, pairs, strict=True)
+    ]
+
+
+def test_the_rule_s_histogram_is_p_however_bad_q_is(tools):
+    found = odds(tools, "exact")
+    assert min(found) > DOUBT
+    assert sum(one < 0.05 for one in found) < 10, "about one of twenty, by chance"
+
+
+@pytest.mark.parametrize("rule", ["always", "compare", "plain redraw"])
+def test_broken_rules_leave_p(tools, rule):
+    assert max(odds(tools, rule)) < DOUBT
+
+
+def test_the_page_s_own_verdict_agrees(tools):
+    verdicts = """([rule, pairs]) => { const random = Draftscope.seeded(3);
+      return pairs.map(([p, q]) => Draftscope.fitsLaw(Draftscope.tossMany(rule, p, q, 10000, random).counts, p)); }"""
+    assert all(tools.evaluate(verdicts, ["exact", laws(PAIRS)]))
+    assert not any(tools.evaluate(verdicts, ["always", laws(PAIRS)]))
+
+
+def test_the_curve_counts_what_a_chain_gains(tools):
+    """Against the sum over all outcomes of a chain: i guesses kept, then a refusal, or all k kept."""
+    for alpha, k in ((0.3, 2), (0.8, 5), (0.0, 3), (1.0, 4)):
+        outcomes = sum((i + 1) * alpha**i * (1 - alpha) for i in range(k)) + (k + 1) * alpha**k
+        told = tools.evaluate("([a, k]) => Draftscope.expectedTokens(a, k)", [alpha, k])
+        assert told == pytest.approx(outcomes)
+    speeds = [tools.evaluate("k => Draftscope.speedup(0.7, 0.2, k)", k) for k in range(17)]
+    assert tools.evaluate("Draftscope.bestLength(0.7, 0.2, 16)") == speeds.index(max(speeds))
+    assert tools.evaluate("Draftscope.bestLength(0.1, 0.5, 16)") == 0
+
+
+def test_a_class_shares_the_numbers_of_its_seed(tools):
+    make = "([questions, seed]) => Draftscope.quizOf(questions, seed)"
+    questions = quiz()["questions"]
+    first, again, other = (tools.evaluate(make, [questions, seed]) for seed in (5, 5, 6))
+    assert first == again != other
+    for asked, one in zip(questions, first, strict=True):
+        assert "{" not in one["words"]
+        if "choices" in asked:
+            assert one["choices"][one["answer"]] == asked["choices"][asked["value"]]
+            assert sorted(one["choices"]) == sorted(asked["choices"])
+        else:
+            right = [{**one, "near": asked["near"]}, one["answer"] + asked["near"]]
+            assert tools.evaluate("([q, given]) => Draftscope.quizRight(q, given)", right)
+            right[1] += asked["near"]
+            assert not tools.evaluate("([q, given]) => Draftscope.quizRight(q, given)", right)
+
+
+TOY = {
+    "lesson": {
+        "name": "toy",
+        "number": 1,
+        "title": "Toy",
+        "question": "What?",
+        "minutes": 5,
+        "screens": [
+            {
+                "id": "one",
+                "title": "One",
+                "text": [
+                    {
+                        "t": "p",
+                        "c": ["<img src=x onerror=alert(1)>", {"t": "script", "c": ["alert(2)"]}],
+                    },
+                    {
+                        "formula": {
+                            "math": "math",
+                            "a": {"display": "block"},
+                            "c": [{"math": "mi", "c": ["p"]}],
+                        }
+                    },
+                    {
+                        "directive": {
+                            "kind": "predict",
+                            "number": 0,
+                            "judge": "instrument",
+                            "answer": "share",
+                            "ask": ["How often?"],
+                            "then": ["So often."],
+                            "near": 0.05,
+                            "slider": {"low": 0, "high": 1, "step": 0.01},
+                        }
+                    },
+                ],
+                "stage": {
+                    "kind": "rule",
+                    "words": ["a", "b"],
+                    "p": [0.3, 0.7],
+                    "q": [0.9, 0.1],
+                    "rules": ["exact", "always"],
+                },
+            },
+            {"id": "two", "title": "Two", "text": [{"t": "p", "c": ["The end."]}], "stage": None},
+        ],
+        "teacher": [{"t": "p", "c": ["Ask."]}],
+        "goals": ["See."],
+        "reading": [],
+        "symbols": {"p": "The target’s probability."},
+        "examples": [],
+        "races": [],
+    }
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path, scheme):
+    """Its text is text, a guess waits for the instrument, the symbol explains itself, axe finds nothing."""
+    file = tmp_path / "toy.html"
+    file.write_text(lesson_page(TOY, {}, "Toy"), "utf-8")
+    page = watched(color_scheme=scheme, reduced_motion="reduce").page
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(file.as_uri())
+    assert page.get_by_text("<img src=x onerror=alert(1)>").is_visible()
+    page.locator("mi.ln-symbol").first.focus()
+    assert page.locator(".ds-tip").inner_text() == "The target’s probability."
+    page.get_by_label("Your guess").focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    until(page, "document.querySelector('.ln-answer').textContent.includes('Noted')")
+    page.get_by_role("button", name="10,000 times").focus()
+    page.keyboard.press("Enter")
+    until(page, "document.querySelector('.ln-answer').textContent.startsWith('Close enough')")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    kept = json.loads(page.evaluate("localStorage.getItem('draftscope-learn')"))
+    assert kept == {"toy": {"0": {"right": True}}}
+    page.get_by_role("button", name="Next").focus()
+    page.keyboard.press("Enter")
+    until(page, "document.activeElement.textContent === 'Two'")
+    assert page.evaluate("location.hash") == "#screen=two"
+
+
+def test_a_slide_is_a_picture_of_its_own(tools):
+    """Its colours are written into it: it needs no style sheet, and dark differs from light."""
+    tools.evaluate("""() => { const hold = Draftscope.el('section', {class: 'ds ln'}); hold.id = 'hold'; document.body.append(hold);
+      hold.append(Draftscope.lessonRule({words: ['a', 'b'], p: [.5, .5], q: [.9, .1], rules: ['exact']}, {changed() {}}).element); }""")
+    make = "(theme) => Draftscope.slideOf(Draftscope.pictureIn(hold), hold, theme, 'A <title>')"
+    light, dark = (tools.evaluate(make, theme) for theme in ("light", "dark"))
+    assert light != dark and "class=" not in light and "var(" not in light
+    assert "A &lt;title&gt;" in light and 'fill="rgb(' in light
+    size = tools.evaluate(
+        "(text) => Draftscope.pngOf(text, 2).then((blob) => createImageBitmap(blob)).then(({width}) => width)",
+        light,
+    )
+    assert size == 2 * 640

@@ -1,0 +1,80 @@
+// The rule of speculative sampling on one place of the text, and three ways to break it. Pure functions; p and q: lists that sum to 1.
+(function (D) {
+  "use strict";
+
+  /** The chance that a drafted token is kept. */
+  D.keeping = (p, q, x) => (q[x] > 0 ? Math.min(1, p[x] / q[x]) : 1);
+
+  /** How often a draw from q is kept: the overlap of p and q. */
+  D.sharedMass = (p, q) => p.reduce((sum, share, x) => sum + Math.min(share, q[x]), 0);
+
+  /** What is left of p where it is larger than q, scaled to sum to 1; p itself where nothing is left. */
+  D.residual = function (p, q) {
+    const left = p.map((share, x) => Math.max(0, share - q[x])), sum = left.reduce((a, b) => a + b, 0);
+    return sum > 0 ? left.map((share) => share / sum) : p.slice();
+  };
+
+  /** A token drawn from a law by one random number. */
+  D.draw = function (law, random) {
+    let left = random() * law.reduce((a, b) => a + b, 0), last = 0;
+    for (let x = 0; x < law.length; x++) {
+      if (law[x] <= 0) continue;
+      last = x;
+      left -= law[x];
+      if (left < 0) return x;
+    }
+    return last;
+  };
+
+  /** By name: the chance of keeping a token, and the law of the token that replaces a refused one. */
+  D.RULES = {
+    exact: { title: "The rule", keep: D.keeping, redraw: D.residual },
+    always: { title: "Broken: keep every guess", keep: () => 1, redraw: (p) => p },
+    compare: { title: "Broken: keep only where p is at least q", keep: (p, q, x) => Number(p[x] >= q[x]), redraw: D.residual },
+    "plain redraw": { title: "Broken: after a refusal draw from p", keep: D.keeping, redraw: (p) => p },
+  };
+
+  /** One token by this rule: {drafted, accept, coin, kept, token}. */
+  D.tossOnce = function (rule, p, q, random) {
+    const { keep, redraw } = D.RULES[rule], drafted = D.draw(q, random), accept = keep(p, q, drafted), coin = random();
+    const kept = coin < accept;
+    return { drafted, accept, coin, kept, token: kept ? drafted : D.draw(redraw(p, q), random) };
+  };
+
+  /** How often each token came in so many tosses, and how many guesses were kept. */
+  D.tossMany = function (rule, p, q, times, random) {
+    const counts = p.map(() => 0);
+    let kept = 0;
+    for (let i = 0; i < times; i++) {
+      const toss = D.tossOnce(rule, p, q, random);
+      counts[toss.token]++;
+      kept += toss.kept;
+    }
+    return { counts, kept };
+  };
+
+  /** Set one share of a law; the others give or take in proportion, so that the sum stays 1. */
+  D.withShare = function (law, index, share) {
+    const wanted = D.clamp(share, 0, 1), rest = law.reduce((sum, other, x) => sum + (x === index ? 0 : other), 0);
+    return law.map((other, x) => (x === index ? wanted : rest > 0 ? (other / rest) * (1 - wanted) : (1 - wanted) / (law.length - 1)));
+  };
+
+  /** Tokens that a step gains on average, when each of k guesses is kept with chance alpha: 1 + α + … + α^k. */
+  D.expectedTokens = (alpha, k) => (alpha >= 1 ? k + 1 : (1 - alpha ** (k + 1)) / (1 - alpha));
+
+  /** How many times as fast as plain decoding, when drafting a token costs `cost` passes of the target. */
+  D.speedup = (alpha, cost, k) => D.expectedTokens(alpha, k) / (1 + cost * k);
+
+  /** The length up to `longest` that pays most; 0 where no draft pays. */
+  D.bestLength = function (alpha, cost, longest) {
+    let best = 0;
+    for (let k = 1; k <= longest; k++) if (D.speedup(alpha, cost, k) > D.speedup(alpha, cost, best) + 1e-12) best = k;
+    return best;
+  };
+
+  /** Milliseconds of a pass over so many rows, by bytes of weights and peaks: {bandwidth} GB/s, {arithmetic} GFLOP/s. parameters: two operations each a row. */
+  D.roofline = ({ bandwidth, arithmetic }, bytes, parameters, rows) => Math.max(bytes / (bandwidth * 1e6), (2 * parameters * rows) / (arithmetic * 1e6));
+
+  /** Rows that a pass reads in the time of one. */
+  D.freeRows = ({ bandwidth, arithmetic }, bytes, parameters) => Math.max(1, Math.floor((bytes / bandwidth) * (arithmetic / (2 * parameters))));
+})(globalThis.Draftscope);

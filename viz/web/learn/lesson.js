@@ -1,0 +1,118 @@
+// One lesson: screens of text and one instrument each, turned one at a time; notes for teachers; what to read on. The public mountLesson.
+(function (D) {
+  "use strict";
+
+  /**
+   * data: what `presets.lessons.lesson` gives. host: trace(name), race(name) → promises of NDJSON; live, where runs can be made (see stage.js);
+   * href(address) → a string or null; recall(), remember(record): what was answered, by question; moved(screen id); link(screen id) → an address
+   * or null; top: whether the lesson is all of its page; tools: more buttons; slides: whether pictures can be saved. at: the id of the screen to begin with.
+   */
+  D.mountLesson = function (element, data, host, at) {
+    const root = D.el("section", { class: "ds ln", "aria-labelledby": "ln-title" });
+    element.replaceChildren(root);
+    const glossary = D.glossary(root), record = { ...host.recall() };
+    const context = { glossary, symbols: data.symbols, href: host.href, directive: (spec) => (spec.kind === "claim" ? D.lessonClaim(spec, nodes) : question(spec)) };
+    const nodes = D.lessonNodes(context);
+    let building = null, now = -1;
+
+    const screens = data.screens.map((screen) => ({ ...screen, element: null, stageView: null, questions: [] }));
+    const heading = (below, ...rest) => D.el(`h${(host.top ? 1 : 2) + below}`, ...rest);
+    const title = heading(0, { id: "ln-title", class: "ln-title", tabindex: -1, text: data.title });
+    const dots = D.el("ol", { class: "ln-dots", "aria-label": "Screens of this lesson" }, ...screens.map((screen, i) => D.el("li", {}, D.el("button", { type: "button", "aria-label": `${i + 1}: ${screen.title}`, title: screen.title, onclick: () => go(i, true) }))));
+    const holder = D.el("div", { class: "ln-screens" }), back = D.el("button", { type: "button", class: "ln-button", text: "Back", onclick: () => go(now - 1, true) });
+    const next = D.el("button", { type: "button", class: "ln-button", "data-main": "", text: "Next", onclick: () => go(now + 1, true) }), place = D.el("span", { class: "ln-quiet" });
+    const hall = D.el("button", { type: "button", class: "ln-button", "aria-pressed": "false", text: "Full screen", title: "For a lecture hall: the lesson alone, in large type.", onclick: () => large(!root.hasAttribute("data-hall")) });
+    const end = D.el("div", { class: "ln-end" }, reading(), D.el("details", { class: "ln-teacher" }, D.el("summary", { text: "Teacher’s notes" }), ...nodes(data.teacher)));
+    root.append(D.el("header", { class: "ln-head" }, D.el("p", { class: "ln-kicker", text: `Lesson ${data.number} · ${data.minutes} minutes` }), title, D.el("div", { class: "ln-tools" }, hall, ...(host.tools || []))),
+      D.el("p", { class: "ln-question-line", text: data.question }),
+      holder, D.el("nav", { class: "ln-nav", "aria-label": "Screens" }, back, dots, place, next), end);
+    const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
+
+    /** A question belongs to the screen that is being built. */
+    function question(spec) {
+      const screen = building;
+      const asked = D.lessonQuestion(spec, {
+        nodes, earlier: record[spec.number], judge: (judge) => (screen.stageView ? screen.stageView.readings(judge) : {}),
+        settled(outcome) {
+          if (screen.stageView) screen.stageView.uncover();
+          if (!outcome) return;
+          record[spec.number] = { right: outcome.right || Boolean(record[spec.number]?.right) };
+          host.remember(record);
+          mark();
+        },
+      });
+      screen.questions.push({ spec, ...asked });
+      return asked.element;
+    }
+
+    function build(screen) {
+      building = screen;
+      const text = D.el("div", { class: "ln-text" }, heading(1, { class: "ln-sub", tabindex: -1, text: screen.title }), ...nodes(screen.text));
+      screen.element = D.el("div", { class: "ln-screen", "data-screen": screen.id, "data-alone": !screen.stage }, text);
+      if (screen.stage) {
+        screen.stageView = D.lessonStage(screen.stage, host, { nodes, changed: () => screen.questions.forEach(({ look }) => look()) });
+        const about = () => `${data.title}: ${screen.title}`;
+        const link = host.link(screen.id), tools = D.el("div", { class: "ln-under" }, host.slides ? D.slideTools(screen.stageView.element, root, `draftscope-${data.name}-${screen.id}`, about) : null,
+          link ? D.el("a", { class: "ln-link", href: link, text: "Link to this figure" }) : null);
+        screen.element.append(D.el("div", { class: "ln-side" }, screen.stageView.element, tools));
+      }
+      holder.append(screen.element);
+    }
+
+    /** Show a screen. byHand: the reader asked for it, so that the heading gets the focus. */
+    function go(index, byHand = false) {
+      const wanted = D.clamp(index, 0, screens.length - 1);
+      if (wanted === now) return;
+      now = wanted;
+      screens.forEach((screen, i) => {
+        if (i === now && !screen.element) build(screen);
+        if (screen.element) screen.element.hidden = i !== now;
+        if (i !== now && screen.stageView) screen.stageView.hide();
+      });
+      const screen = screens[now];
+      if (screen.stageView) screen.stageView.show();
+      back.disabled = now === 0;
+      next.hidden = now === screens.length - 1;
+      end.hidden = now !== screens.length - 1;
+      D.write(place, `${now + 1} of ${screens.length}`);
+      mark();
+      if (!byHand) return;
+      host.moved(screen.id);
+      screen.element.querySelector(".ln-sub").focus({ preventScroll: true });
+      root.scrollIntoView({ block: "start", behavior: "instant" });
+    }
+
+    /** The dots say which screen is shown, and where every question was answered. */
+    function mark() {
+      [...dots.children].forEach((dot, i) => {
+        const numbers = screens[i].text.filter((node) => node.directive && node.directive.kind === "predict").map((node) => node.directive.number);
+        const done = numbers.length > 0 && numbers.every((one) => record[one]);
+        D.set(dot.firstChild, { "aria-current": i === now ? "step" : null, "data-done": done, "data-asks": numbers.length > 0 });
+      });
+    }
+
+    function large(on) {
+      D.set(root, { "data-hall": on });
+      hall.setAttribute("aria-pressed", String(on));
+      if (on && root.requestFullscreen) root.requestFullscreen().catch(() => {});
+      if (!on && document.fullscreenElement === root) document.exitFullscreen();
+    }
+    const left = () => { if (!document.fullscreenElement && root.hasAttribute("data-hall")) large(false); };
+    root.addEventListener("fullscreenchange", left);
+
+    function reading() {
+      const one = ({ key, title: name, paper }) => {
+        const href = host.href(`method:${key}`), called = D.el("strong", { text: name });
+        return D.el("li", {}, href ? D.el("a", { href, "data-to": `method:${key}` }, called) : called, paper.title ? D.el("span", {}, " ", D.el("cite", { text: paper.title }), ` ${paper.authors}. ${paper.venue}, ${paper.year}.`) : null);
+      };
+      return D.el("div", { class: "ln-reading" }, heading(1, { class: "ln-sub", text: "You can now" }), D.el("ul", {}, ...data.goals.map((goal) => D.el("li", { text: goal }))),
+        heading(1, { class: "ln-sub", text: "Read on" }), D.el("ul", {}, ...data.reading.map(one)));
+    }
+
+    go(Math.max(0, screens.findIndex(({ id }) => id === at)));
+    return {
+      go: (id) => go(screens.findIndex((screen) => screen.id === id)), get screen() { return screens[now].id; }, large,
+      destroy() { screens.forEach(({ stageView }) => { if (stageView && stageView.view) stageView.view.destroy(); }); unfollow(); unwatch(); root.remove(); },
+    };
+  };
+})(globalThis.Draftscope);

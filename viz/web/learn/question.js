@@ -1,0 +1,58 @@
+// A question to answer before the run shows it. The answer is held against a finished run, the reader's own run, or an instrument.
+(function (D) {
+  "use strict";
+  const CONDITION = /^(\w+) (>=|<=|>|<|==) (-?[\d.]+)$/;
+  const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b, "==": (a, b) => Math.abs(a - b) < 1e-9 };
+
+  /** Whether a condition, READING SIGN NUMBER, is true of readings; null where the reading is not there yet. */
+  D.trueOf = function (condition, readings) {
+    const found = CONDITION.exec(condition);
+    if (!found || readings[found[1]] === undefined || readings[found[1]] === null) return null;
+    return COMPARE[found[2]](readings[found[1]], Number(found[3]));
+  };
+
+  /** The right answer of a question: a number, the index of a choice, or null where it is not known yet. readings: of its judge. */
+  D.rightAnswer = function (spec, readings) {
+    if (!spec.judge) return spec.value;
+    if (spec.slider) return readings[spec.answer] ?? null;
+    const told = spec.right.map((condition) => D.trueOf(condition, readings)), at = told.indexOf(true);
+    return at < 0 ? null : at;
+  };
+
+  /** Whether a guess is right: a choice exactly, a slider's number within what it may miss. */
+  D.isRight = (spec, guess, answer) => (spec.slider ? Math.abs(guess - answer) <= spec.near + 1e-9 : guess === answer);
+
+  const WAIT = { run: "Noted. Now run it: your answer is held against your own run.", instrument: "Noted. Now try it on the instrument." };
+  const number = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
+
+  /** hooks: nodes, judge() → the readings now, settled(record), earlier: what was answered before. Returns {element, look()}. */
+  D.lessonQuestion = function (spec, hooks) {
+    const group = D.freshId("choice"), unit = (spec.slider && spec.slider.unit) || "";
+    const told = (value) => `${number(value)}${unit ? ` ${unit}` : ""}`;
+    let guess = null, waiting = false;
+    const status = D.el("div", { class: "ln-answer", role: "status" });
+    const check = D.el("button", { type: "button", class: "ln-button", "data-main": "", text: "That is my guess", disabled: true, onclick: () => { waiting = true; look(); } });
+    const choose = (value) => { guess = value; check.disabled = false; };
+    const field = spec.slider
+      ? D.lessonSlider({ label: "Your guess", low: spec.slider.low, high: spec.slider.high, step: spec.slider.step, value: (spec.slider.low + spec.slider.high) / 2, told, unset: "move it", onInput: choose }).element
+      : D.el("div", { class: "ln-choices" }, ...spec.choices.map((choice, i) => D.el("label", { class: "ln-choice" }, D.el("input", { type: "radio", name: group, value: i, onchange: () => choose(i) }), D.el("span", {}, ...hooks.nodes(choice)))));
+    const element = D.el("fieldset", { class: "ln-question" }, D.el("legend", { text: "Predict" }), D.el("p", { class: "ln-ask" }, ...hooks.nodes(spec.ask)), field, D.el("div", { class: "ln-buttons" }, check), status);
+    if (hooks.earlier) status.append(D.el("p", { class: "ln-quiet", text: hooks.earlier.right ? "You had this right before. Guess again if you like." : "You guessed at this before. Try again." }));
+
+    /** Hold the guess against what is known now; called again when the readings have changed. */
+    function look() {
+      if (!waiting || guess === null) return;
+      const answer = D.rightAnswer(spec, spec.judge ? hooks.judge(spec.judge) : {});
+      if (answer === null) { status.replaceChildren(D.el("p", { text: WAIT[spec.judge] })); hooks.settled(null); return; }
+      waiting = false;
+      const right = D.isRight(spec, guess, answer);
+      D.set(element, { "data-right": String(right) });
+      const says = spec.slider
+        ? [`${right ? "Close enough: " : "Not so: "}you guessed ${told(guess)}, ${spec.judge ? "it came out at" : "the run says"} ${told(Math.round(answer * 100) / 100)}.`]
+        : [right ? "Right." : "Not so: ", ...(right ? [] : hooks.nodes(spec.choices[answer])), right ? "" : "."];
+      status.replaceChildren(D.el("p", { class: "ln-result" }, D.el("strong", {}, ...says.filter((one) => one !== ""))), D.el("p", {}, ...hooks.nodes(spec.then)));
+      hooks.settled({ right });
+    }
+    return { element, look };
+  };
+})(globalThis.Draftscope);

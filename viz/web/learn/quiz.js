@@ -1,0 +1,95 @@
+// The closing quiz: twelve questions whose numbers come from a seed, so that a class shares them; printed, it is what one hands in. The public mountQuiz.
+(function (D) {
+  "use strict";
+  const DIGITS = 100;
+
+  /** What the questions compute with, by name. Each takes the numbers that the seed has drawn. */
+  D.QUIZ_ANSWERS = {
+    expected: ({ alpha, k }) => D.expectedTokens(alpha, k),
+    speedup: ({ alpha, c, k }) => D.speedup(alpha, c, k),
+    best: ({ alpha, c }) => D.bestLength(alpha, c, 16),
+    keeping: ({ p, q }) => Math.min(1, p / q),
+    shared: ({ p, q }) => D.sharedMass([p, 1 - p], [q, 1 - q]),
+    passes: ({ tokens, gain }) => Math.ceil(tokens / gain),
+    share: ({ alpha, k }) => alpha ** k,
+    plain: ({ gigabytes, bandwidth }) => (1000 * gigabytes) / bandwidth,
+  };
+
+  /** The numbers of a question, drawn by the seed. numbers: {name: [low, high, step]}. */
+  D.quizNumbers = function (numbers, random) {
+    const drawn = {};
+    for (const [name, [low, high, step]] of Object.entries(numbers || {})) {
+      const count = Math.round((high - low) / step) + 1;
+      drawn[name] = Math.round((low + Math.floor(random() * count) * step) * 1e6) / 1e6;
+    }
+    return drawn;
+  };
+
+  /** A question's words, with {name} replaced by its numbers. */
+  D.quizWords = (words, numbers) => words.replace(/\{(\w+)\}/g, (whole, name) => (name in numbers ? String(numbers[name]) : whole));
+
+  /** The quiz of this seed: questions with their numbers, choices in the seed's order, and answers. */
+  D.quizOf = function (questions, seed) {
+    const random = D.seeded(seed);
+    return questions.map((spec) => {
+      const numbers = D.quizNumbers(spec.numbers, random), words = D.quizWords(spec.ask, numbers);
+      if (spec.compute) return { words, why: spec.why, near: spec.near, unit: spec.unit || "", answer: D.QUIZ_ANSWERS[spec.compute](numbers) };
+      const order = D.shuffled(spec.choices.map((_, i) => i), random);
+      return { words, why: spec.why, choices: order.map((i) => spec.choices[i]), answer: order.indexOf(spec.value) };
+    });
+  };
+
+  /** What is written for a number is right if it misses by no more than `near`. */
+  D.quizRight = (question, given) => given !== null && (question.choices ? given === question.answer : Math.abs(given - question.answer) <= question.near + 1e-9);
+
+  /** data: {title, lead, questions}. host: as of mountLesson; seed: the class's number. */
+  D.mountQuiz = function (element, data, host, seed) {
+    const root = D.el("section", { class: "ds ln ln-quiz", "aria-labelledby": "ln-title" });
+    element.replaceChildren(root);
+    const stop = [D.followTheme(root), D.followWidth(root)];
+    const list = D.el("ol", { class: "ln-quiz-list" }), score = D.el("p", { class: "ln-score", role: "status" });
+    const number = D.el("input", { type: "number", id: "ln-seed", min: 1, max: 9999, step: 1, value: seed, onchange: () => make(D.clamp(Math.round(Number(number.value)) || 1, 1, 9999)) });
+    const name = D.el("input", { type: "text", id: "ln-name", autocomplete: "off", maxlength: 80 });
+    const button = (text, onclick, main) => D.el("button", { type: "button", class: "ln-button", "data-main": main, text, onclick });
+    root.append(D.el("header", { class: "ln-head" }, D.el("p", { class: "ln-kicker", text: "Closing quiz" }), D.el(host.top ? "h1" : "h2", { id: "ln-title", class: "ln-title", text: data.title }), D.el("div", { class: "ln-tools" }, ...(host.tools || []))),
+      D.el("p", { class: "ln-question-line", text: data.lead }),
+      D.el("div", { class: "ln-quiz-head" }, D.el("label", { for: "ln-name", text: "Name" }), name, D.el("label", { for: "ln-seed", text: "Number of the class" }), number),
+      list, D.el("div", { class: "ln-buttons ln-noprint" }, button("Check my answers", () => check(), true), button("Print it", () => globalThis.print())), score);
+    let quiz = [], fields = [];
+
+    function make(next) {
+      number.value = next;
+      host.seeded(next);
+      quiz = D.quizOf(data.questions, next);
+      fields = quiz.map((one, i) => field(one, i));
+      list.replaceChildren(...fields.map((one) => one.element));
+      D.write(score, "");
+    }
+
+    function field(one, i) {
+      const id = D.freshId("quiz"), said = D.el("p", { class: "ln-answer" });
+      if (one.choices) {
+        const radios = one.choices.map((choice, j) => D.el("input", { type: "radio", name: id, value: j }));
+        const chosen = D.el("li", {}, D.el("fieldset", {}, D.el("legend", { text: one.words }), ...one.choices.map((choice, j) => D.el("label", { class: "ln-choice" }, radios[j], D.el("span", { text: choice })))), said);
+        return { element: chosen, said, given: () => { const at = radios.findIndex(({ checked }) => checked); return at < 0 ? null : at; } };
+      }
+      const input = D.el("input", { type: "text", inputmode: "decimal", id, class: "ln-number-field", autocomplete: "off" });
+      const written = D.el("li", { "data-question": i }, D.el("label", { for: id, text: one.words }), D.el("p", {}, input, one.unit ? D.el("span", { text: ` ${one.unit}` }) : null), said);
+      return { element: written, said, given: () => { const value = Number.parseFloat(input.value.replace(",", ".")); return Number.isFinite(value) ? value : null; } };
+    }
+
+    function check() {
+      const marks = fields.map(({ element: item, said, given }, i) => {
+        const right = D.quizRight(quiz[i], given()), answer = quiz[i].choices ? quiz[i].choices[quiz[i].answer] : `${Math.round(quiz[i].answer * DIGITS) / DIGITS} ${quiz[i].unit}`.trim();
+        D.set(item, { "data-right": String(right) });
+        D.write(said, right ? `Right. ${quiz[i].why}` : `Not so: ${answer}. ${quiz[i].why}`);
+        return right;
+      });
+      const right = marks.filter(Boolean).length;
+      D.write(score, `${right} of ${marks.length} right, with the numbers of class ${number.value}.`);
+      host.remember({ score: right, seed: Number(number.value) });
+    }
+    make(seed);
+    return { destroy() { stop.forEach((one) => one()); root.remove(); }, get quiz() { return quiz; } };
+  };
+})(globalThis.Draftscope);

@@ -1,0 +1,99 @@
+// The rule's instrument: p and q as bars to drag, coins to toss, and the histogram of what comes out.
+(function (D) {
+  "use strict";
+  const ENOUGH = 5000;   // tosses before a question is held against the histogram
+  const SURE = 4;   // standard deviations of chi square beyond which chance does not explain a histogram
+
+  /** Whether chance explains these counts, had the tokens been drawn from p. Few tosses explain anything. */
+  D.fitsLaw = function (counts, p) {
+    const times = counts.reduce((a, b) => a + b, 0);
+    let square = 0, free = -1;
+    counts.forEach((count, x) => {
+      const expected = p[x] * times;
+      if (expected > 0) { square += (count - expected) ** 2 / expected; free++; } else if (count) square = Infinity;
+    });
+    return square <= Math.max(1, free) + SURE * Math.sqrt(2 * Math.max(1, free)) + 2;
+  };
+
+  /** spec: {words, p, q, rules}. changed(): the readings are others. Returns {element, readings()}. */
+  D.lessonRule = function (spec, { changed }) {
+    const { words } = spec, laws = { p: spec.p.slice(), q: spec.q.slice() };
+    let rule = spec.rules[0], counts = words.map(() => 0), kept = 0, random = D.seeded(1), last = null;
+    const times = () => counts.reduce((a, b) => a + b, 0);
+
+    const sliders = { p: [], q: [] };
+    const bar = (letter, x) => {
+      sliders[letter][x] = D.lessonSlider({ label: `${letter} of ${words[x]}`, low: 0, high: 1, step: 0.01, value: laws[letter][x], told: (value) => value.toFixed(2), onInput: (value) => { laws[letter] = D.withShare(laws[letter], x, value); clear(); } });
+      D.set(sliders[letter][x].element, { "data-letter": letter });
+      return sliders[letter][x].element;
+    };
+    const rows = words.map((word, x) => D.el("li", { class: "ln-law-row" }, D.el("span", { class: "ln-word", text: word }), bar("p", x), bar("q", x)));
+    const said = D.el("p", { class: "ln-toss", role: "status" }), verdict = D.el("p", { class: "ln-verdict" }), picture = D.el("div", { class: "ln-picture" });
+    const choice = D.choice("Rule", spec.rules.map((key) => [key, D.RULES[key].title]), (key) => { rule = key; clear(); });
+    const button = (text, onclick, more) => D.el("button", { type: "button", class: "ln-button", text, onclick, ...more });
+    const element = D.el("div", { class: "ln-rule" },
+      D.el("ul", { class: "ln-laws", "aria-label": "p and q of each token; drag to change" }, ...rows),
+      spec.rules.length > 1 ? D.el("div", { class: "ln-rules" }, choice.element) : null,
+      D.el("div", { class: "ln-buttons" }, button("Toss once", () => toss(1), { "data-main": "" }), button("100 times", () => toss(100)), button("10,000 times", () => toss(10000)), button("Clear", () => clear())),
+      said, picture, verdict);
+
+    function toss(often) {
+      if (often === 1) {
+        last = D.tossOnce(rule, laws.p, laws.q, random);
+        counts[last.token]++;
+        kept += last.kept;
+      } else {
+        last = null;
+        const more = D.tossMany(rule, laws.p, laws.q, often, random);
+        counts = counts.map((count, x) => count + more.counts[x]);
+        kept += more.kept;
+      }
+      draw();
+      changed();
+    }
+    function clear() {
+      counts = words.map(() => 0); kept = 0; last = null; random = D.seeded(1);
+      draw();
+      changed();
+    }
+
+    /** The last toss in words. */
+    function story() {
+      if (!last) return times() ? `${kept.toLocaleString("en")} of ${times().toLocaleString("en")} guesses were kept.` : "Nothing tossed yet.";
+      const x = last.drafted, name = words[x], first = `The draft guesses ‘${name}’: p ${laws.p[x].toFixed(2)}, q ${laws.q[x].toFixed(2)}, kept with chance ${last.accept.toFixed(2)}.`;
+      if (last.kept) return `${first} The coin shows ${last.coin.toFixed(2)}: kept.`;
+      return `${first} The coin shows ${last.coin.toFixed(2)}: refused, and ‘${words[last.token]}’ is drawn instead.`;
+    }
+
+    function draw() {
+      ["p", "q"].forEach((letter) => laws[letter].forEach((share, x) => sliders[letter][x].set(Number(share.toFixed(4)))));
+      D.write(said, story());
+      const many = times(), fits = D.fitsLaw(counts, laws.p);
+      picture.replaceChildren(histogram(words, counts, laws));
+      D.write(verdict, many < 100 ? "Toss some hundred times to compare the histogram with p." : fits ? "The histogram follows p: chance explains what differs." : "The histogram does not follow p: chance does not explain the difference.");
+      D.set(verdict, { "data-fits": many < 100 ? null : String(fits) });
+    }
+    draw();
+    return { element, readings: () => (times() < ENOUGH ? {} : { share: counts[0] / times(), kept: kept / times(), fits: Number(D.fitsLaw(counts, laws.p)) }), settings: () => ({ rule, ...laws }) };
+  };
+
+  const WIDE = 640, HIGH = 250, FLOOR = 210, TOP = 26;
+  /** Three bars a token: q, p, and how often the token came. */
+  function histogram(words, counts, { p, q }) {
+    const many = counts.reduce((a, b) => a + b, 0), room = WIDE / words.length, each = Math.min(44, (room - 24) / 3);
+    const highest = Math.max(0.3, ...p, ...q, ...(many ? counts.map((count) => count / many) : []));
+    const text = (x, y, content, kind) => { const node = D.svg("text", { x, y, "text-anchor": "middle", class: kind }); node.textContent = content; return node; };
+    const groups = words.map((word, x) => {
+      const middle = (x + 0.5) * room;
+      const bars = [["q", q[x]], ["p", p[x]], ["came", many ? counts[x] / many : 0]].map(([kind, share], i) => {
+        const tall = (share / highest) * (FLOOR - TOP), left = middle + (i - 1.5) * (each + 3);
+        return D.svg("g", {}, D.svg("rect", { class: "ln-bar", "data-kind": kind, x: left, y: FLOOR - tall, width: each, height: Math.max(tall, 0.5) }), text(left + each / 2, FLOOR - tall - 6, many || kind !== "came" ? share.toFixed(2) : "", "ln-odds"));
+      });
+      return D.svg("g", {}, ...bars, text(middle, FLOOR + 22, word, "ln-word-label"));
+    });
+    const told = words.map((word, x) => `${word}: q ${q[x].toFixed(2)}, p ${p[x].toFixed(2)}, came ${many ? (counts[x] / many).toFixed(2) : "not yet"}`).join("; ");
+    const key = [["q", "q: the draft"], ["p", "p: the target"], ["came", many ? `came in ${many.toLocaleString("en")} tosses` : "what comes"]];
+    const keys = key.flatMap(([kind, words2], i) => [D.svg("rect", { class: "ln-bar", "data-kind": kind, x: 10 + i * 190, y: HIGH - 13, width: 12, height: 12 }), D.set(text(28 + i * 190, HIGH - 3, words2, "ln-odds"), { "text-anchor": "start" })]);
+    return D.svg("svg", { class: "ln-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": told }, D.svg("path", { class: "ln-axis", d: `M0 ${FLOOR}H${WIDE}` }), ...groups, ...keys);
+  }
+})(globalThis.Draftscope);

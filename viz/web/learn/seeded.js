@@ -1,0 +1,26 @@
+// Random numbers from a seed: the same seed, the same numbers on every machine.
+(function (D) {
+  "use strict";
+
+  /** A function that gives numbers in [0, 1): mulberry32, a generator of 32 bits. */
+  D.seeded = function (seed) {
+    let state = seed >>> 0;
+    return function () {
+      state = (state + 0x6d2b79f5) >>> 0;
+      let mixed = state;
+      mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+      mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+      return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+    };
+  };
+
+  /** The list in another order. */
+  D.shuffled = function (list, random) {
+    const mixed = list.slice();
+    for (let i = mixed.length - 1; i > 0; i--) {
+      const j = Math.floor(random() * (i + 1));
+      [mixed[i], mixed[j]] = [mixed[j], mixed[i]];
+    }
+    return mixed;
+  };
+})(globalThis.Draftscope);

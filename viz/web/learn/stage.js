@@ -1,0 +1,68 @@
+// What stands beside the text of a screen: a finished run or race, a run of the reader's own, or an instrument. The same drawing code as everywhere.
+(function (D) {
+  "use strict";
+  const INSTRUMENTS = { rule: D.lessonRule, length: D.lessonLength, passes: D.lessonPasses };
+  /** What a finished run says, by the names that questions use. */
+  D.runReadings = function (trace) {
+    const line = trace.trimEnd().split("\n").pop();
+    let last = {};
+    try { last = JSON.parse(line); } catch { return {}; }
+    if (last.kind !== "summary" || !last.steps) return {};
+    return { tokens_a_step: last.mean_accepted, passes: last.target_calls, steps: last.steps, tokens: last.new_tokens, acceptance_rate: last.acceptance_rate, longest_kept: last.accepted_histogram.length - 1 };
+  };
+
+  /**
+   * spec: the directive. host: trace(name), race(name) → promises of NDJSON; live(element, spec, heard), where runs can be made.
+   * hooks: nodes, changed(). Returns {element, readings(judge), uncover(), show(), hide()}.
+   */
+  D.lessonStage = function (spec, host, hooks) {
+    const box = D.el("div", { class: "ln-stage-box" }), cover = D.el("div", { class: "ln-cover" });
+    const caption = spec.caption && D.el("p", { class: "ln-caption" }, ...hooks.nodes(spec.caption));
+    const element = D.el("figure", { class: "ln-stage", "data-kind": spec.kind, "data-parts": (spec.parts || []).join(" ") }, D.el("div", { class: "ln-stage-hold" }, box, cover), caption);
+    let view = null, instrument = null, asked = false, own = {};
+
+    if (spec.after) {
+      cover.append(D.el("p", { text: "Guess first: then it is shown." }), D.el("button", { type: "button", class: "ln-button", text: "Show it now", onclick: () => uncover() }));
+      box.inert = true;
+    } else cover.hidden = true;
+    function uncover() { cover.hidden = true; box.inert = false; }
+    const failed = () => box.replaceChildren(D.el("p", { class: "ln-quiet", text: "This run could not be fetched. Open the lesson again in a moment." }));
+
+    const BUILD = {
+      async trace() {
+        view = D.mountWatch(box, { ids: false, autoplay: Boolean(spec.play), keys: false });
+        view.feed(await host.trace(spec.example));
+        if (!spec.play) view.goto(spec.step);
+      },
+      async race() {
+        view = D.mountCompare(box, { autoplay: false, keys: false });
+        view.feed(await host.race(spec.example));
+        view.seek(1e9);
+      },
+      async live() {
+        if (host.live) { host.live(box, spec, (trace) => { own = D.runReadings(trace); hooks.changed(); }); return; }
+        const hold = D.el("div");
+        box.append(D.el("p", { class: "ln-quiet", text: "Runs need the page’s engine, which this file does not have. You see the run made earlier, and your answer is held against it." }), hold);
+        view = D.mountWatch(hold, { ids: false, autoplay: false, keys: false });
+        const text = await host.trace(spec.example);
+        view.feed(text);
+        own = D.runReadings(text);
+        hooks.changed();
+      },
+    };
+    return {
+      element, uncover,
+      readings: (judge) => (judge === "run" ? own : instrument ? instrument.readings() : {}),
+      show() {
+        if (asked) return;
+        asked = true;
+        if (INSTRUMENTS[spec.kind]) {
+          instrument = INSTRUMENTS[spec.kind](spec, { changed: hooks.changed });
+          box.append(instrument.element);
+        } else BUILD[spec.kind]().catch(failed);
+      },
+      hide() { if (view && view.pause) view.pause(); },
+      get view() { return view; },
+    };
+  };
+})(globalThis.Draftscope);
