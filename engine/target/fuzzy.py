@@ -90,11 +90,10 @@ class _Group(nn.Module):
     def forward(self, hidden_states: Tensor, *others, **named) -> Tensor:
         given = found = hidden_states
         for layer in self.layers:
-            if self.together:
-                found = found + (_rows(layer(given, *others, **named)) - given)
-            else:
-                found = _rows(layer(found, *others, **named))
-        return found
+            output = layer(given if self.together else found, *others, **named)
+            made = _rows(output)
+            found = found + (made - given) if self.together else made
+        return (found, *output[1:]) if isinstance(output, tuple) else found
 
 
 def _rows(output: Tensor | tuple) -> Tensor:

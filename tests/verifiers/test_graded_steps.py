@@ -58,7 +58,15 @@ def test_drafts_behind_a_kept_one_are_those_of_a_fresh_reading(key):
 def test_forced_tokens_stay_where_the_step_is_refused(key):
     """What is left is the target's own text under the constraint."""
     pair = models(4)
-    plain = text_of(written("none", [1, 2, 0], COUNT, 9.0, Grammar(), pair))
-    steps = list(written(key, [1, 2, 0], COUNT, 9.0, Grammar(), pair))
-    assert text_of(steps) == plain
-    assert any("forced" in step.tree.sources for step in steps)
+    plain = text_of(written("none", [1, 2, 0], COUNT, 9.0, behind_a_zero(), pair))
+    first, *steps = written(key, [1, 2, 0], COUNT, 9.0, behind_a_zero(), pair)
+    assert first.tree.sources[:3] == ["forced", "forced", "draft model"]
+    assert (first.output[:2], first.final) == ([3, 1], "recovered")
+    assert text_of([first, *steps]) == plain
+
+
+def behind_a_zero():
+    """Two tokens are forced."""
+    constraint = Grammar()
+    constraint.text = (0,)
+    return constraint
