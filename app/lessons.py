@@ -11,7 +11,7 @@ from engine.errors import UserError
 from presets import race_files, races, trace_file, trace_files
 from presets.lessons import lesson, shelf
 from presets.lessons.field import timeline
-from presets.lessons.quiz import quiz
+from presets.lessons.quiz import quiz, told
 from viz.lesson import page
 from viz.race import joined
 
@@ -22,9 +22,7 @@ SET = ("temperature", "seed", "prompt")
 
 def learn_shelf() -> dict:
     """What the tab shows before a lesson is opened."""
-    asked = quiz()
-    told = {"title": asked["title"], "questions": len(asked["questions"])}
-    return {"lessons": shelf(), "quiz": told, "timeline": timeline()}
+    return {"lessons": shelf(), "quiz": told(), "timeline": timeline()}
 
 
 def learn_lesson(name: str) -> dict:
@@ -60,10 +58,10 @@ def lesson_file(name: str, links: Mapping[str, str] | None = None) -> str:
     """The file of a lesson or of the quiz. links: addresses of the other files beside it. Raises UserError."""
     if name == "quiz":
         return page({"quiz": quiz()}, {}, quiz()["title"], links)
-    told = lesson(str(name))
-    runs = {one: trace_file(one).read_text("utf-8") for one in told["examples"]}
-    runs |= {one: race_text(one) for one in told["races"]}
-    return page({"lesson": told}, runs, told["title"], links)
+    found = lesson(str(name))
+    runs = {one: trace_file(one).read_text("utf-8") for one in found["examples"]}
+    runs |= {one: race_text(one) for one in found["races"]}
+    return page({"lesson": found}, runs, found["title"], links)
 
 
 def job(wish: Mapping[str, object]) -> Job:

@@ -14,6 +14,7 @@ SUITE_NAMES = (
     "overlap",
     "joined",
     "load",
+    "parallelbench",
     "aligned",
     "policies",
     "reasoning",

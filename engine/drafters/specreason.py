@@ -52,7 +52,7 @@ class SpecReasonDrafter(DraftModelDrafter):
     )
     uses_target = True
     default_verifier = default_greedy_verifier = "specreason"
-    trial = {"length": 3}
+    trial = {"length": 2}
 
     def __init__(self, settings, draft, vocabulary, target: LanguageModel) -> None:
         super().__init__(settings, draft, vocabulary)

@@ -52,8 +52,8 @@ def _trace(place: str, given: dict) -> dict:
         raise UserError(
             f"{place}: the run {name} has {len(trace.steps)} steps, and no step {step}."
         )
-    index = step - 1 if isinstance(step, int) else moment(step, trace)
-    return {**given, **_shown(given), "parts": parts, "step": index}
+    index, node = (step - 1, None) if isinstance(step, int) else moment(step, trace)
+    return {**given, **_shown(given), "parts": parts, "step": index, "node": node}
 
 
 def _race(place: str, given: dict) -> dict:

@@ -8,70 +8,77 @@ from presets.figures import kept, refused
 from presets.method_figures import unwanted
 
 
-def _second_guess(step: dict) -> bool:
-    """A token is kept although a sibling drafted before it was refused."""
-    parents = step["nodes"]["parent"]
-    return any(
-        parents[node] == parents[other] and other < node
+def _second_guess(step: dict) -> list[int]:
+    """Kept although a sibling drafted before it was refused."""
+    parents, lost = step["nodes"]["parent"], refused(step)
+    return [
+        node
         for node in kept(step)
-        for other in refused(step)
-    )
+        if any(parents[node] == parents[other] and other < node for other in lost)
+    ]
 
 
-def _thrown(step: dict) -> bool:
-    """Tokens below a refused one are thrown away, after at least one was kept."""
-    gone = set(refused(step))
-    return bool(kept(step)) and any(parent in gone for parent in step["nodes"]["parent"])
+def _thrown(step: dict) -> list[int]:
+    """Refused, with tokens below it that are thrown away; something was kept before it."""
+    parents = step["nodes"]["parent"]
+    return [node for node in refused(step) if node in parents and kept(step)]
 
 
-def _whole(step: dict) -> bool:
-    depths = step["nodes"]["depth"]
-    return len(depths) > 2 and len(kept(step)) == max(depths)
-
-
-def _coin(step: dict, kept_by_it: bool) -> bool:
-    return any(
-        entry["coin"] is not None
+def _decided(step: dict, kept_by_it: bool) -> list[int]:
+    """Kept, or refused, by a coin that could have gone either way."""
+    return [
+        entry["node"]
+        for entry in step["judgements"]
+        if entry["coin"] is not None
         and 0 < entry["accept"] < 1
         and (entry["coin"] < entry["accept"]) == kept_by_it
-        for entry in step["judgements"]
-    )
+    ]
 
 
-def _doubled(step: dict) -> bool:
-    """A refused token is the same as the one before it."""
-    nodes = step["nodes"]
-    return any(
-        nodes["parent"][node] >= 0 and nodes["token"][node] == nodes["token"][nodes["parent"][node]]
-        for node in refused(step)
-    )
+def _same_word(step: dict) -> list[int]:
+    """Refused, and the same token as the one before it."""
+    nodes, parents = step["nodes"]["token"], step["nodes"]["parent"]
+    return [one for one in refused(step) if parents[one] >= 0 and nodes[one] == nodes[parents[one]]]
 
 
-MOMENTS: dict[str, Callable[[dict], bool]] = {
-    "first draft": lambda step: bool(step["nodes"]["token"]),
+def _whole(step: dict) -> list[int]:
+    depths = step["nodes"]["depth"]
+    return kept(step) if len(depths) > 2 and len(kept(step)) == max(depths) else []
+
+
+MOMENTS: dict[str, Callable[[dict], list[int]]] = {
+    "first draft": lambda step: list(range(len(step["nodes"]["token"]))),
     "second guess": _second_guess,
     "thrown": _thrown,
     "whole draft": _whole,
-    "nothing kept": lambda step: bool(step["nodes"]["token"]) and not kept(step),
-    "coin kept": lambda step: _coin(step, True),
-    "coin refused": lambda step: _coin(step, False),
-    "same word twice": _doubled,
-    "unwanted kept": lambda step: any(unwanted(step, node) for node in kept(step)),
-    "five kept": lambda step: len(kept(step)) >= 5,
+    "nothing kept": lambda step: [] if kept(step) else refused(step),
+    "coin kept": lambda step: _decided(step, True),
+    "coin refused": lambda step: _decided(step, False),
+    "same word twice": _same_word,
+    "unwanted kept": lambda step: [node for node in kept(step) if unwanted(step, node)],
+    "five kept": lambda step: kept(step) if len(kept(step)) >= 5 else [],
 }
+"""By name: the tokens of a step that make it such a moment; none where it is not."""
+OF_ALL = ("first draft", "whole draft", "five kept")
+"""Moments of a whole step, in which no single token is the point."""
 
 
-def moment(name: str, trace: Trace) -> int:
-    """The index of the first step of which this is true; of "longest", the one that keeps most.
+def moment(name: str, trace: Trace) -> tuple[int, int | None]:
+    """The index of the step that is such a moment and drafts least, so that it is easy to see, and the token that is
+    the point of it; of "first draft" the first one, of "longest" the one that keeps most.
 
     Raises UserError where there is no such moment, or no such step.
     """
     if name == "longest":
-        return max(range(len(trace.steps)), key=lambda index: len(kept(trace.steps[index])))
+        return max(range(len(trace.steps)), key=lambda at: len(kept(trace.steps[at]))), None
     if name not in MOMENTS:
         known = ", ".join([*MOMENTS, "longest"])
         raise UserError(f"There is no moment {name!r}; known are: {known}.")
-    for index, step in enumerate(trace.steps):
-        if MOMENTS[name](step):
-            return index
-    raise UserError(f"No step of this run is a moment “{name}”.")
+    found = {at: MOMENTS[name](step) for at, step in enumerate(trace.steps)}
+    fit = [at for at, nodes in found.items() if nodes]
+    if not fit:
+        raise UserError(f"No step of this run is a moment “{name}”.")
+    if name == "first draft":
+        return fit[0], None
+    best = min(fit, key=lambda at: len(trace.steps[at]["nodes"]["token"]))
+    return best, None if name in OF_ALL else found[best][0]

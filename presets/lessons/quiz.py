@@ -25,6 +25,12 @@ FIELDS = {
 }
 
 
+def told(file: Path = FILE) -> dict:
+    """What the list of lessons tells of the quiz: its title, and how many questions it has."""
+    given = tomllib.loads(file.read_text("utf-8"))
+    return {"title": given["title"], "questions": len(given["question"])}
+
+
 @cache
 def quiz(file: Path = FILE) -> dict:
     """{"title", "lead", "questions"}. Of each question: ask, why; compute, numbers, near, unit; or choices and

@@ -117,6 +117,14 @@ TOY = {
                     },
                     {
                         "directive": {
+                            "kind": "claim",
+                            "text": ["It is so."],
+                            "example": "toy",
+                            "holds": [{"condition": "steps > 1", "true": True, "is": "2"}],
+                        }
+                    },
+                    {
+                        "directive": {
                             "kind": "predict",
                             "number": 0,
                             "judge": "instrument",
@@ -134,6 +142,7 @@ TOY = {
                     "p": [0.3, 0.7],
                     "q": [0.9, 0.1],
                     "rules": ["exact", "always"],
+                    "after": True,
                 },
             },
             {"id": "two", "title": "Two", "text": [{"t": "p", "c": ["The end."]}], "stage": None},
@@ -159,13 +168,16 @@ def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path, scheme
     assert page.get_by_text("<img src=x onerror=alert(1)>").is_visible()
     page.locator("mi.ln-symbol").first.focus()
     assert page.locator(".ds-tip").inner_text() == "The target’s probability."
+    toss = page.get_by_role("button", name="10,000 times")
+    assert not page.get_by_text("It is so.").is_visible() and toss.count() == 0, "first the guess"
     page.get_by_label("Your guess").focus()
     for _ in range(20):
         page.keyboard.press("ArrowLeft")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     until(page, "document.querySelector('.ln-answer').textContent.includes('Noted')")
-    page.get_by_role("button", name="10,000 times").focus()
+    assert page.get_by_text("It is so.").is_visible()
+    toss.focus()
     page.keyboard.press("Enter")
     until(page, "document.querySelector('.ln-answer').textContent.startsWith('Close enough')")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -177,6 +189,21 @@ def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path, scheme
     page.keyboard.press("Enter")
     until(page, "document.activeElement.textContent === 'Two'")
     assert page.evaluate("location.hash") == "#screen=two"
+
+
+def test_a_bar_is_dragged_and_the_law_stays_one(tools):
+    tools.evaluate("""() => { const hold = Draftscope.el('section', {class: 'ds ln', id: 'drag', style: 'width: 640px'}); document.body.prepend(hold);
+      globalThis.dragged = Draftscope.lessonRule({words: ['a', 'b'], p: [.5, .5], q: [.9, .1], rules: ['exact']}, {changed() {}});
+      hold.append(dragged.element); scrollTo(0, 0); }""")
+    box = tools.locator("#drag [data-kind=q][data-at='0']").bounding_box()
+    across = box["x"] + box["width"] / 2
+    tools.mouse.move(across, box["y"] + 2)
+    tools.mouse.down()
+    tools.mouse.move(across, box["y"] + box["height"] / 2)
+    tools.mouse.up()
+    law = tools.evaluate("dragged.settings().q")
+    assert law[0] == pytest.approx(0.45, abs=0.04) and sum(law) == pytest.approx(1)
+    assert tools.evaluate("dragged.settings().p") == [0.5, 0.5]
 
 
 def test_a_slide_is_a_picture_of_its_own(tools):

@@ -3,7 +3,7 @@
   "use strict";
 
   D.mountWatch = function (element, options) {
-    options = { ids: true, keys: true, autoplay: true, onSelect: null, ...options };
+    options = { ids: true, keys: true, autoplay: true, onSelect: null, first: null, ...options };
     const root = D.el("section", { class: "ds", "aria-label": "Speculative decoding, step by step" });
     element.replaceChildren(root);
     const model = D.traceModel();
@@ -95,7 +95,7 @@
         if (added && player.step < 0 && !player.live && asked !== "paused") {
           if (ran) { player.follow(); player.arrived(); player.settle(); }   // a run so short that "done" arrived before its trace
           else if (options.autoplay && model.summary && !D.stillWanted()) player.play();
-          else player.seek(player.telling);
+          else player.seek(options.first === null ? player.telling : options.first);
         } else player.arrived();
         if (added) ran = false;
         if (asked === "idle" && !player.live) setTarget(model.summary ? "done" : "idle");

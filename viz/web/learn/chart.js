@@ -1,13 +1,17 @@
 // A small chart of lines over one axis, drawn as SVG: the instruments of the lessons share it.
 (function (D) {
   "use strict";
-  const WIDE = 640, HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
+  const HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
+
+  /** Units of a chart's width: fewer on a phone, so that its letters stay legible. */
+  D.chartWidth = () => (innerWidth < 560 ? 360 : 640);
 
   /**
    * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, mark}]; mark: a short text at its end.
    * told: what a screen reader is told. Returns the <svg>.
    */
   D.lessonChart = function ({ x, y, lines, marks = [], told }) {
+    const WIDE = D.chartWidth();
     const along = ({ low, high, log }, value) => (log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
     const px = (value) => LEFT + D.clamp(along(x, value), 0, 1) * (WIDE - LEFT - RIGHT), py = (value) => HIGH - BELOW - D.clamp(along(y, value), 0, 1) * (HIGH - TOP - BELOW);
     const text = (at, down, words, anchor, extra) => { const node = D.svg("text", { x: at, y: down, "text-anchor": anchor, ...extra }); node.textContent = words; return node; };

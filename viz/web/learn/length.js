@@ -59,7 +59,7 @@
     function draw() {
       const price = relative(rows), ticks = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
       picture.replaceChildren(D.lessonChart({
-        x: { low: 1, high: MOST, log: true, ticks: ticks.map((i) => [i, String(i)]), label: "n, rows in one pass" },
+        x: { low: 1, high: MOST, log: true, ticks: ticks.filter((i, at) => at % 2 === 0 || D.chartWidth() > 400).map((i) => [i, String(i)]), label: "n, rows in one pass" },
         y: { low: 0.8, high: 64, log: true, ticks: [1, 2, 4, 8, 16, 32, 64].map((i) => [i, `${i}×`]), label: "cost of the pass" },
         lines: lines.map((one, i) => ({ ...one, faint: i !== chosen })),
         marks: price === null ? [] : [{ at: [rows, price], words: `${rows} rows: ${two(price)}×`, kind: "own" }],

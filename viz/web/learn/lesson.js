@@ -11,11 +11,12 @@
     const root = D.el("section", { class: "ds ln", "aria-labelledby": "ln-title" });
     element.replaceChildren(root);
     const glossary = D.glossary(root), record = { ...host.recall() };
-    const context = { glossary, symbols: data.symbols, href: host.href, directive: (spec) => (spec.kind === "claim" ? D.lessonClaim(spec, nodes) : question(spec)) };
+    const context = { glossary, symbols: data.symbols, href: host.href, directive: (spec) => (spec.kind === "claim" ? claim(spec) : question(spec)) };
     const nodes = D.lessonNodes(context);
+    const asks = (node) => Boolean(node.directive) && node.directive.kind === "predict";
     let building = null, now = -1;
 
-    const screens = data.screens.map((screen) => ({ ...screen, element: null, stageView: null, questions: [] }));
+    const screens = data.screens.map((screen) => ({ ...screen, element: null, stageView: null, questions: [], claims: [], left: screen.text.filter(asks).length }));
     const heading = (below, ...rest) => D.el(`h${(host.top ? 1 : 2) + below}`, ...rest);
     const title = heading(0, { id: "ln-title", class: "ln-title", tabindex: -1, text: data.title });
     const dots = D.el("ol", { class: "ln-dots", "aria-label": "Screens of this lesson" }, ...screens.map((screen, i) => D.el("li", {}, D.el("button", { type: "button", "aria-label": `${i + 1}: ${screen.title}`, title: screen.title, onclick: () => go(i, true) }))));
@@ -28,13 +29,26 @@
       holder, D.el("nav", { class: "ln-nav", "aria-label": "Screens" }, back, dots, place, next), end);
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
 
+    /** What would give the answer away is shown once all questions of its screen have been guessed at. */
+    function reveal(screen) {
+      for (const one of screen.claims) one.hidden = false;
+      if (screen.stageView) screen.stageView.uncover();
+    }
+    function claim(spec) {
+      const told = D.lessonClaim(spec, nodes);
+      told.hidden = building.left > 0;
+      building.claims.push(told);
+      return told;
+    }
+
     /** A question belongs to the screen that is being built. */
     function question(spec) {
-      const screen = building;
+      const screen = building, guessed = (screen.guessed = screen.guessed || new Set());
       const asked = D.lessonQuestion(spec, {
         nodes, earlier: record[spec.number], judge: (judge) => (screen.stageView ? screen.stageView.readings(judge) : {}),
         settled(outcome) {
-          if (screen.stageView) screen.stageView.uncover();
+          guessed.add(spec.number);
+          if (guessed.size === screen.left) reveal(screen);
           if (!outcome) return;
           record[spec.number] = { right: outcome.right || Boolean(record[spec.number]?.right) };
           host.remember(record);
@@ -50,7 +64,7 @@
       const text = D.el("div", { class: "ln-text" }, heading(1, { class: "ln-sub", tabindex: -1, text: screen.title }), ...nodes(screen.text));
       screen.element = D.el("div", { class: "ln-screen", "data-screen": screen.id, "data-alone": !screen.stage }, text);
       if (screen.stage) {
-        screen.stageView = D.lessonStage(screen.stage, host, { nodes, changed: () => screen.questions.forEach(({ look }) => look()) });
+        screen.stageView = D.lessonStage(screen.stage, host, { nodes, changed: () => screen.questions.forEach(({ look }) => look()), asked: () => reveal(screen) });
         const about = () => `${data.title}: ${screen.title}`;
         const link = host.link(screen.id), tools = D.el("div", { class: "ln-under" }, host.slides ? D.slideTools(screen.stageView.element, root, `draftscope-${data.name}-${screen.id}`, about) : null,
           link ? D.el("a", { class: "ln-link", href: link, text: "Link to this figure" }) : null);
@@ -85,7 +99,7 @@
     /** The dots say which screen is shown, and where every question was answered. */
     function mark() {
       [...dots.children].forEach((dot, i) => {
-        const numbers = screens[i].text.filter((node) => node.directive && node.directive.kind === "predict").map((node) => node.directive.number);
+        const numbers = screens[i].text.filter(asks).map((node) => node.directive.number);
         const done = numbers.length > 0 && numbers.every((one) => record[one]);
         D.set(dot.firstChild, { "aria-current": i === now ? "step" : null, "data-done": done, "data-asks": numbers.length > 0 });
       });

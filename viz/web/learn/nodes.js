@@ -25,7 +25,7 @@
     }
 
     function link({ to, c }) {
-      const href = context.href(to), outside = to.startsWith("https://");
+      const href = context.href(to), outside = to.startsWith("https:");
       if (!href) return D.el("span", {}, ...all(c));
       return D.el("a", { href, target: outside ? "_blank" : null, rel: outside ? "noreferrer" : null, "data-to": outside ? null : to }, ...all(c));
     }
@@ -59,7 +59,7 @@
   /** A claim: a sentence that a finished run bears out, and what the run says. */
   D.lessonClaim = function (claim, nodes) {
     const holds = claim.holds.every((one) => one.true);
-    const said = claim.holds.map((one) => `${one.condition.replaceAll("_", " ")} (it is ${one.is})`).join("; ");
+    const said = claim.holds.map((one) => `${one.condition.replaceAll("_", " ").replace(/([a-z0-9])\.(?=[a-z])/g, "$1: ")} (it is ${one.is})`).join("; ");
     return D.el("aside", { class: "ln-claim", "data-holds": String(holds) },
       D.el("span", { class: "ln-claim-mark", "aria-hidden": "true", text: holds ? "✓" : "!" }),
       D.el("div", {}, D.el("p", {}, ...nodes(claim.text)),

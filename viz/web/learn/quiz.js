@@ -80,9 +80,9 @@
 
     function check() {
       const marks = fields.map(({ element: item, said, given }, i) => {
-        const right = D.quizRight(quiz[i], given()), answer = quiz[i].choices ? quiz[i].choices[quiz[i].answer] : `${Math.round(quiz[i].answer * DIGITS) / DIGITS} ${quiz[i].unit}`.trim();
-        D.set(item, { "data-right": String(right) });
-        D.write(said, right ? `Right. ${quiz[i].why}` : `Not so: ${answer}. ${quiz[i].why}`);
+        const own = given(), right = D.quizRight(quiz[i], own), answer = quiz[i].choices ? quiz[i].choices[quiz[i].answer] : `${Math.round(quiz[i].answer * DIGITS) / DIGITS} ${quiz[i].unit}`.trim();
+        D.set(item, { "data-right": own === null ? null : String(right) });
+        D.write(said, own === null ? "Not answered yet." : right ? `Right. ${quiz[i].why}` : `Not so: ${answer}. ${quiz[i].why}`);
         return right;
       });
       const right = marks.filter(Boolean).length;

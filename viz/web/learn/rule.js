@@ -37,6 +37,23 @@
       D.el("div", { class: "ln-buttons" }, button("Toss once", () => toss(1), { "data-main": "" }), button("100 times", () => toss(100)), button("10,000 times", () => toss(10000)), button("Clear", () => clear())),
       said, picture, verdict);
 
+    // The bars of p and q can be dragged; the sliders do the same by keyboard.
+    let held = null;
+    picture.addEventListener("pointerdown", (event) => {
+      const { kind, at, scale } = event.target.dataset;
+      if (kind !== "p" && kind !== "q") return;
+      held = { letter: kind, at: Number(at), scale: Number(scale) };
+      picture.setPointerCapture(event.pointerId);
+      event.preventDefault();
+    });
+    picture.addEventListener("pointermove", (event) => {
+      if (!held) return;
+      const { top, height } = picture.firstChild.getBoundingClientRect(), y = ((event.clientY - top) / height) * HIGH;
+      laws[held.letter] = D.withShare(laws[held.letter], held.at, Math.round(100 * ((FLOOR - y) / (FLOOR - TOP)) * held.scale) / 100);
+      clear();
+    });
+    for (const over of ["pointerup", "pointercancel"]) picture.addEventListener(over, () => { if (held) { held = null; draw(); } });
+
     function toss(often) {
       if (often === 1) {
         last = D.tossOnce(rule, laws.p, laws.q, random);
@@ -69,7 +86,7 @@
       ["p", "q"].forEach((letter) => laws[letter].forEach((share, x) => sliders[letter][x].set(Number(share.toFixed(4)))));
       D.write(said, story());
       const many = times(), fits = D.fitsLaw(counts, laws.p);
-      picture.replaceChildren(histogram(words, counts, laws));
+      picture.replaceChildren(histogram(words, counts, laws, held && held.scale));
       D.write(verdict, many < 100 ? "Toss some hundred times to compare the histogram with p." : fits ? "The histogram follows p: chance explains what differs." : "The histogram does not follow p: chance does not explain the difference.");
       D.set(verdict, { "data-fits": many < 100 ? null : String(fits) });
     }
@@ -77,23 +94,24 @@
     return { element, readings: () => (times() < ENOUGH ? {} : { share: counts[0] / times(), kept: kept / times(), fits: Number(D.fitsLaw(counts, laws.p)) }), settings: () => ({ rule, ...laws }) };
   };
 
-  const WIDE = 640, HIGH = 250, FLOOR = 210, TOP = 26;
-  /** Three bars a token: q, p, and how often the token came. */
-  function histogram(words, counts, { p, q }) {
+  const HIGH = 250, FLOOR = 210, TOP = 26;
+  /** Three bars a token: q, p, and how often the token came. scale: the share at the top, while a bar is dragged. */
+  function histogram(words, counts, { p, q }, scale) {
+    const WIDE = D.chartWidth(), apart = WIDE / 3;
     const many = counts.reduce((a, b) => a + b, 0), room = WIDE / words.length, each = Math.min(44, (room - 24) / 3);
-    const highest = Math.max(0.3, ...p, ...q, ...(many ? counts.map((count) => count / many) : []));
+    const highest = scale || Math.max(0.3, ...p, ...q, ...(many ? counts.map((count) => count / many) : []));
     const text = (x, y, content, kind) => { const node = D.svg("text", { x, y, "text-anchor": "middle", class: kind }); node.textContent = content; return node; };
     const groups = words.map((word, x) => {
       const middle = (x + 0.5) * room;
       const bars = [["q", q[x]], ["p", p[x]], ["came", many ? counts[x] / many : 0]].map(([kind, share], i) => {
         const tall = (share / highest) * (FLOOR - TOP), left = middle + (i - 1.5) * (each + 3);
-        return D.svg("g", {}, D.svg("rect", { class: "ln-bar", "data-kind": kind, x: left, y: FLOOR - tall, width: each, height: Math.max(tall, 0.5) }), text(left + each / 2, FLOOR - tall - 6, many || kind !== "came" ? share.toFixed(2) : "", "ln-odds"));
+        return D.svg("g", {}, D.svg("rect", { class: "ln-bar", "data-kind": kind, "data-at": x, "data-scale": highest, x: left, y: FLOOR - tall, width: each, height: Math.max(tall, 0.5) }), text(left + each / 2, FLOOR - tall - 6, many || kind !== "came" ? share.toFixed(2) : "", "ln-odds"));
       });
       return D.svg("g", {}, ...bars, text(middle, FLOOR + 22, word, "ln-word-label"));
     });
     const told = words.map((word, x) => `${word}: q ${q[x].toFixed(2)}, p ${p[x].toFixed(2)}, came ${many ? (counts[x] / many).toFixed(2) : "not yet"}`).join("; ");
-    const key = [["q", "q: the draft"], ["p", "p: the target"], ["came", many ? `came in ${many.toLocaleString("en")} tosses` : "what comes"]];
-    const keys = key.flatMap(([kind, words2], i) => [D.svg("rect", { class: "ln-bar", "data-kind": kind, x: 10 + i * 190, y: HIGH - 13, width: 12, height: 12 }), D.set(text(28 + i * 190, HIGH - 3, words2, "ln-odds"), { "text-anchor": "start" })]);
+    const key = [["q", "q: the draft"], ["p", "p: the target"], ["came", many ? `of ${many.toLocaleString("en")} tosses` : "what comes"]];
+    const keys = key.flatMap(([kind, words2], i) => [D.svg("rect", { class: "ln-bar", "data-kind": kind, x: 4 + i * apart, y: HIGH - 13, width: 12, height: 12 }), D.set(text(20 + i * apart, HIGH - 3, words2, "ln-odds"), { "text-anchor": "start" })]);
     return D.svg("svg", { class: "ln-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": told }, D.svg("path", { class: "ln-axis", d: `M0 ${FLOOR}H${WIDE}` }), ...groups, ...keys);
   }
 })(globalThis.Draftscope);

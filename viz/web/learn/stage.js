@@ -13,7 +13,7 @@
 
   /**
    * spec: the directive. host: trace(name), race(name) → promises of NDJSON; live(element, spec, heard), where runs can be made.
-   * hooks: nodes, changed(). Returns {element, readings(judge), uncover(), show(), hide()}.
+   * hooks: nodes, changed(): the readings are others, asked(): the reader wants to see it uncovered. Returns {element, readings(judge), uncover(), show(), hide()}.
    */
   D.lessonStage = function (spec, host, hooks) {
     const box = D.el("div", { class: "ln-stage-box" }), cover = D.el("div", { class: "ln-cover" });
@@ -22,7 +22,7 @@
     let view = null, instrument = null, asked = false, own = {};
 
     if (spec.after) {
-      cover.append(D.el("p", { text: "Guess first: then it is shown." }), D.el("button", { type: "button", class: "ln-button", text: "Show it now", onclick: () => uncover() }));
+      cover.append(D.el("p", { text: "Guess first: then it is shown." }), D.el("button", { type: "button", class: "ln-button", text: "Show it now", onclick: () => hooks.asked() }));
       box.inert = true;
     } else cover.hidden = true;
     function uncover() { cover.hidden = true; box.inert = false; }
@@ -30,9 +30,9 @@
 
     const BUILD = {
       async trace() {
-        view = D.mountWatch(box, { ids: false, autoplay: Boolean(spec.play), keys: false });
+        view = D.mountWatch(box, { ids: false, autoplay: Boolean(spec.play), keys: false, first: spec.step });
         view.feed(await host.trace(spec.example));
-        if (!spec.play) view.goto(spec.step);
+        if (!spec.play && spec.node !== null) view.select(spec.node);
       },
       async race() {
         view = D.mountCompare(box, { autoplay: false, keys: false });
