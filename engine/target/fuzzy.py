@@ -6,15 +6,16 @@ several devices the layers of a group run at the same time; the numbers are thos
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
+from engine.errors import UserError
 from engine.target.language_model import LanguageModel
 from engine.target.layers import decoder_of, passed_by, shallow, stack_of
+from engine.target.structure import structure_of
 
 _FUZZY: WeakKeyDictionary[LanguageModel, dict[int, FuzzyModel]] = WeakKeyDictionary()
 
@@ -23,9 +24,14 @@ class FuzzyModel:
     """model: passes are exact but within ``together``. groups: the layers of each group."""
 
     def __init__(self, whole: LanguageModel, size: int) -> None:
-        """size: most layers of a group. Weights are shared. Raises UserError for a model whose layers are not found."""
-        shared = {id(one): one for one in (*whole.model.parameters(), *whole.model.buffers())}
-        module = copy.deepcopy(whole.model, shared)
+        """size: most layers of a group. Weights are shared. Raises UserError for a model whose layers are not found,
+        or that cannot be copied."""
+        try:
+            module = structure_of(whole.model)
+        except TypeError as error:
+            raise UserError(
+                f"{whole.name} cannot be copied, so its layers cannot be run side by side."
+            ) from error
         name = stack_of(decoder_of(module))
         layers = list(getattr(decoder_of(module), name))
         self.groups = groups_of(layers, size)
@@ -84,11 +90,10 @@ class _Group(nn.Module):
     def forward(self, hidden_states: Tensor, *others, **named) -> Tensor:
         given = found = hidden_states
         for layer in self.layers:
-            if self.together:
-                found = found + (_rows(layer(given, *others, **named)) - given)
-            else:
-                found = _rows(layer(found, *others, **named))
-        return found
+            output = layer(given if self.together else found, *others, **named)
+            made = _rows(output)
+            found = found + (made - given) if self.together else made
+        return (found, *output[1:]) if isinstance(output, tuple) else found
 
 
 def _rows(output: Tensor | tuple) -> Tensor:

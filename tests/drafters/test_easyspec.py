@@ -16,6 +16,8 @@ from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
+from tests.sweep.comparing import random_module
+from tests.sweep.tiny_configs import config_of
 
 PROMPT = [3, 5, 7, 3, 5]
 
@@ -60,6 +62,16 @@ def test_a_group_adds_up_what_its_layers_make_of_one_input(size, groups):
     truth = plain(torch.tensor([PROMPT])).logits[0]
     torch.testing.assert_close(exact, truth, atol=1e-4, rtol=1e-3)
     assert size == 1 or (found - exact).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("name", ["llama, longrope", "bloom"])
+def test_a_model_with_parts_of_ours_is_grouped_too(name):
+    """Outside of a group's passes its numbers are those of the model."""
+    whole = language_model(random_module(config_of(name)), None, name)
+    tokens, parents = [3, 5, 7, 9], [-1, 0, 1, 1]
+    grouped = fuzzy(whole, 2).model
+    found, expected = (one.session(8).feed(tokens, parents)[0] for one in (grouped, whole))
+    torch.testing.assert_close(found, expected)
 
 
 def test_layers_of_another_kind_begin_another_group():
