@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from engine.errors import UserError
 from engine.target.language_model import LanguageModel
 from engine.target.layers import decoder_of, passed_by, shallow, stack_of
+from engine.target.own_attention import ChainModel, MaskedModel
 from engine.target.structure import structure_of
 
 _FUZZY: WeakKeyDictionary[LanguageModel, dict[int, FuzzyModel]] = WeakKeyDictionary()
@@ -25,13 +26,14 @@ class FuzzyModel:
 
     def __init__(self, whole: LanguageModel, size: int) -> None:
         """size: most layers of a group. Weights are shared. Raises UserError for a model whose layers are not found,
-        or that cannot be copied."""
+        whose attention is its own code, or that cannot be copied."""
+        refused = UserError(f"The layers of {whole.name} cannot be run side by side.")
+        if isinstance(whole, MaskedModel | ChainModel):
+            raise refused
         try:
             module = structure_of(whole.model)
         except TypeError as error:
-            raise UserError(
-                f"{whole.name} cannot be copied, so its layers cannot be run side by side."
-            ) from error
+            raise refused from error
         name = stack_of(decoder_of(module))
         layers = list(getattr(decoder_of(module), name))
         self.groups = groups_of(layers, size)
@@ -90,10 +92,11 @@ class _Group(nn.Module):
     def forward(self, hidden_states: Tensor, *others, **named) -> Tensor:
         given = found = hidden_states
         for layer in self.layers:
-            output = layer(given if self.together else found, *others, **named)
-            made = _rows(output)
-            found = found + (made - given) if self.together else made
-        return (found, *output[1:]) if isinstance(output, tuple) else found
+            if self.together:
+                found = found + (_rows(layer(given, *others, **named)) - given)
+            else:
+                found = _rows(layer(found, *others, **named))
+        return found
 
 
 def _rows(output: Tensor | tuple) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from engine.drafters import drafter
+from engine.errors import UserError
 from engine.loops import run_loop
 from engine.opening import language_model
 from engine.parts.loading import Models
@@ -64,14 +65,18 @@ def test_a_group_adds_up_what_its_layers_make_of_one_input(size, groups):
     assert size == 1 or (found - exact).abs().max() > 0.01
 
 
-@pytest.mark.parametrize("name", ["llama, longrope", "bloom"])
-def test_a_model_with_parts_of_ours_is_grouped_too(name):
+def test_a_model_whose_rope_looks_at_the_length_is_grouped_too():
     """Outside of a group's passes its numbers are those of the model."""
-    whole = language_model(random_module(config_of(name)), None, name)
+    whole = language_model(random_module(config_of("llama, longrope")), None, "long")
     tokens, parents = [3, 5, 7, 9], [-1, 0, 1, 1]
     grouped = fuzzy(whole, 2).model
     found, expected = (one.session(8).feed(tokens, parents)[0] for one in (grouped, whole))
     torch.testing.assert_close(found, expected)
+
+
+def test_layers_that_answer_with_more_than_rows_are_refused():
+    with pytest.raises(UserError, match="layers of bloom cannot"):
+        fuzzy(language_model(random_module(config_of("bloom")), None, "bloom"), 2)
 
 
 def test_layers_of_another_kind_begin_another_group():

@@ -105,6 +105,7 @@ def test_runs_are_known_once_their_tokens_came():
     assert cache.see([2, 4]) == 2 and len(cache) == 2
     assert cache.token((0, 1, 1)) is None, "the oldest went"
     assert [one.tolist() for one in cache.closing((0,))] == [[1], [2]]
+    assert set(cache._longer) == {(0,), (1,)} == set(cache._behind), "nothing is left of it"
 
 
 def test_the_head_learns_which_states_are_kept():
