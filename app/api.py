@@ -94,8 +94,8 @@ def run(
     seed: int = 0,
     max_new_tokens: int = 96,
     json_schema: str = "",
-    models: str = "",
     steps: bool = True,
+    models: str = "",
     request: gr.Request | None = None,
 ) -> Iterator[str]:
     """Continue a prompt by speculative decoding and get the trace of the run: every drafted token, whether
@@ -118,8 +118,8 @@ def run(
         seed: the same seed, prompt and settings give the same text
         max_new_tokens: write at most this many tokens
         json_schema: a JSON schema that the text must follow; empty: any text
-        models: empty for the models that write text; image for those that draw a digit, named by the prompt
         steps: false leaves the step lines out, which makes the answer short: enough for text and figures
+        models: empty for the models that write text; image for those that draw a digit, named by the prompt
     """
     values = {
         "prompt": prompt,

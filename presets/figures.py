@@ -64,6 +64,12 @@ def coins(trace: Trace, kept_by_chance: bool) -> int:
     )
 
 
+def draft_depth(trace: Trace) -> float:
+    """How many tokens ahead a draft looks: the mean over the steps with a draft of its longest branch."""
+    steps = list(drafting(trace))
+    return share(sum(max(step["nodes"]["depth"]) for step in steps), len(steps))
+
+
 def whole_drafts(trace: Trace) -> float:
     """Of the steps with a draft of more than one token: the share in which a whole branch is kept."""
     steps = [step for step in drafting(trace) if max(step["nodes"]["depth"]) > 1]
@@ -90,15 +96,20 @@ def clashes(trace: Trace) -> int:
     return sum(twice(step, node) for step in trace.steps for node in refused(step))
 
 
-def doubled(trace: Trace) -> int:
-    """Drafted tokens that are the same as the one before them in their branch; the end is no word."""
+def doubled(trace: Trace, alive: bool = False) -> int:
+    """Drafted tokens that are the same as the one before them in their branch; the end is no word. alive: only those
+    that were kept."""
 
     def again(nodes: dict, node: int) -> bool:
         parent = nodes["parent"][node]
         word = not nodes["piece"][node].startswith("<")
         return parent >= 0 and word and nodes["token"][parent] == nodes["token"][node]
 
-    return sum(again(s["nodes"], at) for s in trace.steps for at in range(len(s["nodes"]["token"])))
+    return sum(
+        again(step["nodes"], node)
+        for step in trace.steps
+        for node in (kept(step) if alive else range(len(step["nodes"]["token"])))
+    )
 
 
 def refused_where(trace: Trace, test: Callable[[str], bool]) -> float:
@@ -159,6 +170,7 @@ FIGURES: dict[str, Figure] = {
     "drafted_a_step": lambda trace: share(
         sum(len(step["nodes"]["token"]) for step in trace.steps), len(trace.steps)
     ),
+    "draft_depth": draft_depth,
     "forks_saved": forks_saved,
     "thrown_after_refusal": thrown_after_refusal,
     "coins_kept": partial(coins, kept_by_chance=True),
@@ -167,6 +179,7 @@ FIGURES: dict[str, Figure] = {
     "nothing_kept": nothing_kept,
     "clashes": clashes,
     "doubled": doubled,
+    "doubled_kept": partial(doubled, alive=True),
     "breaks": lambda trace: sum(s["output"]["final"] == "recovered" for s in trace.steps),
     "breaks_at_digits": partial(refused_where, test=lambda piece: piece.strip().isdigit()),
     "kept_in_context": kept_in_context,

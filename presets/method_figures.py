@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from engine.trace import Trace
-from presets.figures import drafting, kept, share
+from presets.figures import coins, drafting, kept, share
 
 
 def shown(trace: Trace, kind: str) -> Iterator[dict]:
@@ -160,8 +160,8 @@ def overlaps(trace: Trace) -> int:
 
 
 def tossed(trace: Trace) -> int:
-    """Judgements by a coin."""
-    return sum(entry["coin"] is not None for step in trace.steps for entry in step["judgements"])
+    """Judgements that a coin decided, kept or refused."""
+    return coins(trace, kept_by_chance=True) + coins(trace, kept_by_chance=False)
 
 
 def kept_retrieved(trace: Trace) -> int:

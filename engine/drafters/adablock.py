@@ -55,9 +55,7 @@ class AdaptiveBlockDrafter(UnmaskingDrafter):
     def propose(self, context, max_depth):
         tree, found = super().propose(context, max_depth), self._blocks.found
         if found is None:
-            told = (
-                f"No end of a block is sure enough, so the block has its usual size, {len(tree)}."
-            )
+            told = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
         else:
             told = f"The block ends with place {found[0] + 1}, an end of confidence {found[1]:.2f}."
         tree.exhibits.append(Words(title="Size of the block", lines=[told]))

@@ -111,7 +111,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
         tree = DraftTree()
         chances = [columns[place][row].p for place, row in enumerate(path.rows)]
         tree.chain(path.tokens, "path", q=chances)
-        tree.exhibits += [lattice(columns, path), self._gauge(wanted)]
+        tree.exhibits += [lattice(columns, path), self._gauge(len(path.tokens))]
         self._drafted = len(path.tokens)
         return tree
 
@@ -120,7 +120,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
         if len(kept.tree):
             self._next_length.see(self._drafted, len(kept.path))
 
-    def _gauge(self, wanted: int) -> Gauge:
+    def _gauge(self, drafted: int) -> Gauge:
         length = self._next_length
         kept = length.kept
         told = "Nothing is known of earlier drafts yet."
@@ -129,7 +129,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
         return Gauge(
             title="Length of the draft",
             note=told,
-            value=wanted,
+            value=drafted,
             minimum=0,
             maximum=length.longest,
             mark=kept,

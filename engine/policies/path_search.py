@@ -19,14 +19,14 @@ Column = list[Choice]
 
 
 def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = ()) -> list[Column]:
-    """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, at most
-    ``most``; tokens that end a text besides, so that a path may end anywhere."""
+    """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, one at least and
+    at most ``most``; tokens that end a text besides, so that a path may end anywhere."""
     values, tokens = marginals.topk(min(most, marginals.shape[-1]), dim=-1)
     found = []
     for place, (row, ids) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
         column, held = [], 0.0
         for p, token in zip(row, ids, strict=True):
-            if held >= mass or p == 0:
+            if column and (held >= mass or p == 0):
                 break
             column.append(Choice(token, p))
             held += p

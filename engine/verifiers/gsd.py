@@ -32,7 +32,7 @@ class Grouped(Rejection):
     The judgements' rule is ``group``; their p and q are those of the cluster. At temperature 0, where p
     and q are certain of one token, a draft is kept where the target's favourite is in its cluster; the ranks are then those of the plain softmax.
 
-    The exhibit prices every place of the walk: how much oftener a draft is kept than by the exact rule, and the total variation
+    The exhibit prices every place of the walk: how much more often a draft is kept than by the exact rule, and the total variation
     between the law that the rule writes there and p.
     """
 
@@ -40,7 +40,7 @@ class Grouped(Rejection):
     title = "Grouped (lossy)"
     summary = (
         "keeps a draw as often as the cluster of tokens around it deserves: lossy, some tokens come "
-        "oftener than the target would write them"
+        "more often than the target would write them"
     )
     exact_kinds = frozenset()
     options = (

@@ -20,6 +20,8 @@ def test_candidates_hold_the_mass_and_an_end_of_text():
     tokens = [[c.token for c in column] for column in columns_of(marginals, 0.75, 3, [3])]
     assert tokens == [[0, 1, 3], [0]], "what has no chance is no candidate"
     assert [len(column) for column in columns_of(marginals, 1.0, 2)] == [2, 2]
+    alone = columns_of(marginals, 0.0, 3)
+    assert [[c.token for c in column] for column in alone] == [[0], [0]], "one is always left"
 
 
 def test_a_wide_beam_finds_the_best_path_and_a_weight_of_one_the_likeliest():
@@ -93,4 +95,4 @@ def test_the_lattice_shows_the_drafted_path():
         chosen = [column[row] for column, row in zip(lattice.columns, lattice.path, strict=True)]
         assert [choice.token for choice in chosen] == step.tree.tokens
         assert [choice.p for choice in chosen] == step.tree.q
-        assert gauge.value == 3
+        assert gauge.value == len(step.tree), "what is drafted, not what was wanted"

@@ -41,6 +41,25 @@ def test_every_figure_can_be_taken_of_any_run():
     assert all(isinstance(float(take(trace)), float) for take in KNOWN.values())
 
 
+def test_a_judgement_without_doubt_is_not_tossed():
+    sure, kept, refused = (
+        {"node": 0, "accept": accept, "coin": coin}
+        for accept, coin in ((1.0, 0.5), (0.6, 0.5), (0.4, 0.5))
+    )
+    trace = read_trace(Toy(steps=1).ndjson())
+    trace.steps[0]["judgements"] = [sure, kept, refused]
+    told = [KNOWN[name](trace) for name in ("tossed", "coins_kept", "coins_refused")]
+    assert told == [2, 1, 1]
+
+
+def test_a_doubled_word_that_is_kept_is_counted():
+    trace = read_trace(Toy(steps=1).ndjson())
+    nodes = {"token": [5, 5, 5], "piece": [" a"] * 3, "parent": [-1, 0, 1], "depth": [1, 2, 3]}
+    trace.steps[0]["nodes"] |= nodes | {"status": ["accepted", "accepted", "rejected"]}
+    told = [KNOWN[name](trace) for name in ("doubled", "doubled_kept", "draft_depth")]
+    assert told == [2, 1, 3]
+
+
 def test_every_race_has_a_finished_run_of_its_own():
     for race in races():
         files = race_files(race.name)

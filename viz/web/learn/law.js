@@ -5,9 +5,6 @@
   /** The chance that a drafted token is kept. */
   D.keeping = (p, q, x) => (q[x] > 0 ? Math.min(1, p[x] / q[x]) : 1);
 
-  /** How often a draw from q is kept: the overlap of p and q. */
-  D.sharedMass = (p, q) => p.reduce((sum, share, x) => sum + Math.min(share, q[x]), 0);
-
   /** What is left of p where it is larger than q, scaled to sum to 1; p itself where nothing is left. */
   D.residual = function (p, q) {
     const left = p.map((share, x) => Math.max(0, share - q[x])), sum = left.reduce((a, b) => a + b, 0);

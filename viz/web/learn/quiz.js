@@ -7,11 +7,7 @@
   D.QUIZ_ANSWERS = {
     expected: ({ alpha, k }) => D.expectedTokens(alpha, k),
     speedup: ({ alpha, c, k }) => D.speedup(alpha, c, k),
-    best: ({ alpha, c }) => D.bestLength(alpha, c, 16),
     keeping: ({ p, q }) => Math.min(1, p / q),
-    shared: ({ p, q }) => D.sharedMass([p, 1 - p], [q, 1 - q]),
-    passes: ({ tokens, gain }) => Math.ceil(tokens / gain),
-    share: ({ alpha, k }) => alpha ** k,
     plain: ({ gigabytes, bandwidth }) => (1000 * gigabytes) / bandwidth,
   };
 
@@ -53,7 +49,7 @@
     const button = (text, onclick, main) => D.el("button", { type: "button", class: "ln-button", "data-main": main, text, onclick });
     root.append(D.el("header", { class: "ln-head" }, D.el("p", { class: "ln-kicker", text: "Closing quiz" }), D.el(host.top ? "h1" : "h2", { id: "ln-title", class: "ln-title", text: data.title }), D.el("div", { class: "ln-tools" }, ...(host.tools || []))),
       D.el("p", { class: "ln-question-line", text: data.lead }),
-      D.el("div", { class: "ln-quiz-head" }, D.el("label", { for: "ln-name", text: "Name" }), name, D.el("label", { for: "ln-seed", text: "Number of the class" }), number),
+      D.el("div", { class: "ln-quiz-head" }, D.el("label", { for: "ln-name", text: "Name" }), name, D.el("label", { for: "ln-seed", text: "Class number" }), number),
       list, D.el("div", { class: "ln-buttons ln-noprint" }, button("Check my answers", () => check(), true), button("Print it", () => globalThis.print())), score);
     let quiz = [], fields = [];
 
