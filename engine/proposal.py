@@ -52,7 +52,18 @@ class Proposal:
             rows = [self.forced] + [place + 1 for place in self.node_of]
             logits, output = logits[rows], output[self.forced :]
             root = self.tree.tokens[self.forced - 1]
-        position = draft.position + self.forced
+        if verdict.final == "none":
+            path = path[:-1]
+            features = None if features is None else features[:-1]
         return Kept(
-            self.own, path, output, logits, features, root, position, dict(times), seen.probes
+            self.own,
+            path,
+            output,
+            logits,
+            features,
+            root,
+            position=draft.position + self.forced,
+            milliseconds=dict(times),
+            probes=seen.probes,
+            final=verdict.final,
         )

@@ -46,7 +46,7 @@ def of_laws(laws: Tensor) -> Dependence:
     """laws: [texts, places, V], each text's own law of each place."""
     own = torch.special.entr(laws).sum(-1).mean(0)
     marginal = torch.special.entr(laws.mean(0)).sum(-1)
-    return Dependence(float((marginal - own).mean()), float(own.mean()))
+    return Dependence(max(0.0, float((marginal - own).mean())), float(own.mean()))
 
 
 @torch.inference_mode()

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+import transformers
 from transformers import AutoModelForCausalLM
 
 from engine.bench.command import check_writable
@@ -23,7 +24,7 @@ from engine.parts.loading import ModelPaths, Models, load_models
 from engine.sampling import Sampling
 
 AGAINST = "chain"
-OPTIONS = {"length": 7, "block": 7, "stop_below": 0.0}
+OPTIONS = {"length": 7, "shortest": 7, "block": 7, "stop_below": 0.0}
 """Blocks and drafts of one length."""
 TOKENS, PLACES, TEXTS = 24, 7, 24
 SAMPLINGS = {"greedy": Sampling(), "drawn": Sampling(1.0)}
@@ -73,6 +74,7 @@ def run_parallelbench(
     """Count, print tables, and write rows and figures where ``out`` says. tasks: prompts by task. asked: drafters."""
     if out is not None:
         check_writable(Path(out))
+    transformers.utils.logging.disable_progress_bar()
     found, needs = able(asked, paths)
     models = load_models(paths, needs, "float32", "cpu")
     module = AutoModelForCausalLM.from_pretrained(paths.target, dtype=torch.float32).eval()

@@ -17,7 +17,7 @@ from engine.sampling import Sampling
 
 KEYS = ("dflash", "diffuspec", "dimple", "localleap", "ccd", "learn2pd", "adablock")
 """The first two make one pass; the others are policies."""
-OPTIONS = {"length": 7, "block": 7, "passes": 7}
+OPTIONS = {"length": 7, "shortest": 7, "block": 7, "passes": 7}
 """No policy is cut short: seven passes fill seven places one by one."""
 TOKENS = 64
 

@@ -62,7 +62,8 @@ class Kept:
     """What became of a step, as a drafter may know it.
 
     tree: what it proposed. path: kept nodes from depth 1 downwards. tokens: the step's output
-    (kept path and final token). logits: [N+1, V] the target's, after the root and each node; a row
+    (kept path and final token). final: as of a verdict; under a rule that leaves the next token to the draft (``none``)
+    the last kept node stands for the final token: it is the next root, has yet to be read, and is not in ``path``. logits: [N+1, V] the target's, after the root and each node; a row
     of NaN, or None, where the target did not look.
     features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
     None if the drafter asked for none. root: the token the tree stood on; position: tokens committed
@@ -80,6 +81,7 @@ class Kept:
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     probes: Tensor | None = None
     load: Load = field(default_factory=Load)
+    final: Literal["bonus", "recovered", "none"] = "bonus"
 
 
 class Drafter(ABC):

@@ -8,6 +8,7 @@ true state, too, gives the children.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from engine.parts.chimera_heads import GRAM, Columns
 from engine.target.cache import KVCache
 
 CAPACITY = 512  # columns of the first buffers; they double when they must
+MOST_TRIGRAMS = 4096  # whose rows are remembered
 Path = tuple[int, ...]
 """Tokens behind the last true state, the root first."""
 
@@ -42,7 +44,8 @@ class ChimeraDrafter(HeadsDrafter):
 
     def begin(self, start):
         self._cache = KVCache.empty(1, CAPACITY)
-        self._rows: dict[tuple[int, ...], Tensor] = {}  # of trigrams, each made once
+        self._rows: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()  # the latest trigrams
+        self._encoded = 0  # trigrams of this text so far
         super().begin(start)
 
     @torch.no_grad()
@@ -97,14 +100,21 @@ class ChimeraDrafter(HeadsDrafter):
         if fresh:
             known = [self.target.readable(gram) for gram in fresh]
             embeddings = self.target.embed(torch.tensor(known, device=self.target.device))
-            self._rows |= zip(fresh, self.heads.trigram(embeddings), strict=True)
-        return torch.stack([self._rows[gram] for gram in grams])
+            made = self.heads.trigram(embeddings)
+            self._rows |= {gram: row.clone() for gram, row in zip(fresh, made, strict=True)}
+            self._encoded += len(fresh)
+        for gram in grams:
+            self._rows.move_to_end(gram)
+        found = torch.stack([self._rows[gram] for gram in grams])
+        while len(self._rows) > MOST_TRIGRAMS:
+            self._rows.popitem(last=False)
+        return found
 
     def _gram(self, path: Path) -> tuple[int, ...]:
         return (*self._before, *path)[-GRAM:]
 
     def observe(self, kept):
-        drafted, before = self._drafted, len(self._rows)
+        drafted, before = self._drafted, self._encoded
         if len(kept.tree):
             ends = [
                 self._unread + self._kept_tokens(kept, count) for count in range(len(kept.path) + 1)
@@ -127,7 +137,7 @@ class ChimeraDrafter(HeadsDrafter):
         rows = [[len(path), *map(Token, self._gram(path))] for path in ends]
         return Table(
             title="Trigrams along the kept path",
-            note=f"{known} trigrams of this text have been encoded so far, each once.",
+            note=f"{known} trigrams of this text have been encoded so far; the latest are remembered.",
             columns=["behind the true states", "two before", "one before", "token"],
             rows=rows,
         )

@@ -1,8 +1,8 @@
 """The block as a lattice, and the path through it that reads well from left to right: DiffuSpec.
 
 Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025); the search and the adaptive
-length are in ``engine.policies.path_search``. The paper's causal proxy is a 3-gram model of a corpus, here one of the text
-itself, which grows with it. The path is searched, not drawn, so it is judged one-hot and is exact.
+length are in ``engine.policies.path_search``. The paper's causal proxy is a 3-gram model of a corpus; here the corpus is a
+datastore, and the text so far counts as well. The path is searched, not drawn, so it is judged one-hot and is exact.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
     summary = (
         "Searches a diffusion drafter's block for the path that reads best from left to right."
     )
+    needs = {"diffusion": "denoiser", "datastore": "datastore"}
     options = (
         Option("length", "int", 7, "Most tokens drafted in a step.", 1, 31, label="Longest draft"),
         Option(
@@ -42,8 +43,8 @@ class DiffuSpecDrafter(DiffusionDrafter):
         Option(
             "diffusion_weight",
             "float",
-            0.5,
-            "Weight of the diffusion drafter in a path's score; the rest is that of the n-grams of the text.",
+            0.8,
+            "Weight of the diffusion drafter in a path's score; the rest is that of n-grams.",
             0.0,
             1.0,
             label="Weight of diffusion",
@@ -72,6 +73,14 @@ class DiffuSpecDrafter(DiffusionDrafter):
     )
     trial = {"length": 2, "shortest": 1, "growth": 1}
 
+    def __init__(self, settings, drafter, target, corpus) -> None:
+        super().__init__(settings, drafter, target)
+        self._corpus = corpus
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.part("diffusion"), models.target, models.part("datastore"))
+
     @classmethod
     def kinds(cls, sampling):
         return frozenset({"one_hot"})
@@ -82,7 +91,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
         longest = settings["length"]
         shortest = min(settings["shortest"], longest)
         self._next_length = DraftLength(shortest, longest, settings["growth"], recent=0.5)
-        self._proxy = CausalProxy(settings["order"], self.target.vocab_size)
+        self._proxy = CausalProxy(settings["order"], self.target.vocab_size, self._corpus)
         self._ends = frozenset(self.target.end_tokens)
 
     def propose(self, context, max_depth):

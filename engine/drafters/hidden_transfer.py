@@ -37,7 +37,7 @@ class HiddenTransferDrafter(ProbedTreeDrafter):
         layers = [Layer("run") for _ in range(self.target.layers)]
         for layer in set(self.part.layers):
             places = [str(at + 1) for at, one in enumerate(self.part.layers) if one == layer]
-            label = f"pseudo states of place {', '.join(places)} are made of what this layer gives"
+            label = f"pseudo states of place {', '.join(places)} are made here"
             layers[layer - 1] = Layer("adapter", label=label)
         return Layers(
             title="Where pseudo states join the pass",

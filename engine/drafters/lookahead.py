@@ -20,7 +20,6 @@ from engine.drafters.base import Drafter
 from engine.exhibits import Table, Token
 from engine.options import Option
 from engine.target.seen import Probes
-from engine.transfer import to_device
 from engine.tree import ROOT, DraftTree
 
 Ngram = tuple[int, ...]
@@ -141,8 +140,8 @@ class LookaheadDrafter(Drafter):
                 before = ROOT if column == 0 else first + column - 1
                 parents.append(above if level else before)
                 tokens.append(guesses[column])
-        guessed = torch.tensor(self.target.readable(tokens))
-        tree.probes = Probes(self.target.embed(to_device(guessed, self.target.device)), parents)
+        guessed = torch.tensor(self.target.readable(tokens), device=self.target.device)
+        tree.probes = Probes.embedded(self.target.embed(guessed), parents)
 
     def observe(self, kept):
         if kept.probes is None:

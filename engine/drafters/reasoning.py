@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+SHORT = 4  # letters of a cue that begins many other words: yes, wait
 ENDINGS = {"line": ("\n",), "sentence": ("\n", ".")}
 """What the text of a token holds (a line break) or ends with (a full stop) that ends a step."""
 
@@ -27,8 +29,8 @@ class Steps:
         self._known: dict[int, bool] = {}
 
     def ended(self, step: Sequence[int]) -> bool:
-        """Whether a step ends with the last of its tokens. White space alone is no step."""
-        return self._ends_with(step[-1]) and any(self._says(token) for token in step)
+        """Whether a step ends with the last of its tokens. White space alone is no step, nor is nothing."""
+        return bool(step) and self._ends_with(step[-1]) and any(self._says(token) for token in step)
 
     def _ends_with(self, token: int) -> bool:
         if token not in self._known:
@@ -44,11 +46,16 @@ class Steps:
 
 
 def cue_in(text: str, kinds: dict[str, tuple[str, ...]]) -> tuple[str, str] | None:
-    """The kind of the first group with a cue in this text, and the cue. Words count whole."""
-    lowered = text.lower()
+    """The kind of the first group with a cue in this text, and the cue. Words count whole, but may have an ending
+    (\"checking\") where the cue has more than four letters."""
     for kind, cues in kinds.items():
         for cue in cues:
-            at = lowered.find(cue)
-            if at >= 0 and not lowered[at - 1 : at].isalpha():
+            if re.search(_pattern(cue), text, re.IGNORECASE):
                 return kind, cue
     return None
+
+
+def _pattern(cue: str) -> str:
+    left = r"\b" if cue[0].isalnum() else ""
+    right = r"\b" if len(cue) <= SHORT and cue.isalpha() else ""
+    return left + re.escape(cue) + right

@@ -81,7 +81,8 @@ class ReflectiveDrafter(DraftModelDrafter):
 
     def propose(self, context, max_depth):
         tree = self._chain(context, min(self.settings["length"], max_depth), self._likely)
-        self._reflect(tree, [*self._prompt, *context[-self.settings["quoted"] :]], len(context))
+        self._before = [*self._prompt, *context[-self.settings["quoted"] :]]
+        self._reflect(tree, self._before, len(context))
         return tree
 
     def _reflect(self, tree: DraftTree, before: Sequence[int], length: int) -> None:
@@ -97,14 +98,23 @@ class ReflectiveDrafter(DraftModelDrafter):
         parents = [first - 1, *range(first, first + len(rows) - 1)]
         again = range(len(before) - 1, len(rows))
         tree.probes = Probes.embedded(self.target.embed(read), parents, again)
-        words = [Token(token) for token in before]
-        tree.exhibits.append(
-            Words(
-                title="Between the draft and its second copy",
-                note="Read in the same pass, and forgotten after it.",
-                lines=[words],
-            )
-        )
+
+    def observe(self, kept):
+        super().observe(kept)
+        if len(kept.tree):
+            kept.tree.exhibits.append(_between(self._before, kept.probes is not None))
+
+
+def _between(before: Sequence[int], read: bool) -> Words:
+    """before: the tokens between the two copies. read: whether the pass had a second copy."""
+    note = "Read in the same pass, and forgotten after it."
+    if not read:
+        note = "This draft was not reflected on: a second copy has no room in the pass or behind the text, or forced tokens stand before the draft."
+    return Words(
+        title="Between the draft and its second copy",
+        note=note,
+        lines=[[Token(token) for token in before]] if read else [],
+    )
 
 
 def _tokens_of(model: LanguageModel, text: str) -> list[int]:

@@ -12,6 +12,7 @@ import torch
 
 from engine.drafters.draft_model import DraftModelDrafter
 from engine.drafters.reasoning import ENDINGS, Steps
+from engine.errors import UserError
 from engine.exhibits import Gauge
 from engine.options import Option
 from engine.target.language_model import LanguageModel
@@ -51,7 +52,7 @@ class SpecReasonDrafter(DraftModelDrafter):
     )
     uses_target = True
     default_verifier = default_greedy_verifier = "specreason"
-    trial = {"length": 3}
+    trial = {"length": 2}
 
     def __init__(self, settings, draft, vocabulary, target: LanguageModel) -> None:
         super().__init__(settings, draft, vocabulary)
@@ -59,7 +60,12 @@ class SpecReasonDrafter(DraftModelDrafter):
 
     @classmethod
     def build(cls, settings, models):
-        return cls(settings, models.part("draft"), models.target.vocab_size, models.target)
+        target = models.target
+        if settings["score"] == "question" and asked(target) is None:
+            raise UserError(
+                f"{target.name} has no single token for each digit, so it cannot be asked for a grade."
+            )
+        return cls(settings, models.part("draft"), target.vocab_size, target)
 
     @classmethod
     def kinds(cls, sampling):
@@ -88,15 +94,16 @@ class SpecReasonDrafter(DraftModelDrafter):
         rows, choices = self._question
         first = len(tree)
         if length + first + len(rows) <= self.target.max_context:
-            read = torch.tensor(rows, device=self.target.device)
+            read = torch.tensor(self.target.readable(rows), device=self.target.device)
             parents = range(first - 1, first + len(rows) - 1)
             tree.probes = Probes.embedded(self.target.embed(read), parents, choices=choices)
 
     def observe(self, kept):
         super().observe(kept)
-        self._written["small"] += len(kept.path)
-        self._written["large"] += len(kept.tokens) - len(kept.path)
-        if len(kept.tree) and not kept.path:
+        small = len(kept.path) + (kept.final == "none")
+        self._written["small"] += small
+        self._written["large"] += len(kept.tokens) - small
+        if len(kept.tree) and not small:
             self._rewritten = []
         if self._rewritten is not None:
             self._rewritten += kept.tokens

@@ -116,7 +116,7 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
 
     def _look_ahead(self, context) -> None:
         """Decide at the beginning of a step who writes it."""
-        self._see(context, self.settings["ahead"])
+        self._see(context, min(self.settings["ahead"], self.max_context - len(context)))
         found = None
         for kinds in KINDS[self.settings["cues"]]:
             found = found or cue_in(self._steps.text(self._ready.tokens), kinds)

@@ -36,7 +36,8 @@ class STreeDrafter(RSDConstant):
         kept.tree.exhibits.append(_rows_read(kept.tree))
         transitions = getattr(self.start.target, "transitions", None)
         if transitions is not None and len(transitions) > len(kept.tree):
-            kept.tree.exhibits.append(_carried(kept.tree, kept.root, transitions.tolist()))
+            own = transitions[-1 - len(kept.tree) :]  # behind forced tokens, the last is the root
+            kept.tree.exhibits.append(_carried(kept.tree, kept.root, own.tolist()))
 
 
 def _rows_read(tree: DraftTree) -> Gauge:

@@ -8,7 +8,7 @@ drafted tokens before; what it gives stands in for the target's state at the tok
 token k places behind the root: of the target's last true state and the stand-in it makes what the target's head reads.
 
 In the paper each readout is a matrix to the vocabulary that begins as the target's head, twice; here it is a map to the
-head's input, which begins as the sum, so that nothing of the head is stored again. There is no published layout of
+head's input, which begins as the mean, so that nothing of the head is stored again. There is no published layout of
 safetensors (the authors' files are pickled); the names are those of this module.
 
 Letters in shapes: S texts, R rows, T columns, H hidden size, D head size, V vocabulary.

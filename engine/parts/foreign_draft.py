@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from engine.parts.draft import open_model
 from engine.parts.kinds import PartKind
@@ -17,12 +17,18 @@ class ForeignDraft:
     spelling: Spelling
 
 
-@lru_cache(maxsize=4)
+_SPELLINGS: WeakKeyDictionary[LanguageModel, WeakKeyDictionary[LanguageModel, Spelling]] = (
+    WeakKeyDictionary()
+)
+
+
 def _together(target: LanguageModel, draft: LanguageModel) -> ForeignDraft:
-    names = (target.name, draft.name)
-    return ForeignDraft(
-        draft, spelling_of(target.tokenizer, draft.tokenizer, target.vocab_size, names)
-    )
+    known = _SPELLINGS.setdefault(target, WeakKeyDictionary())
+    if draft not in known:
+        rows = target.vocab_size, draft.vocab_size
+        names = target.name, draft.name
+        known[draft] = spelling_of(target.tokenizer, draft.tokenizer, rows, names)
+    return ForeignDraft(draft, known[draft])
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> ForeignDraft:

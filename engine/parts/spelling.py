@@ -53,10 +53,11 @@ class Spelling:
         return p.new_zeros(*p.shape[:-1], rows).index_add_(-1, firsts, p[..., tokens])
 
 
-def spelling_of(target, draft, rows: int, names: tuple[str, str]) -> Spelling:
-    """target, draft: tokenizers. rows: of the target's head. names: of the models, for sentences.
+def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) -> Spelling:
+    """target, draft: tokenizers. rows: of the heads of both models. names: of the models, for sentences.
 
-    Raises UserError where one of them is not byte-level, or the draft's cannot write all bytes."""
+    Raises UserError where one of them is not byte-level, the draft's cannot write all bytes, or writes with a token
+    that its model has not."""
     for tokenizer, name in zip((target, draft), names, strict=True):
         if not _byte_level(tokenizer):
             raise UserError(
@@ -64,9 +65,9 @@ def spelling_of(target, draft, rows: int, names: tuple[str, str]) -> Spelling:
             )
     special = set(target.all_special_ids) | set(target.added_tokens_decoder)
     own = draft.get_vocab()
-    runs: list[Run] = [()] * rows
+    runs: list[Run] = [()] * rows[0]
     for piece, token in target.get_vocab().items():
-        if token >= rows:
+        if token >= rows[0]:
             continue
         if token in special:
             written = (
@@ -77,6 +78,8 @@ def spelling_of(target, draft, rows: int, names: tuple[str, str]) -> Spelling:
             if "".join(draft.convert_ids_to_tokens(written)) != piece:
                 raise UserError(f"The tokens of {names[1]} cannot write all that {names[0]} can.")
         runs[token] = tuple(written)
+    if max((one for run in runs for one in run), default=0) >= rows[1]:
+        raise UserError(f"The tokenizer of {names[1]} has tokens that its model has not.")
     pieces = [draft.decode([token]) for token in range(len(draft))]
     return Spelling(tuple(runs), tuple(pieces))
 

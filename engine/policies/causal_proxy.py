@@ -1,7 +1,8 @@
-"""A small causal language model by counting: n-grams of the text so far, with Witten and Bell's smoothing.
+"""A small causal language model by counting: n-grams of a corpus and of the text so far.
 
-An n-gram that was never seen falls back to the shorter one, down to one chance for every token. Reading a token takes a
-few dictionary entries, so it learns as the text grows.
+The chance of a token after an n-gram is how often it came there, smoothed by its chance after the shorter n-gram (Dirichlet's
+smoothing), down to one chance for every token. Counts of the corpus are looked up in its suffix array, so nothing has
+to be built for it; those of the text are kept as it grows.
 """
 
 from __future__ import annotations
@@ -10,35 +11,50 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from engine.parts.datastore import Datastore
+
+SMOOTHING = 2.0
+"""The shorter n-gram counts as much as this many occurrences."""
+MOST_REMEMBERED = 50_000  # counts of the corpus
+
 Gram = tuple[int, ...]
 
 
 class CausalProxy:
     """order: tokens of the longest n-gram. vocabulary: how many tokens there are."""
 
-    def __init__(self, order: int, vocabulary: int) -> None:
-        self._order, self._vocabulary = order, vocabulary
-        self._followers: dict[Gram, Counter[int]] = {}
-        self._totals: Counter[Gram] = Counter()
-        self._text: list[int] = []
+    def __init__(self, order: int, vocabulary: int, corpus: Datastore) -> None:
+        self._order, self._vocabulary, self._corpus = order, vocabulary, corpus
+        self._own: Counter[Gram] = Counter()
+        self._read = 0
+        self._known: dict[Gram, int] = {}
 
     def read(self, text: Sequence[int]) -> None:
-        """Learn what has been added to the text since the last time. text: all of it."""
-        for place in range(len(self._text), len(text)):
-            for length in range(min(self._order - 1, place) + 1):
-                before = tuple(text[place - length : place])
-                self._followers.setdefault(before, Counter())[text[place]] += 1
-                self._totals[before] += 1
-        self._text = list(text)
+        """Count what has been added to the text since the last time. text: all of it."""
+        for end in range(self._read + 1, len(text) + 1):
+            for length in range(min(self._order, end) + 1):
+                self._own[tuple(text[end - length : end])] += 1
+        self._read = len(text)
 
     def log_p(self, before: Sequence[int], token: int) -> float:
         """The logarithm of the chance of a token after these tokens, of which the last few count."""
         p = 1 / self._vocabulary
         for length in range(min(self._order - 1, len(before)) + 1):
             gram = tuple(before[len(before) - length :])
-            followers = self._followers.get(gram)
-            if followers is None:
+            total = self._count(gram)
+            if not total:
                 break
-            kinds, total = len(followers), self._totals[gram]
-            p = (followers[token] + kinds * p) / (total + kinds)
+            p = (self._count((*gram, token)) + SMOOTHING * p) / (total + SMOOTHING)
         return math.log(p)
+
+    def _count(self, gram: Gram) -> int:
+        return self._own[gram] + self._in_corpus(gram)
+
+    def _in_corpus(self, gram: Gram) -> int:
+        count = self._known.get(gram)
+        if count is None:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            found = self._corpus.find(gram)
+            count = self._known[gram] = 0 if found is None else found.last - found.first
+        return count

@@ -45,11 +45,6 @@ class Path:
     tokens: tuple[int, ...] = ()
     score: float = 0.0
 
-    @property
-    def mean(self) -> float:
-        """A token's, so that a path that ends early is neither better nor worse for that."""
-        return self.score / max(1, len(self.tokens))
-
 
 def best_path(
     columns: Sequence[Column],
@@ -59,8 +54,8 @@ def best_path(
     ends: frozenset[int] = frozenset(),
 ) -> Path:
     """causal(tokens of the path so far, token): log-probability of the causal model. weight: of the diffusion model
-    (0 to 1), the rest is the causal one's. A path ends behind a token that ends a text."""
-    paths, ended = [Path()], []
+    (0 to 1), the rest is the causal one's. The search ends early where the best path so far ends a text."""
+    paths = [Path()]
     for column in columns:
         grown = [
             Path(
@@ -74,12 +69,10 @@ def best_path(
             for row, choice in enumerate(column)
         ]
         grown.sort(key=lambda path: -path.score)
-        kept = grown[:beam]
-        ended += [path for path in kept if path.tokens[-1] in ends]
-        paths = [path for path in kept if path.tokens[-1] not in ends]
-        if not paths:
+        paths = [path for path in grown[:beam] if path is grown[0] or path.tokens[-1] not in ends]
+        if paths[0].tokens[-1] in ends:
             break
-    return max([*paths, *ended], key=lambda path: path.mean)
+    return paths[0]
 
 
 @dataclass

@@ -7,7 +7,6 @@ weights that learn. It is made when it first learns, lies in the visitor's memor
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from engine.errors import UserError
 from engine.memory import Store
 from engine.target.language_model import LanguageModel
+from engine.target.structure import structure_of
 
 MOST_WEIGHTS = 4 << 20  # bytes of a copy; of a larger draft the upper layers learn
 MOST_TOKENS = 8192  # of the texts in which failures lie; the oldest text goes first
@@ -190,12 +190,6 @@ class Learner:
             weight.grad = None
             weight.requires_grad_(False)
         return finite
-
-
-def structure_of(module: nn.Module) -> nn.Module:
-    """A copy of the module with the same weights, not copies of them."""
-    shared = {id(one): one for one in (*module.parameters(), *module.buffers())}
-    return copy.deepcopy(module, shared)
 
 
 def own_weights(module: nn.Module, most: int = MOST_WEIGHTS) -> list[nn.Parameter]:

@@ -54,8 +54,14 @@ class RunCache:
         self._behind.setdefault(run[:-1], {})[run[-1]] = token
 
     def _leave(self, run: Run, token: int) -> None:
-        self._longer.subtract(run[:length] for length in range(1, len(run)))
-        del self._behind[run[:-1]][run[-1]]
+        for begun in (run[:length] for length in range(1, len(run))):
+            self._longer[begun] -= 1
+            if not self._longer[begun]:
+                del self._longer[begun]
+        ends = self._behind[run[:-1]]
+        del ends[run[-1]]
+        if not ends:
+            del self._behind[run[:-1]]
 
     def token(self, run: Run) -> int | None:
         """The target's token that this run is; None where it is none, or not known to be one."""

@@ -57,6 +57,9 @@ class ByLengthModel(LanguageModel):
         if type(model).__name__ in _READ_ANEW:
             self._edge = getattr(self.model.config, "original_max_position_embeddings", None)
 
+    def uncompiled(self, module) -> LanguageModel:
+        return self.reopened(module)
+
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         cache = KVCache.empty(self.cache_layers, capacity)
         if self._edge is None:

@@ -6,15 +6,17 @@ several devices the layers of a group run at the same time; the numbers are thos
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
+from engine.errors import UserError
 from engine.target.language_model import LanguageModel
 from engine.target.layers import decoder_of, passed_by, shallow, stack_of
+from engine.target.own_attention import ChainModel, MaskedModel
+from engine.target.structure import structure_of
 
 _FUZZY: WeakKeyDictionary[LanguageModel, dict[int, FuzzyModel]] = WeakKeyDictionary()
 
@@ -23,9 +25,15 @@ class FuzzyModel:
     """model: passes are exact but within ``together``. groups: the layers of each group."""
 
     def __init__(self, whole: LanguageModel, size: int) -> None:
-        """size: most layers of a group. Weights are shared. Raises UserError for a model whose layers are not found."""
-        shared = {id(one): one for one in (*whole.model.parameters(), *whole.model.buffers())}
-        module = copy.deepcopy(whole.model, shared)
+        """size: most layers of a group. Weights are shared. Raises UserError for a model whose layers are not found,
+        whose attention is its own code, or that cannot be copied."""
+        refused = UserError(f"The layers of {whole.name} cannot be run side by side.")
+        if isinstance(whole, MaskedModel | ChainModel):
+            raise refused
+        try:
+            module = structure_of(whole.model)
+        except TypeError as error:
+            raise refused from error
         name = stack_of(decoder_of(module))
         layers = list(getattr(decoder_of(module), name))
         self.groups = groups_of(layers, size)

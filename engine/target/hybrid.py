@@ -42,12 +42,14 @@ class HybridModel(LanguageModel):
 class HybridSession(Session):
     """See ``Session``. A state cannot be taken back to an earlier token, so for that the text is read anew."""
 
+    prefill_rows = 128  # the transitions between any two rows of a pass are held for every head
+
     def __init__(self, model: HybridModel, cache: HybridCache, features: tuple[int, ...]) -> None:
         self._text: list[int] = []  # committed tokens
         self._scratch: list[int] = []
-        self.transitions: Tensor | None = None
-        """Of the rows that were there at the last commit: [S, L], the share of the committed state that each still
-        carried, in the mean over a layer's heads, for each of the L layers with a state."""
+        self._totals: list[
+            Tensor
+        ] = []  # of the rows at the last commit, [S, H] for each layer with a state
         super().__init__(model, cache, features)
 
     def _clear_scratch(self) -> None:
@@ -67,9 +69,17 @@ class HybridSession(Session):
     def commit(self, rows: Sequence[int]) -> None:
         read = [state.scratch for state in self._cache.states.values() if state.scratch is not None]
         if read:
-            self.transitions = torch.stack([one.totals.exp().mean(-1) for one in read], -1)
+            self._totals = [one.totals for one in read]
         self._text = self._text[: self.length] + [self._scratch[row] for row in rows]
         super().commit(rows)
+
+    @property
+    def transitions(self) -> Tensor | None:
+        """Of the rows that were there at the last commit: [S, L], the share of the committed state that each still
+        carried, in the mean over a layer's heads, for each of the L layers with a state."""
+        if not self._totals:
+            return None
+        return torch.stack([totals.exp().mean(-1) for totals in self._totals], -1)
 
     def take_over(self, other: HybridSession, length: int) -> None:
         if length != other.length:

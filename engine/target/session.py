@@ -166,13 +166,13 @@ class Session:
     def _with_probes(self, draft: Draft, probes: Probes) -> Seen:
         """The pass stops at each layer at which probes join it."""
         tokens, parents = draft.rows
-        self._grow_scratch(parents)
+        self._rows(tokens, parents)
         states, size, at = self._embedded(tokens), len(tokens), 0
         waiting = probes.rows
         for join in probes.joins:
             if join.layer > at:
                 states, at = self.proceed(states, Layers(at, join.layer)), join.layer
-            self._grow_scratch(waiting[: join.count])
+            self._rows([0] * join.count, waiting[: join.count])
             waiting = waiting[join.count :]
             states = torch.cat([states, join.made(states)])
         if at:

@@ -214,10 +214,8 @@ def text_windows(
 ) -> MixedWindows:
     """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder.
     mixture: how many of each are in turn."""
-    own, other = mixture
+    own, other = (1, 0) if corpora is None else mixture
     streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)] * own
-    if corpora is None:
-        return text_windows(path, length, seed, count) if not own else MixedWindows(streams, count)
     if other:
         streams += [windows(Mixer(*corpora, 500 + seed), length, seed)] * other
     return MixedWindows(streams, count)

@@ -59,8 +59,7 @@ class Reflective(Verifier):
         if probes is None or not probes.again or case.probes is None:
             return self._judged(case)
         p = _plain(case, case.logits)
-        r = _plain(case, case.probes[list(probes.again)])
-        r = r.masked_fill(case.logits == float("-inf"), 0.0)
+        r = _reflected(case, list(probes.again))
         weight = self.settings["weight"]
         fused = (1 - weight) * p + weight * r
         fused = fused / fused.sum(-1, keepdim=True)
@@ -78,6 +77,12 @@ class Reflective(Verifier):
 
 def _plain(case: Case, logits: Tensor) -> Tensor:
     return display_distribution(logits, case.sampling).to(case.p.device)
+
+
+def _reflected(case: Case, again: list[int]) -> Tensor:
+    """r [N, V]. The constraint is applied before truncation, which so leaves allowed tokens in any case."""
+    forbidden = (case.logits == float("-inf")).to(case.probes.device)
+    return _plain(case, case.probes[again].masked_fill(forbidden, float("-inf")))
 
 
 def _favourites(fused: Tensor) -> Tensor:

@@ -20,7 +20,8 @@ BEST = 9
 
 class StepGrade(Verifier):
     """The first branch of the tree is one step. It is kept if its grade, from 0 to 9, reaches the threshold, and then
-    the small model goes on: there is no final token. Otherwise nothing is kept, and the large model writes on.
+    the small model goes on: there is no final token. Otherwise nothing of it is kept, and the large model writes on.
+    Forced tokens, about which the constraint leaves no choice, stand before the step and stay in any case.
 
     Where the pass asked the large model for a digit (``engine.drafters.specreason``), the grade is the mean of the
     digits by their probabilities, as in the authors' code. Else it is nine times the geometric mean of the
@@ -55,46 +56,57 @@ class StepGrade(Verifier):
     }
 
     def judge(self, case: Case) -> Verdict:
-        tree, step = case.tree, _first_branch(case.tree)
+        tree = case.tree
+        forced, step = _parted(tree)
         p, best = law_shown(case), self.settings["threshold"]
         found = [float(p[tree.parents[node] + 1, tree.tokens[node]]) for node in step]
         grade = self._grade(case, step, found)
         kept = bool(step) and grade >= best
-        judgements = [
+        judgements = [Judgement(node, "step", 1.0, None, 1.0, None) for node in forced] + [
             Judgement(node, "step", one, None, float(kept), None)
             for node, one in zip(step[: None if kept else 1], found, strict=False)
         ]
-        accepted = step if kept else []
+        accepted = [*forced, *step] if kept else forced
+        place = forced[-1] if forced else ROOT
         return Verdict(
             accepted=accepted,
             status=statuses(len(tree), accepted, judgements),
             judgements=judgements,
-            final_token=case.chance.draw(case.p[0], case.position),
+            final_token=case.chance.draw(case.p[place + 1], case.position + len(forced)),
             final="none" if kept else "recovered" if step else "bonus",
             walk=[ROOT, *accepted],
-            exhibits=[self._shown(grade), _table(tree, step, found, kept)] if step else [],
+            exhibits=[self._shown(grade, _asked(case)), _table(tree, step, found, kept)]
+            if step
+            else [],
         )
 
     def _grade(self, case: Case, step: list[int], found: list[float]) -> float:
         if not step or not all(allowed_nodes(case)[node] for node in step):
             return 0.0
-        probes = case.tree.probes
-        if probes is not None and probes.choices and case.probes is not None:
-            return mean_digit(case.probes[-1], probes.choices)
+        if _asked(case):
+            return mean_digit(case.probes[-1], case.tree.probes.choices)
         logs = [math.log(one) if one > 0 else -math.inf for one in found]
         return BEST * math.exp(sum(logs) / len(logs))
 
-    def _shown(self, grade: float) -> Gauge:
+    def _shown(self, grade: float, by_answer: bool) -> Gauge:
         threshold = self.settings["threshold"]
+        how = "By the large model's answer." if by_answer else "By the likelihood of the step."
+        stays = grade >= threshold
         return Gauge(
             title="Grade of the step",
-            note="High enough: the step stays."
-            if grade >= threshold
-            else "Too low: the large model writes the step.",
+            note=f"{how} High enough: it stays."
+            if stays
+            else f"{how} Too low: the large model writes it.",
             value=grade,
             maximum=BEST,
             mark=threshold,
         )
+
+
+def _asked(case: Case) -> bool:
+    """Whether the pass asked the large model for a digit."""
+    probes = case.tree.probes
+    return probes is not None and bool(probes.choices) and case.probes is not None
 
 
 def mean_digit(logits: Tensor, choices) -> float:
@@ -103,12 +115,14 @@ def mean_digit(logits: Tensor, choices) -> float:
     return sum(digit * share for digit, share in enumerate(shares))
 
 
-def _first_branch(tree: DraftTree) -> list[int]:
+def _parted(tree: DraftTree) -> tuple[list[int], list[int]]:
+    """The first branch: its forced tokens, and the step behind them."""
     branch, place = [], ROOT
     while children := tree.children(place):
         place = children[0]
         branch.append(place)
-    return branch
+    count = sum(tree.sources[node] == "forced" for node in branch)
+    return branch[:count], branch[count:]
 
 
 def _table(tree: DraftTree, step: list[int], found: list[float], kept: bool) -> Table:

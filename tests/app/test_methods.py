@@ -23,9 +23,17 @@ TOY = {
     "claim": {},
     "part": {},
     "measured": {},
+    "price": {},
 }
 TOYS = [
-    {**TOY, "key": "ash", "title": "Ash", "exactness": "lossy"},
+    {
+        **TOY,
+        "key": "ash",
+        "title": "Ash",
+        "exactness": "lossy",
+        "price": {"texts": 12, "exact": 0.25, "bits_per_byte": 0.9, "divergence": 1.5}
+        | {"plain_bits_per_byte": 0.625},
+    },
     {**TOY, "key": "birch", "title": "Birch", "needs_training": True, "family": "tree"},
     {**TOY, "key": "cedar", "title": "Cedar", "exactness": "both", "mechanism": "Like an ash."},
     {
@@ -97,6 +105,10 @@ def test_a_card_says_what_is_missing_and_what_was_measured(toys):
     elm = toys.locator("[data-method=elm]").inner_text()
     assert "2.50 tokens a step on held-out texts, in the place of 2.00." in elm
     assert toys.get_by_role("button").count() == 0, "no example, nothing to watch"
+    ash = toys.locator("[data-method=ash]").inner_text()
+    assert "25 % of 12 texts are those of plain decoding; 0.90 bits a byte" in ash
+    assert "plain decoding 0.63" in ash and "1.50 bits less likely" in ash
+    assert "bits a byte" not in fir, "lossless: no price"
 
 
 def open_methods(visitor):

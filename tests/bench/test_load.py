@@ -2,9 +2,9 @@
 
 import json
 
-from engine.__main__ import SUITE_NAMES
 from engine.bench import load
 from engine.bench.suites import SUITES
+from engine.flags import SUITE_NAMES
 from presets import family
 
 

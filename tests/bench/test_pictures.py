@@ -5,7 +5,6 @@ import json
 import pytest
 
 from engine.bench import pictures
-from engine.errors import UserError
 from engine.parts.loading import load_models
 from presets import family
 
@@ -33,8 +32,3 @@ def test_the_nats_are_those_of_the_target():
         found.append(float(logits.log_softmax(-1)[step.output[0]]))
         text = [*text, *step.output]
     assert [one for step in steps for one in pictures.logs(step)] == pytest.approx(found, abs=1e-4)
-
-
-def test_a_model_of_texts_is_refused():
-    with pytest.raises(UserError, match="writes no pictures"):
-        pictures.pictures(family(), {}, True, None)

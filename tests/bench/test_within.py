@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from engine import opening
-from engine.__main__ import SUITE_NAMES
 from engine.bench import contestants, within
 from engine.bench.command import Plan
 from engine.bench.suites import SUITES
+from engine.flags import SUITE_NAMES
 from engine.parts.digest import FIELD
 from engine.parts.eagle_layout import write_cell
 from engine.parts.loading import ModelPaths, load_models

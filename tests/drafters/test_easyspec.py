@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from engine.drafters import drafter
+from engine.errors import UserError
 from engine.loops import run_loop
 from engine.opening import language_model
 from engine.parts.loading import Models
@@ -16,6 +17,8 @@ from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
+from tests.sweep.comparing import random_module
+from tests.sweep.tiny_configs import config_of
 
 PROMPT = [3, 5, 7, 3, 5]
 
@@ -60,6 +63,20 @@ def test_a_group_adds_up_what_its_layers_make_of_one_input(size, groups):
     truth = plain(torch.tensor([PROMPT])).logits[0]
     torch.testing.assert_close(exact, truth, atol=1e-4, rtol=1e-3)
     assert size == 1 or (found - exact).abs().max() > 0.01
+
+
+def test_a_model_whose_rope_looks_at_the_length_is_grouped_too():
+    """Outside of a group's passes its numbers are those of the model."""
+    whole = language_model(random_module(config_of("llama, longrope")), None, "long")
+    tokens, parents = [3, 5, 7, 9], [-1, 0, 1, 1]
+    grouped = fuzzy(whole, 2).model
+    found, expected = (one.session(8).feed(tokens, parents)[0] for one in (grouped, whole))
+    torch.testing.assert_close(found, expected)
+
+
+def test_layers_that_answer_with_more_than_rows_are_refused():
+    with pytest.raises(UserError, match="layers of bloom cannot"):
+        fuzzy(language_model(random_module(config_of("bloom")), None, "bloom"), 2)
 
 
 def test_layers_of_another_kind_begin_another_group():

@@ -1,6 +1,8 @@
 """OmniDraft: how tokens are spelled and merged, what is learned from a text, and that a reset leaves nothing of it."""
 
 import copy
+import gc
+import weakref
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from engine.errors import UserError
 from engine.loops import run_loop
 from engine.memory import Memory
 from engine.opening import language_model
+from engine.parts.foreign_draft import _together
 from engine.parts.loading import Models
 from engine.parts.spelling import Spelling, spelling_of
 from engine.policies.online_head import OnlineHead
@@ -44,7 +47,7 @@ def models():
 def test_every_token_is_spelled_with_the_same_bytes():
     target, draft = train_tokenizer(TEXT, 290), train_tokenizer([TEXT[0][::-1], *TEXT], 270)
     target.add_special_tokens({"additional_special_tokens": ["<|user|>"]})
-    found = spelling_of(target, draft, len(target) + 2, ("one", "other"))
+    found = spelling_of(target, draft, (len(target) + 2, len(draft)), ("one", "other"))
     for token in range(len(target)):
         run = found.runs[token]
         assert run and draft.decode(run) == target.decode([token])
@@ -67,7 +70,27 @@ def test_a_tokenizer_that_is_not_byte_level_is_refused():
     other = copy.deepcopy(tokenizer)
     other.backend_tokenizer.decoder = decoders.WordPiece()
     with pytest.raises(UserError, match=r"tokenizer of strange is not a byte-level one.*\.$"):
-        spelling_of(tokenizer, other, len(tokenizer), ("own", "strange"))
+        spelling_of(tokenizer, other, (len(tokenizer), len(other)), ("own", "strange"))
+
+
+def test_a_tokenizer_with_more_tokens_than_its_model_is_refused():
+    tokenizer = train_tokenizer(TEXT, 270)
+    rows = len(tokenizer), len(tokenizer)
+    assert spelling_of(tokenizer, tokenizer, rows, ("own", "draft")).runs[-1]
+    with pytest.raises(UserError, match="tokenizer of draft has tokens that its model has not"):
+        spelling_of(tokenizer, tokenizer, (rows[0], rows[1] - 1), ("own", "draft"))
+
+
+def test_a_spelling_holds_no_model():
+    """It is made once for a pair, and goes with it."""
+    target, draft = (tiny_model(vocab_size=300) for _ in range(2))
+    target.tokenizer = draft.tokenizer = train_tokenizer(TEXT, 270)
+    first = _together(target, draft)
+    assert _together(target, draft).spelling is first.spelling
+    gone = weakref.ref(draft)
+    del first, draft
+    gc.collect()
+    assert gone() is None
 
 
 def test_runs_are_known_once_their_tokens_came():
@@ -82,6 +105,7 @@ def test_runs_are_known_once_their_tokens_came():
     assert cache.see([2, 4]) == 2 and len(cache) == 2
     assert cache.token((0, 1, 1)) is None, "the oldest went"
     assert [one.tolist() for one in cache.closing((0,))] == [[1], [2]]
+    assert set(cache._longer) == {(0,), (1,)} == set(cache._behind), "nothing is left of it"
 
 
 def test_the_head_learns_which_states_are_kept():

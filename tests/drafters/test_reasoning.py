@@ -16,6 +16,7 @@ from engine.text import TextRequest
 from engine.verifiers import verifier
 from presets import family
 from tests.drafters.writing import built, text_of
+from tests.engine.tiny import tiny_model
 
 SUM = "Add step by step: 7451 + 2862\n"
 COUNT = 56
@@ -141,6 +142,15 @@ def test_a_cue_ahead_hands_over_for_some_tokens(monkeypatch):
     assert any("7 +" in str(one) for one in steps[first].tree.exhibits)
 
 
+def test_nobody_looks_beyond_the_drafts_context():
+    """The draft has places for 24 tokens and no more."""
+    draft = tiny_model("gpt2", max_position_embeddings=24)
+    pair = Models(tiny_model(), {"draft": draft})
+    made = built(drafter("speculative_thinking"), pair, ahead=12)
+    request = TextRequest(made, verifier("greedy"), Sampling(), [3, 5, 7, 9] * 5, 10)
+    assert len(text_of(run_loop(pair.target, request))) == 10
+
+
 @pytest.mark.parametrize(
     "said, kind",
     [
@@ -148,6 +158,9 @@ def test_a_cue_ahead_hands_over_for_some_tokens(monkeypatch):
         ("Let me double-check it", "verification"),
         ("Yes, so 5", "affirmation"),
         ("The paycheck and the eyes await", None),
+        ("Yesterday a waiter came", None),
+        ("After the paycheck, check", "verification"),
+        ("Checking it", "verification"),
     ],
 )
 def test_cues_are_words(said, kind):

@@ -1,5 +1,8 @@
 """The second copy of the draft: what the target says there, and the two distributions fused."""
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -73,6 +76,19 @@ def test_tokens_are_judged_by_the_mixture(models, weight):
         assert entry.accept == pytest.approx(min(1.0, entry.p / tree.q[entry.node]), abs=1e-5)
 
 
+def test_what_is_forbidden_stays_so_where_the_reflection_wants_nothing_else(models):
+    sampling = Sampling(0.8, top_k=1, seed=3)
+    _, draft, seen = looked(models, sampling)
+    favourites = seen.probes[list(draft.tree.probes.again)].argmax(-1, keepdim=True)
+    logits = seen.logits.scatter(-1, favourites, float("-inf"))
+    case = case_of(draft, replace(seen, logits=logits), sampling)
+    verdict = verifier("reflective", {"weight": 1.0}).judge(case)
+    written = [*(draft.tree.tokens[node] for node in verdict.accepted), verdict.final_token]
+    for place, token in zip([-1, *verdict.accepted], written, strict=True):
+        assert logits[place + 1, token] > float("-inf")
+    assert all(math.isfinite(entry.p) for entry in verdict.judgements)
+
+
 def test_without_weight_it_writes_the_targets_text_and_with_it_another(models):
     plain = text_of(steps_of(models, "none", PROMPT))
     texts = {}
@@ -95,3 +111,5 @@ def test_a_draft_at_the_end_of_the_context_is_not_reflected_on(models):
     steps = steps_of(models, "reflective", PROMPT, 80, length=4)
     assert len(PROMPT) + len(text_of(steps)) == models.target.max_context
     assert steps[0].tree.probes is not None and steps[-2].tree.probes is None
+    notes = [step.tree.exhibits[-1].note for step in (steps[0], steps[-2])]
+    assert "not reflected" not in notes[0] and "not reflected" in notes[1]

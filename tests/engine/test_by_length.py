@@ -14,12 +14,14 @@ from engine.sampling import Sampling
 from engine.target.by_length import ByLengthModel
 from engine.text import TextRequest
 from engine.verifiers import verifier
+from tests.parts import tiny_prompt_tokens, tiny_transfer_maps
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
 
 NAMES = ("phi3, longrope", "phimoe, longrope", "llama, longrope", "llama, dynamic")
 EDGE = 20  # of all of them
 NEW = 12
+PROBES = {"ppd": tiny_prompt_tokens, "hidden_transfer": tiny_transfer_maps}
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -44,7 +46,8 @@ def generated(module, prompt: list[int]) -> list[int]:
 def written(model, key: str, prompt: list[int]) -> list[int]:
     cls = drafter(key)
     chosen = {"budget": 8} if key == "dyspec" else {}
-    built = cls.build(resolve(key, cls.options, chosen), Models(model, {"draft": model}))
+    parts = {"draft": model} | {role: PROBES[role](model) for role in cls.needs if role in PROBES}
+    built = cls.build(resolve(key, cls.options, chosen), Models(model, parts))
     request = TextRequest(built, verifier("greedy"), Sampling(), prompt, NEW)
     return [token for step in run_loop(model, request) for token in step.output]
 
@@ -55,6 +58,13 @@ def test_texts_are_those_of_generate(pair, key, length):
     module, model = pair
     assert isinstance(model, ByLengthModel)
     prompt = prompt_of(length)
+    assert written(model, key, prompt) == generated(module, prompt)
+
+
+@pytest.mark.parametrize("key", PROBES)
+def test_probe_rows_stand_on_either_side(pair, key):
+    module, model = pair
+    prompt = prompt_of(EDGE - 2)
     assert written(model, key, prompt) == generated(module, prompt)
 
 

@@ -9,8 +9,11 @@ from engine.loops import run_loop
 from engine.opening import language_model
 from engine.options import resolve
 from engine.parts.loading import Models
+from engine.policies.private_draft import own_weights, use_plain_attention
 from engine.sampling import Sampling
 from engine.target.hybrid import HybridModel
+from engine.target.states import mixers_of
+from engine.target.structure import structure_of
 from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.sweep.comparing import random_module
@@ -97,7 +100,7 @@ def test_transitions_multiply_up_along_a_path(model, session):
         assert ((0 < left[row]) & (left[row] < (1 if parent < 0 else left[parent]))).all()
 
 
-@pytest.mark.parametrize("key", ["stree", "dyspec", "chain"])
+@pytest.mark.parametrize("key", ["stree", "dyspec", "chain", "reflective"])
 def test_the_text_is_the_modules_own(model, key):
     """With a draft that keeps a state, too; the reference is generate of an untouched copy."""
     reference = random_module(config_of("granitemoehybrid"))
@@ -125,6 +128,20 @@ def written(model, draft, key):
         tokens += step.output
         states += [one.rows for one in step.tree.exhibits if one.title.startswith("Share of")]
     return tokens, states
+
+
+def test_a_copy_reads_with_its_own_states(model):
+    """A draft that learns is such a copy."""
+    view = structure_of(model.model)
+    use_plain_attention(view)
+    expected, _ = model.session(16).feed(PREFIX, range(-1, len(PREFIX) - 1))
+    given = torch.tensor([PREFIX])
+    torch.testing.assert_close(view(given).logits[0], expected, **EXACT)
+    own_weights(view, 1 << 30)
+    with torch.no_grad():
+        for mixer in mixers_of(view).values():
+            mixer.in_proj.weight.zero_()
+    assert not torch.allclose(view(given).logits[0], expected, atol=1e-3)
 
 
 def test_own_layers_are_refused(session):

@@ -81,6 +81,12 @@ def test_no_trace_is_left_without_a_card():
     assert {path.stem for path in own_trace("none").parent.glob("*.ndjson")} == own
 
 
+def test_every_figure_belongs_to_a_card():
+    drawn = {path.stem for path in (HERE / "figures").glob("*.json")}
+    assert drawn == set(measuring.FIGURES) == {key for key, card in cards().items() if card.figure}
+    assert all(one["kind"] and one["title"] for key in drawn for one in cards()[key].figure)
+
+
 def test_the_list_for_programs():
     listed = {entry["key"]: entry for entry in methods()}
     assert set(listed) == {path.stem for path in HERE.glob("*.toml")}

@@ -11,6 +11,7 @@ from engine.errors import UserError
 from engine.options import resolve
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.loading import ModelPaths
+from engine.run import RunRequest, open_run
 from engine.training import acceptance
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model
@@ -134,3 +135,23 @@ def test_recipes_leave_drafts_and_the_bench_sets_them_side_by_side(
     assert len(json.loads(out.read_text("utf-8"))) == 3
     with pytest.raises(UserError, match="nothing to compare"):
         aligned.run_aligned(ModelPaths(paths.target, {"draft": parts["draft"]}), {}, None)
+
+
+def test_drafts_that_are_parts_of_their_own_kind_are_opened_and_draft(hasty, places, capsys):
+    """A draft with a second tokenizer, and a nested one: from the recipe to a text of the target."""
+    path, given = places
+    assert main(["text", "--tokens", "60", *given]) == 0
+    assert main(["omnidraft", "--option", "vocabulary=300", *SHORT, *given]) == 0
+    assert main(["s2d", "--option", "layers=2", *SHORT, *given]) == 0
+    told = capsys.readouterr().out
+    assert "draft_tokens_per_token" in told and "temperature 1 by exit: 1: " in told
+    folders = {key: str(path / "models" / "parts" / key) for key in ("omnidraft", "s2d")}
+    paths = ModelPaths(str(path / "models" / "target"), folders)
+    text = {}
+    for key in ("none", *folders):
+        run = open_run(RunRequest("Tom had a red ball", paths, key, max_new_tokens=12))
+        lines = [json.loads(line) for line in run.steps()]
+        text[key] = [token for line in lines for token in line["output"]["tokens"]]
+        drafted = sum(len(line["nodes"]["token"]) for line in lines)
+        assert (drafted > 0) == (key != "none")
+    assert text["none"] == text["omnidraft"] == text["s2d"] and len(text["none"]) > 5

@@ -2,7 +2,7 @@
 
 As many steps as there are readouts are unrolled: the state that was drafted for a token is what the steps behind it see
 of that token. At the start the full-context encoder looks as the target's last layer does and adds nothing, a trigram's
-row is the embedding of its last token, and a readout is the sum of the true and the drafted state.
+row is a trace of its last token's embedding, and a readout is the mean of the true and the drafted state.
 
 Letters in shapes: S windows, T tokens of each, H hidden size, K readouts.
 """
@@ -25,6 +25,8 @@ from ..student import Lesson
 from .heads import DECAY, HeadsStudent
 
 SMALL = 0.01
+TRACE = 0.1
+"""Size of a trigram's row beside a feature: as large as one, it would drown what the target's state says."""
 
 
 class ChimeraStudent(HeadsStudent):
@@ -45,7 +47,7 @@ class ChimeraStudent(HeadsStudent):
         made.trigram.linear.bias.zero_()
         project = made.trigram.project.weight
         project.normal_(std=SMALL / width**0.5)
-        project[:, -width:] += torch.eye(width) * feature / embedding
+        project[:, -width:] += torch.eye(width) * TRACE * feature / embedding
         layers = getattr(self.target.base_model, "layers", None)
         theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
         for name, mine in made.encoder.named_parameters():
@@ -55,7 +57,7 @@ class ChimeraStudent(HeadsStudent):
             if name.endswith(("o_proj.weight", "down_proj.weight")):
                 mine.zero_()
         for readout in made.readouts:
-            readout.weight.copy_(torch.eye(width).repeat(1, 2))
+            readout.weight.copy_(torch.eye(width).repeat(1, 2) / 2)
         return made
 
     def states(self, part: ChimeraHeads, lesson: Lesson) -> Tensor:

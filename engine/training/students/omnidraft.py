@@ -69,7 +69,8 @@ class ForeignStudent(Student):
         own = train_tokenizer(texts, settings["vocabulary"])
         rows = teacher.module.get_output_embeddings().weight.shape[0]
         names = (teacher.folder.name, "the second tokenizer")
-        return cls(teacher.module, settings, own, spelling_of(teacher.tokenizer, own, rows, names))
+        spelling = spelling_of(teacher.tokenizer, own, (rows, len(own)), names)
+        return cls(teacher.module, settings, own, spelling)
 
     @property
     def feature_layers(self):

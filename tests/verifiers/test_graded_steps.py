@@ -1,0 +1,72 @@
+"""A rule without final tokens: every drafter goes on behind the last kept node, and forced tokens stay."""
+
+from functools import cache
+
+import pytest
+
+from engine.drafters import drafter, drafters
+from engine.loops import run_loop
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.drafters.writing import built, text_of
+from tests.verifiers.test_constraints import Grammar
+from tests.verifiers.tiny import tiny_models
+
+PROMPT = [3, 5, 7, 2, 9, 11, 4]
+COUNT = 14
+AT_HAND = tiny_models(4).parts.keys()
+DRAFTERS = [
+    key
+    for key, cls in drafters().items()
+    if cls.loop == "speculative" and cls.needs.keys() <= AT_HAND
+]
+STATELESS = ("chain", "medusa", "hydra", "clover", "eagle", "falcon", "chimera", "kangaroo")
+"""Their first draft of a text is that of a text that has come so far."""
+
+
+@cache
+def models(vocabulary=16):
+    return tiny_models(vocabulary)
+
+
+def written(key, prompt, count, threshold=0.0, constraint=None, pair=None):
+    pair, rule = pair or models(), verifier("specreason", {"threshold": threshold})
+    made = built(drafter(key), pair)
+    request = TextRequest(made, rule, Sampling(), prompt, count, constraint=constraint)
+    return run_loop(pair.target, request)
+
+
+@pytest.mark.parametrize("key", DRAFTERS)
+def test_a_text_goes_on_behind_a_kept_draft(key):
+    steps = list(written(key, PROMPT, COUNT))
+    assert len(text_of(steps)) == COUNT
+
+
+@pytest.mark.parametrize("key", [key for key in STATELESS if key in DRAFTERS])
+def test_drafts_behind_a_kept_one_are_those_of_a_fresh_reading(key):
+    text, kept = list(PROMPT), 0
+    for step in written(key, PROMPT, COUNT):
+        fresh = next(written(key, text, COUNT + len(PROMPT) - len(text))).tree
+        assert (step.tree.tokens, step.tree.parents) == (fresh.tokens, fresh.parents)
+        text += step.output
+        kept += step.final == "none" and step.stop is None
+    assert kept, "the rule has left out a final token"
+
+
+@pytest.mark.parametrize("key", ["specreason", "chain"])
+def test_forced_tokens_stay_where_the_step_is_refused(key):
+    """What is left is the target's own text under the constraint."""
+    pair = models(4)
+    plain = text_of(written("none", [1, 2, 0], COUNT, 9.0, behind_a_zero(), pair))
+    first, *steps = written(key, [1, 2, 0], COUNT, 9.0, behind_a_zero(), pair)
+    assert first.tree.sources[:3] == ["forced", "forced", "draft model"]
+    assert (first.output[:2], first.final) == ([3, 1], "recovered")
+    assert text_of([first, *steps]) == plain
+
+
+def behind_a_zero():
+    """Two tokens are forced."""
+    constraint = Grammar()
+    constraint.text = (0,)
+    return constraint
