@@ -170,6 +170,7 @@ FIGURES: dict[str, Figure] = {
     "drafted_a_step": lambda trace: share(
         sum(len(step["nodes"]["token"]) for step in trace.steps), len(trace.steps)
     ),
+    "most_drafted": lambda trace: max(len(step["nodes"]["token"]) for step in trace.steps),
     "draft_depth": draft_depth,
     "forks_saved": forks_saved,
     "thrown_after_refusal": thrown_after_refusal,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.lessons import learn_shelf, lesson_file
 from engine.errors import UserError
+from engine.trace.writing import write_lines
 from presets.lessons import shelf
 from viz.lesson import page
 
@@ -33,12 +34,12 @@ def write_lessons(folder: Path) -> int:
     links = {f"lesson:{name}": f"{name}.html" for name in names}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            (folder / f"{name}.html").write_text(lesson_file(name, links), "utf-8")
-        index = page({"shelf": learn_shelf()}, {}, "Draftscope: lessons", links)
-        (folder / "index.html").write_text(index, "utf-8")
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}.") from error
+    for name in names:
+        write_lines(folder / f"{name}.html", [lesson_file(name, links)])
+    index = page({"shelf": learn_shelf()}, {}, "Draftscope: lessons", links)
+    write_lines(folder / "index.html", [index])
     return len(names) - 1
 
 

@@ -7,6 +7,7 @@
   const tab = (room) => document.querySelector(`#rooms [role=tab][data-tab-id='${room}']`);
   const names = {};      // by room: the example shown, "" for the visitor's own
   const usual = {};      // by room: the example that is shown where no other is asked for
+  const shown = {};      // by room: what of it is open beside an example, as the address names it
   const movers = {};     // by room: what brings the state of an address
   let moving = null;     // the room that an address leads to, until it is open
   const first = asked(), goal = roomOf(first) === "watch" ? { run: first.get("run") === "1", step: Number(first.get("step")), node: first.get("node") } : {};
@@ -17,6 +18,7 @@
     if (first.has("__theme")) query.set("__theme", first.get("__theme"));
     if (room !== "watch") query.set("tab", room);
     if (name) query.set("preset", name);
+    for (const [key, value] of Object.entries(shown[room] || {})) if (value) query.set(key, value);
     history.pushState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
   }
 
@@ -30,6 +32,9 @@
     if (roomOf(now) === room && (now.get("preset") || usual[room]) === name && !now.has("prompt")) return;
     if (roomOf(now) === room || room === "watch") push(room, name);
   };
+
+  /** A room shows this now: parts of its address by name. */
+  P.showing = (room, query) => { shown[room] = query; };
 
   /** bring(query): asks the server for the state of an address. */
   P.onMove = function (room, bring) {

@@ -32,7 +32,7 @@
     let open = null, wanted = "";
     const back = el("a", { class: "pg-learn-back", text: "‹ All lessons", href: addressOf() , "data-to": "shelf:" });
     const traces = new Map();
-    const trace = (name) => { if (!traces.has(name)) traces.set(name, c.server.learn_trace(name).then((text) => text || Promise.reject(new Error(name)))); return traces.get(name); };
+    const trace = (name) => { if (!traces.has(name)) traces.set(name, c.server.learn_trace(name).then((text) => text || Promise.reject(new Error(name))).catch((error) => { traces.delete(name); throw error; })); return traces.get(name); };
 
     function clear() {
       if (open) open.destroy();
@@ -43,17 +43,24 @@
     function shelf() {
       clear();
       wanted = "";
+      P.showing(ROOM, {});
       open = Draftscope.mountShelf(place, c.props.shelf, { href, progress: (name) => kept()[name] || {} });
     }
     const saver = (name) => el("button", { type: "button", class: "ln-button", text: "Save as a file", title: "One file that shows this lesson without a server.", async onclick() {
-      const answer = await c.server.learn_page(name);
+      let answer;
+      try { answer = await c.server.learn_page(name); } catch { answer = { error: "The lesson could not be fetched; try again in a moment." }; }
       if (answer.page) P.save(answer.page, `draftscope-${name}.html`, "text/html"); else told.textContent = answer.error;
     } });
 
+    function here(query) {
+      P.showing(ROOM, query);
+      history.replaceState(null, "", addressOf(query.lesson, query.screen, query.seed));
+    }
     async function lesson(name, screen, seed) {
       if (open && wanted === name && open.go && screen) { open.go(screen); return; }
       clear();
       wanted = name;
+      P.showing(ROOM, { lesson: name, screen, seed });
       top.append(back);
       place.replaceChildren(el("p", { class: "pg-say", text: "Opening the lesson…" }));
       let answer;
@@ -63,7 +70,7 @@
       const host = {
         trace, race: trace, live: (element, spec, heard) => liveRun(element, spec, heard, c.trigger), href, slides: true, tools: [saver(name)],
         recall: () => kept()[name] || {}, remember: (record) => keep(name, record), link: (id) => addressOf(name, id),
-        moved: (id) => history.replaceState(null, "", addressOf(name, id)), seeded: (number) => history.replaceState(null, "", addressOf(name, "", number)),
+        moved: (screen2) => here({ lesson: name, screen: screen2 }), seeded: (number) => here({ lesson: name, seed: number }),
       };
       open = answer.quiz ? Draftscope.mountQuiz(place, answer.quiz, host, Number(seed) || 1 + Math.floor(Math.random() * 9999)) : Draftscope.mountLesson(place, answer.lesson, host, screen);
     }
@@ -96,7 +103,7 @@
     const slider = (name, label, high, step) => Draftscope.lessonSlider({ label, low: name === "length" ? 1 : 0, high, step, value: wish[name], told: String, onInput: (value) => { wish[name] = value; } }).element;
     const promptId = Draftscope.freshId("prompt");
     const CONTROLS = {
-      length: () => slider("length", "Tokens drafted in a step", 16, 1),
+      length: () => slider("length", "Longest draft, in tokens", 16, 1),
       temperature: () => slider("temperature", "Temperature", 2, 0.1),
       seed: () => slider("seed", "Seed", 20, 1),
       prompt: () => el("div", {}, el("label", { for: promptId, text: "Prompt" }), Object.assign(el("textarea", { id: promptId, rows: 3, oninput: (event) => { wish.prompt = event.target.value; } }), { value: spec.start.prompt })),
@@ -114,7 +121,7 @@
       P.show(ROOM, { state: "running", message: "" });
       trigger("asked", { ...wish });
     }
-    P.follow(ROOM, () => {
+    const unfollow = P.follow(ROOM, () => {
       if (relay.view !== view || !mine) return;
       const state = P.stateOf(ROOM), busy = state === "running", text = P.trace(ROOM);
       run.disabled = busy;
@@ -122,5 +129,10 @@
       Draftscope.write(said, P.messageOf(ROOM) || P.saying(ROOM, state, text));
       if (state === "done" && text && P.finished(text)) heard(text);
     });
+    return { destroy() {
+      unfollow();
+      view.destroy();
+      if (mine && relay.view === view && P.stateOf(ROOM) === "running") P.ask(ROOM, "ask_stop");
+    } };
   }
 })();

@@ -20,8 +20,13 @@
   /** Whether a run has been asked for of which nothing has come yet. */
   P.waiting = (name) => Boolean(room(name).unheard);
   P.show = (name, status) => { if (room(name).show) room(name).show(status); };
-  /** Call `hear` when the trace or the state of a room has changed, and once now. */
-  P.follow = (name, hear) => { room(name).heard.push(hear); hear(); };
+  /** Call `hear` when the trace or the state of a room has changed, and once now. Returns what ends that. */
+  P.follow = function (name, hear) {
+    const r = room(name);
+    r.heard.push(hear);
+    hear();
+    return () => { r.heard = r.heard.filter((one) => one !== hear); };
+  };
   const tell = (r) => r.heard.forEach((hear) => hear());
   /** The example of Watch that the address names. */
   const wished = () => {

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, get_args
 from torch import Tensor
 
 from engine.chance import JudgeChance
-from engine.exhibits import Exhibit
+from engine.exhibits import Exhibit, Later
 from engine.options import Option, Value
 from engine.sampling import Sampling
 from engine.tree import DraftTree, Kind
@@ -60,7 +60,7 @@ class Verdict:
     final: Literal["bonus", "recovered", "none"]
     walk: list[int]
     residuals: dict[int, Tensor] = field(default_factory=dict)
-    exhibits: list[Exhibit] = field(default_factory=list)
+    exhibits: list[Exhibit | Later] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,24 @@ differs by more than ``spread``. (The paper's code also leaves out tokens whose 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from engine.exhibits import Table, Token
+from engine.exhibits import Later, Table, Token
 from engine.options import Option
 from engine.sampling import display_distribution
 from engine.tree import DraftTree, Draw
 from engine.verifiers.base import Case, Verdict
 from engine.verifiers.rejection import Rejection, SiblingTrial
 from engine.verifiers.sentences import REJECTION
+
+Prices = tuple[int, float, float, float]
+"""The size of a token's cluster; how often a draft from its law is kept by the exact rule, and by clusters; the total
+variation between what is then written and p."""
+Priced = tuple[Draw, Callable[[], Prices]]
 
 
 class Grouped(Rejection):
@@ -75,7 +81,8 @@ class Grouped(Rejection):
         self._case, self._priced = case, []
         verdict = super().judge(case)
         if self._priced:
-            verdict.exhibits.append(self._table(case.tree, verdict))
+            make = partial(self._table, case.tree, verdict.accepted, self._priced)
+            verdict.exhibits.append(Later(make))
         return verdict
 
     def trial_of(self, p: Tensor, tree: DraftTree, draws: Sequence[Draw]) -> SiblingTrial:
@@ -88,17 +95,14 @@ class Grouped(Rejection):
     def expected_acceptance(self, p, scheme):
         return None
 
-    def _table(self, tree: DraftTree, verdict: Verdict) -> Table:
+    def _table(self, tree: DraftTree, accepted: Sequence[int], priced: list[Priced]) -> Table:
         rows = [
             [
                 Token(tree.tokens[draw.node]),
-                size,
-                exact,
-                grouped,
-                price,
-                "kept" if draw.node in verdict.accepted else "refused",
+                *price(),
+                "kept" if draw.node in accepted else "refused",
             ]
-            for draw, (size, exact, grouped, price) in self._priced
+            for draw, price in priced
         ]
         gain = sum(row[3] - row[2] for row in rows)
         price = sum(row[4] for row in rows) / len(rows)
@@ -118,7 +122,6 @@ class GroupedTrial(SiblingTrial):
         self, p: Tensor, shown: Tensor, laws: Sequence[Tensor], group: int, spread: float
     ) -> None:
         super().__init__(p, laws)
-        self._target = self.p
         self._clusters = Clusters(shown, group, spread)
 
     def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
@@ -130,24 +133,11 @@ class GroupedTrial(SiblingTrial):
         """The residual is that of the exact rule; the paper leaves it as it is."""
         super().refuse(token, drawn.kind, drawn)
 
-    def price(self, token: int, drawn: Draw) -> tuple[int, float, float, float]:
-        """The size of the token's cluster; how often a draft from this law is kept by the exact rule, and by clusters; the
-        total variation between what is then written and p. Of a one-hot draw the law is that token alone."""
-        p = self._target
-        if drawn.kind == "one_hot":
-            q = torch.zeros_like(p)
-            q[token] = 1
-        else:
-            q = self.q(drawn.law)
-        keep = self._clusters.accept(p, q)
-        kept = q * keep
-        left = (p - q).clamp(min=0)
-        mass = left.sum()
-        left = left / mass if mass > 0 else p
-        written = kept + (1 - kept.sum()) * left
-        exact = float(torch.minimum(p, q).sum())
-        price = float((written - p).clamp(min=0).sum())
-        return len(self._clusters.of(token)), exact, float(kept.sum()), price
+    def price(self, token: int, drawn: Draw) -> Callable[[], Prices]:
+        """What the place costs, computed when it is asked for: it looks at the cluster of every token. Of a one-hot draw the
+        law is that token alone."""
+        q = None if drawn.kind == "one_hot" else self.q(drawn.law)
+        return partial(self._clusters.price, token, self.p, q)
 
 
 class Clusters:
@@ -155,22 +145,43 @@ class Clusters:
 
     def __init__(self, shown: Tensor, group: int, spread: float) -> None:
         """shown: [V] of the target. group, spread: see ``Grouped``."""
-        order = shown.argsort(descending=True, stable=True)
-        ranks = torch.arange(len(order))[:, None] + torch.arange(
-            -((group - 1) // 2), group // 2 + 1
-        )
-        near = order[ranks.clamp(0, len(order) - 1)]
-        alike = (shown[near] - shown[order][:, None]).abs() <= spread
-        within = (ranks >= 0) & (ranks < len(order))
-        self._near = torch.empty_like(near)
-        self._member = torch.empty_like(alike)
-        self._near[order], self._member[order] = near, alike & within  # [V, group]
+        self._shown, self._spread = shown, spread
+        self._order = shown.argsort(descending=True, stable=True)
+        self._around = torch.arange(-((group - 1) // 2), group // 2 + 1)
 
     def of(self, token: int) -> Tensor:
         """[C] tokens around this one, itself among them."""
-        return self._near[token][self._member[token]]
+        rank = (self._order == token).nonzero()[0]
+        near, members = self._at(rank)
+        return near[0][members[0]]
+
+    def _at(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
+        """[R, group] each: tokens near these ranks [R], and whether they are in the cluster of the token of that rank."""
+        places, last = ranks[:, None] + self._around, len(self._order) - 1
+        near = self._order[places.clamp(0, last)]
+        alike = (self._shown[near] - self._shown[self._order[ranks]][:, None]).abs() <= self._spread
+        return near, alike & (places >= 0) & (places <= last)
 
     def accept(self, p: Tensor, q: Tensor) -> Tensor:
         """[V], how often each token is kept if q draws it."""
-        share_p, share_q = ((law[self._near] * self._member).sum(-1) for law in (p, q))
-        return torch.where(share_q > 0, share_p / share_q.clamp(min=1e-300), 0.0).clamp(max=1.0)
+        near, members = self._at(torch.arange(len(self._order)))
+        share_p, share_q = ((law[near] * members).sum(-1) for law in (p, q))
+        kept = torch.empty_like(p)
+        kept[self._order] = torch.where(
+            share_q > 0, share_p / share_q.clamp(min=1e-300), 0.0
+        ).clamp(max=1.0)
+        return kept
+
+    def price(self, token: int, p: Tensor, q: Tensor | None) -> Prices:
+        """p: [V]. q: [V] from which the token was drawn; None where it is the only one."""
+        if q is None:
+            q = torch.zeros_like(p)
+            q[token] = 1
+        kept = q * self.accept(p, q)
+        left = (p - q).clamp(min=0)
+        mass = left.sum()
+        left = left / mass if mass > 0 else p
+        written = kept + (1 - kept.sum()) * left
+        exact = float(torch.minimum(p, q).sum())
+        price = float((written - p).clamp(min=0).sum())
+        return len(self.of(token)), exact, float(kept.sum()), price

@@ -16,18 +16,22 @@ def untrue_claims() -> Iterator[str]:
             yield str(error)
             continue
         for screen in screens:
-            for claim in claims_of(screen):
+            for asked in directives_of(screen, "predict"):
+                if asked.get("close"):
+                    place = f"{entry.path.name}, “{screen['title']}”"
+                    yield f"{place}: too close to ask: {asked['lanes']} by {asked.get('least', asked.get('most'))}"
+            for claim in directives_of(screen, "claim"):
                 for one in claim["holds"]:
                     if not one["true"]:
                         place = f"{entry.path.name}, “{screen['title']}”"
                         yield f"{place}: not true: {one['condition']} (it is {one['is']})"
 
 
-def claims_of(screen: dict) -> list[dict]:
-    """The claims on a screen."""
+def directives_of(screen: dict, kind: str) -> list[dict]:
+    """The claims, or the questions, in the text of a screen."""
     found = [
         node["directive"]
         for node in screen["text"]
         if isinstance(node, dict) and "directive" in node
     ]
-    return [one for one in found if one["kind"] == "claim"]
+    return [one for one in found if one["kind"] == kind]

@@ -11,10 +11,10 @@ from engine.errors import UserError, unknown
 from presets import examples, races
 from presets.checked import checked
 from presets.checking import check
-from presets.conditions import KNOWN, figure, finished, holds
+from presets.conditions import figure, finished, holds
 from presets.lessons.moments import moment
 from presets.lessons.numbers import written
-from presets.lessons.passes import passes
+from presets.lessons.passes import passes, prices
 from presets.lessons.questions import question
 from presets.lessons.text import line
 
@@ -95,24 +95,17 @@ def _rule(place: str, given: dict) -> dict:
 
 def _length(place: str, given: dict) -> dict:
     """How long to draft, with the acceptance and the price of a run, or of a lane, as its start."""
-    fields = {"example": str, "lane": str, "longest": int, **SHOWN}
+    fields = {"example": str, "lane": str, "plain": str, "longest": int, **SHOWN}
     _checked(place, given, fields, ("example",))
     lanes, lane = finished(given["example"]), given.get("lane", "")
     if lane not in lanes:
         raise unknown("lane", lane, lanes)
-    trace = lanes[lane]
-    take = {
-        key: KNOWN[key](trace) for key in ("acceptance_rate", "tokens_a_step", "drafted_a_step")
-    }
-    drafted = take["drafted_a_step"] or 1.0
-    price = KNOWN["draft_milliseconds"](trace) / drafted / KNOWN["verify_milliseconds"](trace)
-    start = {"alpha": take["acceptance_rate"], "cost": price, "drafted": drafted}
-    return {
-        "longest": 16,
-        **given,
-        **_shown(given),
-        "start": {**start, "gain": take["tokens_a_step"]},
-    }
+    plain = lanes.get("none") or ("plain" in given and finished(_example(given["plain"])).get(""))
+    if not plain:
+        raise UserError(f"{place} needs plain, a run of plain decoding on the same target.")
+    if plain.run["target"]["name"] != lanes[lane].run["target"]["name"]:
+        raise UserError(f"{place}: plain decoding and {given['example']} have different targets.")
+    return {"longest": 16, **given, **_shown(given), "start": prices(lanes[lane], plain)}
 
 
 def _passes(place: str, given: dict) -> dict:
@@ -152,6 +145,28 @@ def _held(condition: str, example: str) -> dict:
     }
 
 
+def check_setting(stage: dict | None, wanted: dict) -> None:
+    """Raises UserError where a question wants a setting that the instrument of its screen does not have."""
+    if not wanted:
+        return
+    known = SETTINGS[stage["kind"]]
+    _among("a question’s with", "setting", list(wanted), tuple(known))
+    for name, value in wanted.items():
+        if not isinstance(value, known[name]):
+            raise UserError(f"a question’s with: {value!r} is no {name}.")
+    if "rule" in wanted:
+        _among("a question’s with", "rule", [wanted["rule"]], tuple(stage["rules"]))
+    if "machine" in wanted:
+        machines = tuple(one["name"] for one in stage["machines"])
+        _among("a question’s with", "machine", [wanted["machine"]], machines)
+
+
+SETTINGS: dict[str, dict] = {
+    "rule": {"rule": str, "p": list, "q": list},
+    "length": dict.fromkeys(("alpha", "cost", "k"), NUMBER),
+    "passes": {"machine": str, "rows": int},
+}
+"""What readers can set on the instruments that judge, by name."""
 SHOWN = {"caption": str, "after": bool}
 """Fields of every instrument. after: it is covered until the screen's first question is answered."""
 INSTRUMENTS = ("trace", "race", "live", "rule", "length", "passes")

@@ -1,4 +1,4 @@
-"""What a pass of the target costs by the rows that it reads, from the steps of finished races; and other machines' peaks."""
+"""What passes and drafted tokens cost, from the steps of finished runs; and other machines' peaks."""
 
 import tomllib
 from collections import defaultdict
@@ -8,6 +8,7 @@ from statistics import median
 
 from engine.trace import Trace
 from presets.conditions import finished
+from presets.figures import FIGURES
 
 MACHINES = Path(__file__).parent / "machines.toml"
 FEWEST = 5
@@ -27,6 +28,31 @@ def passes(races: tuple[str, ...]) -> dict:
         "measured": sorted([rows, median(took)] for rows, took in _by_rows(traces).items()),
         "bytes": target["parameters"] * (4 if target["dtype"] == "float32" else 2),
         "machines": tomllib.loads(MACHINES.read_text("utf-8"))["machine"],
+    }
+
+
+def prices(trace: Trace, plain: Trace) -> dict:
+    """What a run says of α and c: {"alpha", "cost", "drafting", "checking", "drafted", "gain", "speed"}.
+
+    cost: of a drafted token, in passes of plain decoding: drafting it, and its share of what the check of many rows
+    takes longer than a pass over one. speed: measured, in times of plain decoding.
+    """
+    one = FIGURES["verify_milliseconds"](plain)
+    told = {
+        name: FIGURES[name](trace)
+        for name in ("acceptance_rate", "tokens_a_step", "drafted_a_step")
+    }
+    unit = one * (told["drafted_a_step"] or 1.0)
+    drafting = FIGURES["draft_milliseconds"](trace) / unit
+    checking = max(0.0, FIGURES["verify_milliseconds"](trace) - one) / unit
+    return {
+        "alpha": told["acceptance_rate"],
+        "cost": drafting + checking,
+        "drafting": drafting,
+        "checking": checking,
+        "drafted": told["drafted_a_step"],
+        "gain": told["tokens_a_step"],
+        "speed": FIGURES["milliseconds_a_token"](plain) / FIGURES["milliseconds_a_token"](trace),
     }
 
 

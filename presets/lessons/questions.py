@@ -17,10 +17,12 @@ FIELDS = {
     **dict.fromkeys(("ask", "then", "example", "answer", "judge"), str),
     **dict.fromkeys(("choices", "right", "lanes"), list),
     **dict.fromkeys(("least", "most"), str),
-    "slider": dict,
+    **dict.fromkeys(("slider", "with"), dict),
     "near": NUMBER,
 }
 SLIDER = {"low": NUMBER, "high": NUMBER, "step": NUMBER, "unit": str}
+CLEAR = 0.1
+"""The least share by which the lane that wins must differ from the next: another recording may swap closer ones."""
 READING = re.compile(r"(\w+) (>=|<=|>|<|==) (-?[\d.]+)")
 
 
@@ -28,9 +30,9 @@ def question(place: str, given: dict) -> dict:
     """A question with its answer, as far as a finished run decides it. Raises UserError.
 
     ask, then: sentences before and after. slider or choices: how it is answered. judge: "run" where the
-    reader's own run on the same screen decides, "instrument" where its instrument does; else the
-    finished run of ``example``. answer: the figure that a slider is held to, ``near`` by how much it may
-    miss. right: for each choice the condition that makes it right; or lanes: for each choice a lane of a
+    reader's own run on the same screen decides, "instrument" where its instrument does, at the setting with which it
+    begins, save what ``with`` changes; else the finished run of ``example``. answer: the figure that a slider is held to, ``near`` by how much it may
+    miss. right: for each choice the condition that makes it right, of which the first true one counts; or lanes: for each choice a lane of a
     race, of which the one is right where the figure named by least or most is so.
     """
     check(place, given, FIELDS, required=("ask", "then"))
@@ -40,6 +42,8 @@ def question(place: str, given: dict) -> dict:
     judge = given.get("judge")
     if judge is not None and judge not in JUDGES:
         raise UserError(f"{place} has the judge {judge!r}; known are: {', '.join(JUDGES)}.")
+    if judge != "instrument" and "with" in given:
+        raise UserError(f"{place} sets an instrument that does not judge it.")
     if judge != "instrument" and "example" not in given:
         raise UserError(f"{place} has no example whose run decides.")
     decide = _slider if "slider" in given else _choice
@@ -63,7 +67,7 @@ def _choice(place: str, given: dict, judge: str | None) -> dict:
     if "lanes" in given:
         return {
             "choices": [line(choice) for choice in given["choices"]],
-            "value": _lane(place, given),
+            **_lane(place, given),
         }
     if (
         "right" not in given
@@ -80,23 +84,27 @@ def _choice(place: str, given: dict, judge: str | None) -> dict:
             _known(place, judge, found[1])
     if judge == "instrument":
         return told
-    true = [index for index, one in enumerate(given["right"]) if holds(one, given["example"])]
-    if len(true) != 1:
-        raise UserError(f"{place}: of its choices {len(true)} are right: {given['right']}.")
-    return {**told, "value": true[0]}
+    return {**told, "value": first_true(place, given["right"], given["example"])}
 
 
-def _lane(place: str, given: dict) -> int:
-    """The index of the lane in which the figure is least, or most."""
+def first_true(place: str, conditions: list[str], example: str) -> int:
+    """The index of the first condition that holds, as the browser takes it. Raises UserError where none does."""
+    for index, one in enumerate(conditions):
+        if holds(one, example):
+            return index
+    raise UserError(f"{place}: none of its choices is right: {conditions}.")
+
+
+def _lane(place: str, given: dict) -> dict:
+    """value: the index of the lane in which the figure is least, or most. close: another recording may say otherwise."""
     lanes = given["lanes"]
     if len(lanes) != len(given["choices"]) or ("least" in given) == ("most" in given):
         raise UserError(f"{place} needs a lane for each choice, and either least or most.")
     asked = given.get("least", given.get("most"))
     values = [figure(f"{lane}.{asked}", given["example"]) for lane in lanes]
-    best = min(values) if "least" in given else max(values)
-    if values.count(best) > 1:
-        raise UserError(f"{place}: two lanes are alike in {asked}.")
-    return values.index(best)
+    best, second, *_ = sorted(values, reverse="most" in given)
+    close = abs(best - second) < CLEAR * max(abs(best), abs(second))
+    return {"value": values.index(best), "close": close}
 
 
 def _known(place: str, judge: str | None, reading: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.errors import UserError
 from presets.checking import check
-from presets.conditions import holds
+from presets.lessons.questions import first_true
 
 FILE = Path(__file__).parent / "quiz.toml"
 COMPUTED = {
@@ -64,7 +64,4 @@ def _right(place: str, given: dict) -> int:
         return 0
     if "example" not in given or len(given["right"]) != len(given["choices"]):
         raise UserError(f"{place} needs an example, and a condition for each choice.")
-    true = [index for index, one in enumerate(given["right"]) if holds(one, given["example"])]
-    if len(true) != 1:
-        raise UserError(f"{place}: of its choices {len(true)} are right.")
-    return true[0]
+    return first_true(place, given["right"], given["example"])

@@ -84,8 +84,11 @@ def _screen(title: str, content: list[SyntaxTreeNode]) -> dict:
     judges = {node["directive"].get("judge") for node in text if _is(node, "predict")}
     if "run" in judges and (stage or {}).get("kind") != "live":
         raise UserError("a question is judged by a run, but there is no live run on the screen.")
-    if "instrument" in judges and (stage or {}).get("kind") not in ("rule", "length", "passes"):
+    if "instrument" in judges and (stage or {}).get("kind") not in directives.SETTINGS:
         raise UserError("a question is judged by an instrument that is not on the screen.")
+    for node in text:
+        if _is(node, "predict"):
+            directives.check_setting(stage, node["directive"].get("with", {}))
     if (stage or {}).get("after") and not any(_is(node, "predict") for node in text):
         raise UserError("an instrument waits for a question that is not on the screen.")
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

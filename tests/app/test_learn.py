@@ -34,6 +34,23 @@ def test_a_guess_is_held_against_the_reader_s_own_run_and_remembered(visit):
     page.wait_for_selector("#learn-run")
 
 
+def test_a_lesson_that_is_left_stops_its_run_and_the_tab_leads_back_to_it(visit):
+    page = visit(LIVE, reduced_motion="reduce").page
+    page.locator("#learn textarea").fill("Once upon a time there was a little dog")
+    heard = "DraftscopePage.stateOf('learn')"
+    page.click("#learn-run")
+    page.wait_for_function(f"{heard} === 'running' && DraftscopePage.trace('learn')")
+    page.get_by_role("link", name="All lessons").click()
+    page.wait_for_function(f"{heard} !== 'running'")
+    last = json.loads(page.evaluate("DraftscopePage.trace('learn')").splitlines()[-1])
+    assert last["kind"] == "summary"
+    page.go_back()
+    page.wait_for_selector("#learn-run")
+    page.get_by_role("tab", name="Methods").click()
+    page.get_by_role("tab", name="Learn").click()
+    assert "lesson=guess-and-check" in page.url and "screen=the-same-text" in page.url
+
+
 def test_a_recorded_screen_and_the_quiz_have_links_of_their_own(visit):
     page = visit("/?tab=learn&lesson=quiz&seed=5", reduced_motion="reduce").page
     page.wait_for_selector(".ln-quiz-list > li")

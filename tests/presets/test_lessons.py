@@ -5,11 +5,12 @@ import pytest
 from engine.errors import UserError
 from presets import cards, trace_files
 from presets.conditions import finished
-from presets.lessons import entries, lesson, shelf
-from presets.lessons.claims import claims_of, untrue_claims
+from presets.lessons import claims, entries, lesson, questions, shelf
+from presets.lessons.claims import directives_of, untrue_claims
 from presets.lessons.field import timeline
 from presets.lessons.formulas import formula, symbols_in
 from presets.lessons.moments import MOMENTS, moment
+from presets.lessons.passes import prices
 from presets.lessons.quiz import quiz
 from presets.lessons.reading import known_symbols, read_lesson
 from presets.lessons.text import nodes
@@ -71,8 +72,54 @@ def test_every_quiz_question_names_a_lesson_that_there_is():
 def test_a_claim_that_is_not_true_is_told(tmp_path):
     claim = '```claim\ntext = "It drafts nothing."\nexample = "story-chain"\nholds = ["drafted_a_step == 0"]\n```\n\n'
     screen = read_lesson(written(tmp_path, 3 * QUESTION + claim))["screens"][0]
-    (found,) = claims_of(screen)
+    (found,) = directives_of(screen, "claim")
     assert not found["holds"][0]["true"] and float(found["holds"][0]["is"]) > 0
+
+
+CHOICE = """```predict
+ask = "?"
+choices = ["a", "b"]
+example = "story-chain"
+right = ["steps > 1", "steps < 1"]
+then = "x"
+```
+
+"""
+RULE = "```rule\nwords = ['a', 'b']\np = [0.5, 0.5]\nq = [0.4, 0.6]\nrules = ['exact']\n```\n\n"
+TOSSED = QUESTION.replace(
+    'example = "story-chain"\nanswer = "steps"',
+    'judge = "instrument"\nanswer = "share"\nwith = { rule = "always" }',
+)
+
+
+def test_of_choices_the_first_true_one_counts_as_in_the_browser(tmp_path):
+    overlapping = CHOICE.replace("steps < 1", "steps > 2")
+    text = read_lesson(written(tmp_path, 2 * QUESTION + overlapping))["screens"][0]["text"]
+    assert [node["directive"]["value"] for node in text][-1] == 0
+
+
+def test_lanes_that_are_nearly_alike_are_told(monkeypatch, tmp_path):
+    """Which one wins may change with every recording."""
+    (screen,) = read_lesson(written(tmp_path, 3 * QUESTION))["screens"]
+    asked = {"lanes": ["a", "b"], "choices": ["A", "B"], "least": "x", "example": "e"}
+    for values, close in (((1.70, 1.68), True), ((1.70, 2.4), False)):
+        said = dict(zip(("a.x", "b.x"), values, strict=True))
+        monkeypatch.setattr(questions, "figure", lambda name, _, said=said: said[name])
+        told = questions.question("Here", {**asked, "ask": "?", "then": "."})
+        assert told["close"] == close and told["value"] == values.index(min(values))
+    screen["text"].append({"directive": {"kind": "predict", "close": True, **asked}})
+    monkeypatch.setattr(claims, "lesson", lambda name: {"screens": [screen]})
+    assert "too close" in next(claims.untrue_claims())
+
+
+def test_the_price_of_a_drafted_token_is_what_a_step_takes_beyond_a_plain_pass():
+    """1 + ck, in passes over one row, is then what drafting and checking took."""
+    lanes = finished("race-story")
+    plain, chain = (lanes[lane].summary for lane in ("none", "chain"))
+    told = prices(lanes["chain"], lanes["none"])
+    spent = (chain["milliseconds"]["draft"] + chain["milliseconds"]["verify"]) / chain["steps"]
+    one = plain["milliseconds"]["verify"] / plain["steps"]
+    assert 1 + told["cost"] * told["drafted"] == pytest.approx(spent / one)
 
 
 BAD = {
@@ -94,10 +141,11 @@ BAD = {
         'example = "story-chain"\nanswer = "steps"', 'judge = "instrument"\nanswer = "share"'
     ),
     "not on the slider": QUESTION * 2 + QUESTION.replace("high = 200", "high = 3"),
-    "of its choices 2 are right": QUESTION
-    * 3
-    + '```predict\nask = "?"\nchoices = ["a", "b"]\nexample = "story-chain"\n'
-    'right = ["steps > 1", "steps > 2"]\nthen = "x"\n```\n\n',
+    "none of its choices is right": QUESTION * 3 + CHOICE.replace("steps > 1", "steps < 1"),
+    "unknown setting": QUESTION * 3 + RULE + TOSSED.replace("rule =", "temperature ="),
+    "unknown rule": QUESTION * 3 + RULE + TOSSED,
+    "needs plain": QUESTION * 3 + "```length\nexample = 'story-chain'\n```\n\n",
+    "different targets": QUESTION * 3 + "```length\nexample = 'picture'\nplain = 'none'\n```\n\n",
 }
 
 

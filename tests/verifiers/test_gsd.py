@@ -48,12 +48,24 @@ def test_the_price_is_the_distance_of_what_is_written(group, spread):
         if accept < 1:
             written += Q[token] * (1 - accept) * verdict.residuals[-1]
     price = 0.5 * float((written - P).abs().sum())
-    (table,) = verdict.exhibits
-    assert table.rows[0][4] == pytest.approx(price, abs=1e-6)
+    (later,) = verdict.exhibits
+    (row,) = later.to_dict(str)["rows"]
+    assert row[4] == pytest.approx(price, abs=1e-6)
     assert (price < 1e-6) == (group == 1), "clusters of one are the exact rule"
     exact = float(torch.minimum(P, Q).sum())
-    assert table.rows[0][2] == pytest.approx(exact, abs=1e-6)
-    assert table.rows[0][3] >= exact - 1e-6
+    assert row[2] == pytest.approx(exact, abs=1e-6)
+    assert row[3] >= exact - 1e-6
+
+
+def test_a_judgement_weighs_one_cluster_and_prices_only_what_is_recorded(monkeypatch):
+    sizes, at = [], Clusters._at
+    monkeypatch.setattr(
+        Clusters, "_at", lambda self, ranks: sizes.append(len(ranks)) or at(self, ranks)
+    )
+    (later,) = judged(verifier("gsd", {"group": 4, "spread": 1.0}), 1, 0.5).exhibits
+    assert set(sizes) == {1}
+    later.to_dict(str)
+    assert len(P) in sizes
 
 
 def test_clusters_are_near_in_rank_and_in_p():

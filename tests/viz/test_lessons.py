@@ -61,7 +61,35 @@ def test_the_page_s_own_verdict_agrees(tools):
     verdicts = """([rule, pairs]) => { const random = Draftscope.seeded(3);
       return pairs.map(([p, q]) => Draftscope.fitsLaw(Draftscope.tossMany(rule, p, q, 10000, random).counts, p)); }"""
     assert all(tools.evaluate(verdicts, ["exact", laws(PAIRS)]))
-    assert not any(tools.evaluate(verdicts, ["always", laws(PAIRS)]))
+    for rule in ("always", "compare"):
+        assert not any(tools.evaluate(verdicts, [rule, laws(PAIRS)]))
+
+
+def test_a_reading_counts_only_at_the_setting_that_is_asked_for(tools):
+    told = tools.evaluate("""() => {
+      const made = Draftscope.lessonLength({example: 'x', longest: 8, start: {alpha: .65, cost: .7, drafting: .5, checking: .2, drafted: 2, gain: 2, speed: 1}}, {changed() {}});
+      const asked = {...made.settings(), alpha: .6}, before = Draftscope.toSet(made, 'best', asked);
+      const slider = made.element.querySelector('input'); slider.value = .6; slider.dispatchEvent(new Event('input'));
+      const other = made.element.querySelectorAll('input')[2]; other.value = 7; other.dispatchEvent(new Event('input'));
+      return [before, Draftscope.toSet(made, 'best', asked), Draftscope.toSet(made, 'gain', asked)]; }""")
+    assert told == [["set α to 0.60"], [], ["set k to 4"]], "the best length is of any k"
+
+
+def test_what_was_not_measured_judges_nothing(tools):
+    told = tools.evaluate("""() => {
+      const made = Draftscope.lessonPasses({measured: [[1, 2], [4, 3]], bytes: 1e6, machines: []}, {changed() {}});
+      return [made.readings().gain, Draftscope.rightAnswer({judge: 'instrument', slider: {}, answer: 'gain'}, made.readings())]; }""")
+    assert told == [None, None]
+
+
+def test_the_number_of_a_class_is_one_that_there_is(tools):
+    seeds = tools.evaluate(
+        """(questions) => [1e9, -5, 2.5].map((seed) => {
+      let told = null; const view = Draftscope.mountQuiz(document.createElement('div'), {title: 't', lead: 'l', questions}, {seeded: (next) => { told = next; }}, seed);
+      view.destroy(); return told; })""",
+        quiz()["questions"][:1],
+    )
+    assert seeds == [9999, 1, 3]
 
 
 def test_the_curve_counts_what_a_chain_gains(tools):

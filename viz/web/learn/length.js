@@ -5,13 +5,14 @@
 
   /** spec: {start: {alpha, cost, drafted, gain}, longest, example}. */
   D.lessonLength = function (spec, { changed }) {
-    const now = { alpha: spec.start.alpha, cost: Math.min(spec.start.cost, 1), k: Math.min(4, spec.longest) };
+    const dearest = Math.max(1, Math.ceil(spec.start.cost * 100) / 100);
+    const now = { alpha: spec.start.alpha, cost: spec.start.cost, k: Math.min(4, spec.longest) };
     const slider = (name, label, high, step, told) => D.lessonSlider({ label, low: 0, high, step, value: now[name], told, onInput: (value) => { now[name] = value; draw(); changed(); } });
-    const parts = { alpha: slider("alpha", "α, a guess is kept", 0.99, 0.01, two), cost: slider("cost", "c, price of drafting a token", 1, 0.01, (value) => `${two(value)} passes`), k: slider("k", "k, tokens drafted in a step", spec.longest, 1, String) };
+    const parts = { alpha: slider("alpha", "α, a guess is kept", 0.99, 0.01, two), cost: slider("cost", "c, price of a drafted token", dearest, 0.01, (value) => `${two(value)} passes`), k: slider("k", "k, tokens drafted in a step", spec.longest, 1, String) };
     const picture = D.el("div", { class: "ln-picture" }), said = D.el("p", { class: "ln-verdict", role: "status" });
-    const back = D.el("button", { type: "button", class: "ln-button", text: "α and c of the run", onclick: () => { Object.assign(now, { alpha: spec.start.alpha, cost: Math.min(spec.start.cost, 1) }); draw(); changed(); } });
+    const back = D.el("button", { type: "button", class: "ln-button", text: "α and c of the run", onclick: () => { Object.assign(now, { alpha: spec.start.alpha, cost: spec.start.cost }); draw(); changed(); } });
     const element = D.el("div", { class: "ln-length" }, ...Object.values(parts).map((one) => one.element), D.el("div", { class: "ln-buttons" }, back), picture, said,
-      D.el("p", { class: "ln-quiet", text: `In the run ${spec.example}${spec.lane ? `, lane ${spec.lane},` : ""} a guess was kept with chance ${two(spec.start.alpha)}, and drafting a token took ${two(spec.start.cost)} of a pass. It drafted ${spec.start.drafted.toFixed(1)} tokens a step and gained ${two(spec.start.gain)}.` }));
+      D.el("p", { class: "ln-quiet", text: `In the run ${spec.example}${spec.lane ? `, lane ${spec.lane},` : ""} a guess was kept with chance ${two(spec.start.alpha)}. A drafted token cost ${two(spec.start.cost)} of a pass over one row: ${two(spec.start.drafting)} to draft it, ${two(spec.start.checking)} for its row in the check. It drafted ${spec.start.drafted.toFixed(1)} tokens a step, gained ${two(spec.start.gain)}, and was ${two(spec.start.speed)} times as fast as plain decoding, measured.` }));
 
     function draw() {
       for (const [name, one] of Object.entries(parts)) one.set(now[name]);
@@ -29,14 +30,16 @@
         : `With k = ${k} decoding is ${two(D.speedup(alpha, cost, k))} times as fast. No draft pays here: best is to draft nothing.`);
     }
     draw();
-    return { element, readings: () => ({ best: D.bestLength(now.alpha, now.cost, spec.longest), gain: D.expectedTokens(now.alpha, now.k) }) };
+    const to = (letter) => (value) => `set ${letter} to ${letter === "k" ? value : two(value)}`;
+    return { element, settings: () => ({ ...now }), depends: { best: ["alpha", "cost"], gain: ["alpha", "k"] }, tell: { alpha: to("α"), cost: to("c"), k: to("k") },
+      readings: () => ({ best: D.bestLength(now.alpha, now.cost, spec.longest), gain: D.expectedTokens(now.alpha, now.k) }) };
   };
 
   const MODEL = 8e9, MOST = 512;   // a model of eight billion weights of two bytes each, for the machines of the data sheets
 
   /** spec: {measured: [[rows, ms]], bytes, machines}. */
   D.lessonPasses = function (spec, { changed }) {
-    const first = spec.measured[0][1], lines = [{ name: "measured: the small target of this page, two CPU cores", points: spec.measured.filter(([rows]) => rows <= MOST).map(([rows, ms]) => [rows, Math.max(1, ms / first)]), dots: true }];
+    const first = spec.measured[0][1], lines = [{ name: "measured: the small target of these runs", points: spec.measured.filter(([rows]) => rows <= MOST).map(([rows, ms]) => [rows, Math.max(1, ms / first)]), dots: true }];
     let chosen = 1 + spec.machines.findIndex(({ name }) => name === spec.machine), rows = 8;
     const over = (machine, count) => D.roofline(machine, 2 * MODEL, MODEL, count);
     const steps = Array.from({ length: 28 }, (_, i) => 2 ** (i / 3)).filter((count) => count <= MOST + 1);
@@ -70,6 +73,7 @@
         : `Median passes of finished runs: ${first.toFixed(2)} ms over one row. The weights have ${(spec.bytes / 1e6).toFixed(0)} MB, and every pass reads all of them.`);
     }
     draw();
-    return { element, readings: () => ({ free: free(), gain: relative(rows) || 0 }) };
+    return { element, settings: () => ({ machine: lines[chosen].name, rows }), depends: { free: ["machine"], gain: ["machine", "rows"] }, tell: { machine: (name) => `choose “${name}”`, rows: (count) => `set n to ${count}` },
+      readings: () => ({ free: free(), gain: relative(rows) }) };
   };
 })(globalThis.Draftscope);

@@ -19,7 +19,7 @@
     const screens = data.screens.map((screen) => ({ ...screen, element: null, stageView: null, questions: [], claims: [], left: screen.text.filter(asks).length }));
     const heading = (below, ...rest) => D.el(`h${(host.top ? 1 : 2) + below}`, ...rest);
     const title = heading(0, { id: "ln-title", class: "ln-title", tabindex: -1, text: data.title });
-    const dots = D.el("ol", { class: "ln-dots", "aria-label": "Screens of this lesson" }, ...screens.map((screen, i) => D.el("li", {}, D.el("button", { type: "button", "aria-label": `${i + 1}: ${screen.title}`, title: screen.title, onclick: () => go(i, true) }))));
+    const dots = D.el("ol", { class: "ln-dots", "aria-label": "Screens of this lesson" }, ...screens.map((screen, i) => D.el("li", {}, D.el("button", { type: "button", title: screen.title, onclick: () => go(i, true) }))));
     const holder = D.el("div", { class: "ln-screens" }), back = D.el("button", { type: "button", class: "ln-button", text: "Back", onclick: () => go(now - 1, true) });
     const next = D.el("button", { type: "button", class: "ln-button", "data-main": "", text: "Next", onclick: () => go(now + 1, true) }), place = D.el("span", { class: "ln-quiet" });
     const hall = D.el("button", { type: "button", class: "ln-button", "aria-pressed": "false", text: "Full screen", title: "For a lecture hall: the lesson alone, in large type.", onclick: () => large(!root.hasAttribute("data-hall")) });
@@ -45,7 +45,7 @@
     function question(spec) {
       const screen = building, guessed = (screen.guessed = screen.guessed || new Set());
       const asked = D.lessonQuestion(spec, {
-        nodes, earlier: record[spec.number], judge: (judge) => (screen.stageView ? screen.stageView.readings(judge) : {}),
+        nodes, earlier: record[spec.number], judge: (judge) => (screen.stageView ? screen.stageView.readings(judge) : {}), toSet: (name, wanted) => (screen.stageView ? screen.stageView.toSet(name, wanted) : []),
         settled(outcome) {
           guessed.add(spec.number);
           if (guessed.size === screen.left) reveal(screen);
@@ -101,7 +101,7 @@
       [...dots.children].forEach((dot, i) => {
         const numbers = screens[i].text.filter(asks).map((node) => node.directive.number);
         const done = numbers.length > 0 && numbers.every((one) => record[one]);
-        D.set(dot.firstChild, { "aria-current": i === now ? "step" : null, "data-done": done, "data-asks": numbers.length > 0 });
+        D.set(dot.firstChild, { "aria-current": i === now ? "step" : null, "data-done": done, "aria-label": `${i + 1}: ${screens[i].title}${done ? " (answered)" : ""}` });
       });
     }
 
@@ -126,7 +126,7 @@
     go(Math.max(0, screens.findIndex(({ id }) => id === at)));
     return {
       go: (id) => go(screens.findIndex((screen) => screen.id === id)), get screen() { return screens[now].id; }, large,
-      destroy() { screens.forEach(({ stageView }) => { if (stageView && stageView.view) stageView.view.destroy(); }); unfollow(); unwatch(); root.remove(); },
+      destroy() { screens.forEach(({ stageView }) => { if (stageView) stageView.destroy(); }); unfollow(); unwatch(); root.remove(); },
     };
   };
 })(globalThis.Draftscope);

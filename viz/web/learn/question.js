@@ -22,10 +22,13 @@
   /** Whether a guess is right: a choice exactly, a slider's number within what it may miss. */
   D.isRight = (spec, guess, answer) => (spec.slider ? Math.abs(guess - answer) <= spec.near + 1e-9 : guess === answer);
 
+  /** The reading by which an instrument judges a question. */
+  D.readingOf = (spec) => (spec.slider ? spec.answer : CONDITION.exec(spec.right[0])[1]);
+
   const WAIT = { run: "Noted. Now run it: your answer is held against your own run.", instrument: "Noted. Now try it on the instrument." };
   const number = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
 
-  /** hooks: nodes, judge() → the readings now, settled(record), earlier: what was answered before. Returns {element, look()}. */
+  /** hooks: nodes, judge() → the readings now, toSet(reading, with) → what to set first, in words; settled(record), earlier: what was answered before. Returns {element, look()}. */
   D.lessonQuestion = function (spec, hooks) {
     const group = D.freshId("choice"), unit = (spec.slider && spec.slider.unit) || "";
     const told = (value) => `${number(value)}${unit ? ` ${unit}` : ""}`;
@@ -42,6 +45,8 @@
     /** Hold the guess against what is known now; called again when the readings have changed. */
     function look() {
       if (!waiting || guess === null) return;
+      const set = spec.judge === "instrument" ? hooks.toSet(D.readingOf(spec), spec.with || {}) : [];
+      if (set.length) { status.replaceChildren(D.el("p", { text: `Noted. Your guess is about another setting: ${set.join(", and ")}.` })); hooks.settled(null); return; }
       const answer = D.rightAnswer(spec, spec.judge ? hooks.judge(spec.judge) : {});
       if (answer === null) { status.replaceChildren(D.el("p", { text: WAIT[spec.judge] })); hooks.settled(null); return; }
       waiting = false;

@@ -44,7 +44,7 @@
     element.replaceChildren(root);
     const stop = [D.followTheme(root), D.followWidth(root)];
     const list = D.el("ol", { class: "ln-quiz-list" }), score = D.el("p", { class: "ln-score", role: "status" });
-    const number = D.el("input", { type: "number", id: "ln-seed", min: 1, max: 9999, step: 1, value: seed, onchange: () => make(D.clamp(Math.round(Number(number.value)) || 1, 1, 9999)) });
+    const number = D.el("input", { type: "number", id: "ln-seed", min: 1, max: 9999, step: 1, value: seed, onchange: () => make(number.value) });
     const name = D.el("input", { type: "text", id: "ln-name", autocomplete: "off", maxlength: 80 });
     const button = (text, onclick, main) => D.el("button", { type: "button", class: "ln-button", "data-main": main, text, onclick });
     root.append(D.el("header", { class: "ln-head" }, D.el("p", { class: "ln-kicker", text: "Closing quiz" }), D.el(host.top ? "h1" : "h2", { id: "ln-title", class: "ln-title", text: data.title }), D.el("div", { class: "ln-tools" }, ...(host.tools || []))),
@@ -53,7 +53,8 @@
       list, D.el("div", { class: "ln-buttons ln-noprint" }, button("Check my answers", () => check(), true), button("Print it", () => globalThis.print())), score);
     let quiz = [], fields = [];
 
-    function make(next) {
+    function make(wanted) {
+      const next = D.clamp(Math.round(Number(wanted)) || 1, 1, 9999);
       number.value = next;
       host.seeded(next);
       quiz = D.quizOf(data.questions, next);

@@ -2,6 +2,8 @@
 (function (D) {
   "use strict";
   const ENOUGH = 5000;   // tosses before a question is held against the histogram
+  const ALL = ["rule", "p", "q"];
+  const lawSet = (letter) => (law) => `set ${letter} to ${law.map((share) => share.toFixed(2)).join(", ")}`;
   const SURE = 4;   // standard deviations of chi square beyond which chance does not explain a histogram
 
   /** Whether chance explains these counts, had the tokens been drawn from p. Few tosses explain anything. */
@@ -91,7 +93,8 @@
       D.set(verdict, { "data-fits": many < 100 ? null : String(fits) });
     }
     draw();
-    return { element, readings: () => (times() < ENOUGH ? {} : { share: counts[0] / times(), kept: kept / times(), fits: Number(D.fitsLaw(counts, laws.p)) }), settings: () => ({ rule, ...laws }) };
+    return { element, readings: () => (times() < ENOUGH ? {} : { share: counts[0] / times(), kept: kept / times(), fits: Number(D.fitsLaw(counts, laws.p)) }), settings: () => ({ rule, ...laws }), depends: { share: ALL, kept: ALL, fits: ALL },
+      tell: { rule: (key) => `choose “${D.RULES[key].title}”`, p: lawSet("p"), q: lawSet("q") } };
   };
 
   const HIGH = 250, FLOOR = 210, TOP = 26;

@@ -2,6 +2,15 @@
 (function (D) {
   "use strict";
   const INSTRUMENTS = { rule: D.lessonRule, length: D.lessonLength, passes: D.lessonPasses };
+  const CLOSE = 0.0101;   // a slider's step
+  const same = (a, b) => (Array.isArray(a) ? a.every((one, i) => same(one, b[i])) : typeof a === "number" ? Math.abs(a - b) < CLOSE : a === b);
+
+  /** What a reader must set, in words, before a reading of an instrument is the one that is asked for. wanted: all settings. */
+  D.toSet = function ({ settings, depends, tell }, reading, wanted) {
+    const now = settings();
+    return depends[reading].filter((name) => !same(now[name], wanted[name])).map((name) => tell[name](wanted[name]));
+  };
+
   /** What a finished run says, by the names that questions use. */
   D.runReadings = function (trace) {
     const line = trace.trimEnd().split("\n").pop();
@@ -13,13 +22,14 @@
 
   /**
    * spec: the directive. host: trace(name), race(name) → promises of NDJSON; live(element, spec, heard), where runs can be made.
-   * hooks: nodes, changed(): the readings are others, asked(): the reader wants to see it uncovered. Returns {element, readings(judge), uncover(), show(), hide()}.
+   * Its answer has destroy(). hooks: nodes, changed(): the readings are others, asked(): the reader wants to see it uncovered.
+   * Returns {element, readings(judge), toSet(reading, wanted), uncover(), show(), hide(), destroy()}.
    */
   D.lessonStage = function (spec, host, hooks) {
     const box = D.el("div", { class: "ln-stage-box" }), cover = D.el("div", { class: "ln-cover" });
     const caption = spec.caption && D.el("p", { class: "ln-caption" }, ...hooks.nodes(spec.caption));
     const element = D.el("figure", { class: "ln-stage", "data-kind": spec.kind, "data-parts": (spec.parts || []).join(" ") }, D.el("div", { class: "ln-stage-hold" }, box, cover), caption);
-    let view = null, instrument = null, asked = false, own = {};
+    let view = null, live = null, instrument = null, begun = {}, asked = false, own = {};
 
     if (spec.after) {
       cover.append(D.el("p", { text: "Guess first: then it is shown." }), D.el("button", { type: "button", class: "ln-button", text: "Show it now", onclick: () => hooks.asked() }));
@@ -40,7 +50,7 @@
         view.seek(1e9);
       },
       async live() {
-        if (host.live) { host.live(box, spec, (trace) => { own = D.runReadings(trace); hooks.changed(); }); return; }
+        if (host.live) { live = host.live(box, spec, (trace) => { own = D.runReadings(trace); hooks.changed(); }); return; }
         const hold = D.el("div");
         box.append(D.el("p", { class: "ln-quiet", text: "Runs need the page’s engine, which this file does not have. You see the run made earlier, and your answer is held against it." }), hold);
         view = D.mountWatch(hold, { ids: false, autoplay: false, keys: false });
@@ -53,16 +63,19 @@
     return {
       element, uncover,
       readings: (judge) => (judge === "run" ? own : instrument ? instrument.readings() : {}),
+      toSet: (reading, wanted) => (instrument ? D.toSet(instrument, reading, { ...begun, ...wanted }) : []),
       show() {
         if (asked) return;
         asked = true;
         if (INSTRUMENTS[spec.kind]) {
           instrument = INSTRUMENTS[spec.kind](spec, { changed: hooks.changed });
+          begun = instrument.settings();
           box.append(instrument.element);
         } else BUILD[spec.kind]().catch(failed);
       },
       hide() { if (view && view.pause) view.pause(); },
       get view() { return view; },
+      destroy() { for (const one of [view, live]) if (one) one.destroy(); },
     };
   };
 })(globalThis.Draftscope);
