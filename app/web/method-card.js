@@ -20,13 +20,13 @@
 
   /** watchIt(name): asked to show the example of this name. */
   P.methodCard = function (method, families, watchIt) {
-    const { el } = Draftscope, { title, paper, claim, part, kind } = method, id = Draftscope.freshId("method");
+    const { el } = Draftscope, { title, paper, claim, part, kind, price = {} } = method, id = Draftscope.freshId("method");
     const here = measured(method.measured);
     const row = (name, ...content) => [el("dt", { text: name }), el("dd", {}, ...content)];
     const rows = [
       ...(claim.text ? row("Claimed", el("span", { text: claim.text }), el("span", { class: "pg-method-setting", text: claim.setting })) : []),
       ...(here.length ? row("Here", ...here) : []),
-      ...(method.price.texts ? row("Price", ...priced(method.price)) : []),
+      ...(price.texts ? row("Price", ...priced(price)) : []),
       ...(part.name && !method.available ? row("Missing", el("span", { text: `The part ${part.name} is not shipped; the recipe ${part.recipe} makes it.` })) : []),
     ];
     const watch = method.example && el("button", { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",
