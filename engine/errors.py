@@ -15,11 +15,17 @@ class UserError(Exception):
 MOST_NAMED = 8  # names that one sentence can hold
 
 
-def unknown(noun: str, given: str, known: Iterable[str]) -> UserError:
-    """The error for a name that is not among ``known``: all of them where they are few, else the nearest."""
+LISTED = "`python -m engine list` names all."
+
+
+def unknown(noun: str, given: str, known: Iterable[str], where: str = "") -> UserError:
+    """The error for a name that is not among ``known``: all of them where they are few, else the nearest.
+
+    where: a sentence that says where all of them are named.
+    """
     names = list(known)
     if len(names) <= MOST_NAMED:
         return UserError(f"There is no {noun} {given!r}; known are: {', '.join(names)}.")
     near = get_close_matches(given, names, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {len(names)} of them."
-    return UserError(f"There is no {noun} {given!r}; {hint} `python -m engine list` names all.")
+    return UserError(f"There is no {noun} {given!r}; {hint} {where}".rstrip())

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from engine.errors import unknown
+from engine.errors import LISTED, unknown
 from engine.parts.loading import ModelPaths
 from presets.listed import HERE, KINDS, Preset, RacePreset, lane_names, presets, prompts, races
 from presets.methods import cards, methods, own_trace, scaling
@@ -47,7 +47,7 @@ def preset(name: str) -> Preset:
     """The example of this name. Raises UserError that names the known ones."""
     known = examples()
     if name not in known:
-        raise unknown("preset", name, known)
+        raise unknown("preset", name, known, LISTED)
     return known[name]
 
 

@@ -54,7 +54,7 @@ from engine.drafters.suffix import SuffixDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
 from engine.drafters.vocabtrim import VocabTrimDrafter
-from engine.errors import unknown
+from engine.errors import LISTED, unknown
 
 __all__ = ["Drafter", "Kept", "drafter", "drafters"]
 
@@ -124,5 +124,5 @@ def drafter(key: str) -> type[Drafter]:
     """The drafter class of this key. Raises UserError that names known ones."""
     known = drafters()
     if key not in known:
-        raise unknown("drafter", key, known)
+        raise unknown("drafter", key, known, LISTED)
     return known[key]

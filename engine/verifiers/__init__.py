@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from engine.errors import unknown
+from engine.errors import LISTED, unknown
 from engine.options import Value, resolve
 from engine.verifiers.base import Case, Judgement, Verdict, Verifier
 from engine.verifiers.bild import BigLittle
@@ -45,5 +45,5 @@ def verifier(key: str, options: Mapping[str, Value] | None = None) -> Verifier:
     """A rule with these options. Raises UserError for an unknown key, and for options that do not fit."""
     known = verifiers()
     if key not in known:
-        raise unknown("verifier", key, known)
+        raise unknown("verifier", key, known, LISTED)
     return known[key](resolve(f"verifier {key}", known[key].options, options or {}))

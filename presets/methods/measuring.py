@@ -34,8 +34,8 @@ def draw(key: str) -> None:
 
 
 def measure(keys: list[str]) -> None:
-    """Draw the figures of these cards, record the own examples of these cards, and those that have no trace yet; write the figures
-    of all cards. Raises UserError for a key without a card."""
+    """Draw the figures of these cards, and record their examples and all other own examples that have no trace yet;
+    then write the figures of all cards. Raises UserError for a key without a card."""
     known = cards()
     for key in keys:
         if key not in known:

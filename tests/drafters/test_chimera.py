@@ -7,10 +7,13 @@ from engine.chance import DraftChance
 from engine.drafters.base import Start
 from engine.drafters.chimera import ChimeraDrafter
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.parts.files import write_part
 from engine.parts.head_ranks import FIELD
 from engine.parts.kinds import kind_of
 from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
 from tests.drafters.writing import built, steps_of
 from tests.parts import beginners
 from tests.verifiers.tiny import tiny_models
@@ -68,6 +71,15 @@ def test_trees_hold_what_the_readouts_say_behind_each_branch(models, sampling):
             shown_as_it_is(models, text, step)
         text = text + step.output
     assert deepest > 1
+
+
+def test_rows_that_are_forgotten_are_made_again(models, monkeypatch):
+    whole = [step.tree.tokens for step in steps_of(models, "chimera", [3, 5], 20, budget=9)]
+    monkeypatch.setattr("engine.drafters.chimera.MOST_TRIGRAMS", 2)
+    drafter = built(ChimeraDrafter, models, budget=9)
+    request = TextRequest(drafter, verifier("greedy"), Sampling(), [3, 5], 20)
+    assert [step.tree.tokens for step in run_loop(models.target, request)] == whole
+    assert len(drafter._rows) == 2
 
 
 def test_behind_forced_tokens_it_goes_on_from_their_trigrams(models):
