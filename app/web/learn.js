@@ -118,7 +118,7 @@
     function begin() {
       relay.view = view;
       mine = true;
-      P.show(ROOM, { state: "running", message: "" });
+      P.begin(ROOM);
       trigger("asked", { ...wish });
     }
     const unfollow = P.follow(ROOM, () => {

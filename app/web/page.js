@@ -126,6 +126,8 @@
     if (bottom < 0 || top > innerHeight) card.scrollIntoView({ behavior: Draftscope.stillWanted() ? "auto" : "smooth" });
   }
 
+  /** A run has been asked for: until the server speaks of it, wishes about it wait. */
+  P.begin = begin;
   function begin(kind) {
     const r = room(kind);
     reveal(kind);

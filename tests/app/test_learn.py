@@ -37,11 +37,12 @@ def test_a_guess_is_held_against_the_reader_s_own_run_and_remembered(visit):
 def test_a_lesson_that_is_left_stops_its_run_and_the_tab_leads_back_to_it(visit):
     page = visit(LIVE, reduced_motion="reduce").page
     page.locator("#learn textarea").fill("Once upon a time there was a little dog")
-    heard = "DraftscopePage.stateOf('learn')"
-    page.click("#learn-run")
-    page.wait_for_function(f"{heard} === 'running' && DraftscopePage.trace('learn')")
-    page.get_by_role("link", name="All lessons").click()
-    page.wait_for_function(f"{heard} !== 'running'")
+    asked = page.evaluate("""() => { const ask = DraftscopePage.ask, asked = [];
+      DraftscopePage.ask = (...wish) => { asked.push(wish); ask(...wish); };
+      document.querySelector('#learn-run').click(); document.querySelector('.pg-learn-back').click();
+      return asked; }""")
+    assert asked == [["learn", "ask_stop"]]
+    page.wait_for_function("DraftscopePage.stateOf('learn') === 'done'")
     last = json.loads(page.evaluate("DraftscopePage.trace('learn')").splitlines()[-1])
     assert last["kind"] == "summary"
     page.go_back()
