@@ -60,13 +60,13 @@ class Watch:
                 self.preset, self.look_for = example_list(
                     TAB, self.presets, words.WATCH_OWN, "prompt", "preset"
                 )
-                self.prompt = prompt_box("prompt", first["prompt"])
                 self.models = gr.Radio(
                     [(words.MODELS.get(name, name.capitalize()), name) for name in families()],
                     value="",
                     label="Writes",
                     elem_id="models",
                 )
+                self.prompt = prompt_box("prompt", first["prompt"])
                 self._buttons()
                 self.said.render()
                 self.pair = html(

@@ -22,7 +22,7 @@ def test_a_picture_is_watched_and_drawn(visit):
         arg=made[-1]["new_tokens"],
     )
     assert page.locator(".pg-cover").count() == 0
-    page.get_by_label("Text", exact=True).check()
+    page.get_by_role("radio", name="Text", exact=True).check()
     page.wait_for_function(
         "document.querySelector('.pg-cover')?.textContent.includes('what is written')"
     )

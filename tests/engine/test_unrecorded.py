@@ -112,7 +112,8 @@ def test_several_texts(rule, sampling, static_models, static_blocks, judged):
     Left out: SmartSpec, which drafts by what shares its pass; a draft that learns, whose copy is read in
     another order; and trees with probe rows or rows that were begun, which the host judges.
     """
-    apart = {"smartspec", "online", "omnidraft", "del", "kangaroo", "lud", "ppd", "hidden_transfer"}
+    apart = {"smartspec", "online", "omnidraft", "del", "kangaroo"}
+    apart |= {"lud", "ppd", "hidden_transfer", "lookahead", "reflective"}
     keys = [key for key in JUDGED if key not in apart]
     prompts = [[*PROMPT, index % 16] for index in range(len(keys))]
     expected = [
