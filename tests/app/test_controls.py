@@ -107,8 +107,10 @@ def test_every_example_can_be_asked_for():
 
 
 def test_no_visitor_can_name_a_directory():
-    asked = request({**GOOD, "target": "/etc", "models": "/etc", "draft": "/etc"})
+    asked = request({**GOOD, "target": "/etc", "draft": "/etc"})
     assert asked.models == request(GOOD).models
+    with pytest.raises(UserError, match="There is no family of models '/etc'"):
+        request({**GOOD, "models": "/etc"})
 
 
 def test_pairs_say_what_they_are():

@@ -2,11 +2,11 @@
 
 import json
 
-from engine.catalogue import catalogue
 from engine.drafters import drafters
 from engine.run import RunRequest, open_run
 from engine.trace import Trace, read_trace
 from presets import family
+from tests.lossless import lossless
 
 
 def request(prompt: str, **fields) -> RunRequest:
@@ -21,8 +21,8 @@ def offered() -> list[str]:
 
 def exact() -> list[str]:
     """Those of them whose output is the target's with the rules that they take by themselves."""
-    lossless = {one["key"] for one in catalogue()["drafters"] if one["lossless"]}
-    return [key for key in offered() if key in lossless]
+    known = lossless()
+    return [key for key in offered() if key in known]
 
 
 def trace_of(prompt: str, **fields) -> Trace:

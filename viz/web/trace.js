@@ -112,7 +112,8 @@
       },
       /** The last token so far, the root of the next step. */
       lastToken() {
-        const written = model.steps.findLast((step) => step.output.tokens.length), { tokens } = written ? written.output : (model.run && model.run.prompt) || { tokens: [] };
+        const written = model.steps.findLast((step) => step.output.tokens.length);
+        const tokens = (written ? written.output.tokens : model.run && model.run.prompt && model.run.prompt.tokens) || [];
         return tokens.length ? tokens[tokens.length - 1] : null;
       },
       /** The piece at the root of a step: the last token committed before it. */
