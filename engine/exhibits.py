@@ -162,11 +162,11 @@ class Later:
     """
 
     def __init__(self, make: Callable[[], Exhibit]) -> None:
-        self._make = make
+        self.make = make
 
     def to_dict(self, piece: Callable[[int], str]) -> dict:
         """See ``Exhibit``."""
-        return self._make().to_dict(piece)
+        return self.make().to_dict(piece)
 
 
 def plain(value: object, piece: Callable[[int], str]) -> object:

@@ -79,7 +79,7 @@ def measured(target: LanguageModel, contestant: tuple[str, dict, str, dict], dig
     ]
     tokens = sum(len(step.output) for step in steps)
     nats = -sum(sum(logs(step)) for step in steps) / tokens
-    prices = [row[4] for step in steps for one in step.verdict.exhibits for row in one.rows]
+    prices = [row[4] for step in steps for one in step.verdict.exhibits for row in one.make().rows]
     settings = ", ".join(f"{name} {value}" for name, value in (options | rule_options).items())
     who = (
         f"{key}{f' / {rule}' if rule != 'rejection' else ''}{f' ({settings})' if settings else ''}"

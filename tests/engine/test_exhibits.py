@@ -7,6 +7,8 @@ import pytest
 
 from engine.exhibits import (
     Choice,
+    Cloud,
+    Clouds,
     Curve,
     Exhibit,
     Gauge,
@@ -14,6 +16,7 @@ from engine.exhibits import (
     Layer,
     Layers,
     Matrix,
+    Panel,
     Series,
     Table,
     Token,
@@ -89,6 +92,16 @@ CASES = [
             "x_label": "size",
             "y_label": "",
             "mark": None,
+        },
+    ),
+    (
+        Clouds(title="P", panels=[Panel("draft", [Cloud("accepted", [[0.5, NAN]])])]),
+        {
+            "kind": "clouds",
+            "title": "P",
+            "panels": [
+                {"name": "draft", "clouds": [{"name": "accepted", "points": [[0.5, None]]}]}
+            ],
         },
     ),
 ]

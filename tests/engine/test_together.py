@@ -160,8 +160,9 @@ def test_closing_closes_every_drafter(draft, monkeypatch):
 
 
 def test_the_embedded_family():
-    """As modules, for the lean path reads one after the other: all drafters in one pass a round."""
-    known = [drafter_class(key) for key in offered()]
+    """As modules, for the lean path reads one after the other: all drafters in one pass a round, but SmartSpec,
+    which drafts by what shares its pass."""
+    known = [drafter_class(key) for key in offered() if key != "smartspec"]
     classes = [cls for cls in known if cls.loop == "speculative"]
     needs = {role: kind for cls in classes for role, kind in cls.needs.items()}
     models = load_models(family(), needs)
