@@ -27,7 +27,7 @@ from engine.exhibits import Later, Table, Token
 from engine.memory import Store
 from engine.options import Option
 from engine.policies.online_head import OnlineHead
-from engine.policies.pace import Pace
+from engine.policies.pace import LEARNING, Pace
 from engine.policies.private_draft import PrivateDraft
 from engine.policies.run_cache import RunCache
 from engine.printable import printable
@@ -68,36 +68,7 @@ class OmniDraftDrafter(Drafter):
             1.0,
             label="Chance of a refusal",
         ),
-        Option(
-            "milliseconds",
-            "float",
-            2.0,
-            "Milliseconds of learning after a step, on average (0: the number of refusals decides instead).",
-            0.0,
-            100.0,
-            label="Learning per step",
-        ),
-        Option(
-            "every",
-            "int",
-            8,
-            "Refusals from one update to the next where no clock decides.",
-            1,
-            256,
-            label="Refusals per update",
-            advanced=True,
-            depends_on=("milliseconds", 0.0),
-        ),
-        Option(
-            "rate",
-            "float",
-            0.001,
-            "How far an update may move a weight, as a share of its size.",
-            0.00001,
-            0.2,
-            label="Learning rate",
-            advanced=True,
-        ),
+        *LEARNING,
     )
     needs = {"omnidraft": "foreign_draft"}
     learns = True

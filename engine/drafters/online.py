@@ -14,7 +14,7 @@ from engine.drafters.base import Kept
 from engine.drafters.draft_model import DraftModelDrafter, stop_option
 from engine.exhibits import Curve, Later, Series, Table
 from engine.options import Option
-from engine.policies.pace import Pace
+from engine.policies.pace import LEARNING, Pace
 from engine.policies.private_draft import PrivateDraft
 from engine.tree import ROOT
 
@@ -29,36 +29,7 @@ class OnlineDrafter(DraftModelDrafter):
     summary = "Your own copy of the draft model learns from its refused tokens while it drafts."
     options = (
         Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "milliseconds",
-            "float",
-            2.0,
-            "Milliseconds of learning after a step, on average (0: the number of refusals decides instead).",
-            0.0,
-            100.0,
-            label="Learning per step",
-        ),
-        Option(
-            "every",
-            "int",
-            8,
-            "Refusals from one update to the next where no clock decides.",
-            1,
-            256,
-            label="Refusals per update",
-            advanced=True,
-            depends_on=("milliseconds", 0.0),
-        ),
-        Option(
-            "rate",
-            "float",
-            0.001,
-            "How far an update may move a weight, as a share of its size.",
-            0.00001,
-            0.2,
-            label="Learning rate",
-            advanced=True,
-        ),
+        *LEARNING,
         stop_option(
             0.25,
             "Draft no further when the chance that everything so far is kept falls below this, by q",

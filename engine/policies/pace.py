@@ -1,6 +1,42 @@
 """When a visitor's copy of a draft learns: within milliseconds a step, or after so many refusals."""
 
+from engine.options import Option
+
 USUAL = 10.0  # milliseconds of an update, before one was timed
+
+LEARNING = (
+    Option(
+        "milliseconds",
+        "float",
+        2.0,
+        "Milliseconds of learning after a step, on average (0: the number of refusals decides instead).",
+        0.0,
+        100.0,
+        label="Learning per step",
+    ),
+    Option(
+        "every",
+        "int",
+        8,
+        "Refusals from one update to the next where no clock decides.",
+        1,
+        256,
+        label="Refusals per update",
+        advanced=True,
+        depends_on=("milliseconds", 0.0),
+    ),
+    Option(
+        "rate",
+        "float",
+        0.001,
+        "How far an update may move a weight, as a share of its size.",
+        0.00001,
+        0.2,
+        label="Learning rate",
+        advanced=True,
+    ),
+)
+"""Options of a drafter whose copy of the draft learns."""
 
 
 class Pace:
