@@ -42,7 +42,11 @@ class Panel:
         """Draw once this event has brought a run to its end."""
 
         def draw(request: gr.Request):
-            return self._update(live.finished(request.session_hash, tab))
+            session = request.session_hash
+            text, seat = live.finished(session, tab), live.seats.get(session, tab)
+            if text is not None and not seat.figures:
+                seat.figures = "drawn"
+            return self._update(text)
 
         return event.then(draw, None, [self.group, self.of, *self.plots], **SLOW)
 
@@ -112,14 +116,15 @@ class RunPanel(Panel):
         def frame(request: gr.Request):
             """Room for what belongs to this run, and nothing of the last one's.
 
-            Two events may have seen the end of one run; what the first began to measure stays.
+            Several events may see the end of one run, and one of them may be between its steps at
+            that moment: only the run itself knows how far its figures have come.
             """
-            session = request.session_hash
-            text, seat = live.finished(session, tab), live.seats.get(session, tab)
-            if text is None or live.seats.get(session, PLAIN):
+            seat = live.seats.get(request.session_hash, tab)
+            if seat is None or seat.figures != "drawn":
                 return [gr.skip()] * 4
+            seat.figures = "framed"
             own = worth_measuring(seat)
-            tree = bool(read_trace(text).summary["acceptance_by_depth"])
+            tree = bool(read_trace(seat.text).summary["acceptance_by_depth"])
             return [
                 gr.Column(visible=tree),
                 gr.Column(visible=own),
@@ -127,8 +132,14 @@ class RunPanel(Panel):
                 gr.Plot(visible=False),
             ]
 
+        def measure(request: gr.Request):
+            seat = live.seats.get(request.session_hash, tab)
+            ready = seat is not None and seat.figures == "framed"
+            updates = _measure(request) if ready else ()
+            yield from never_silent(updates, outputs=3)
+
         framed = drawn.then(frame, None, [self.tree, *speed], **SLOW)
-        return framed.then(_measure, None, [*speed[1:], self.proof], **engine_event())
+        return framed.then(measure, None, [*speed[1:], self.proof], **engine_event())
 
     def wire(self) -> None:
         speed = [self.said, self.bars, self.proof]

@@ -41,6 +41,8 @@ class Seat:
         self.text = job.header()
         self.state = "paused"
         """paused | running | done | error | gone"""
+        self.figures = ""
+        """How far the page has the figures of this run: "", "drawn", or "framed" (room is made for its measurement)."""
         self.asked: str | None = None
         """pause | stop | drop: what the event that holds the seat shall do after this step."""
         self.touched = time.monotonic()

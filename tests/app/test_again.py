@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
+import gradio as gr
 import pytest
 
 from app import again, live
 from app.again import PLAIN, WHAT_IF, measure_plain, what_if_job
+from app.figures import RunPanel
 from app.made import made
 from app.menu import plain_pair
 from app.seats import Seat
@@ -185,3 +187,34 @@ def test_what_hangs_on_a_run_goes_with_it(finished):
     assert live.seats.get(SESSION, WHAT_IF), "another seat"
     live.leave(SESSION, "watch")
     assert live.seats.get(SESSION, WHAT_IF) is None
+
+
+class Chain:
+    """An event of the page that keeps what is to follow it, so that a test can call it in any order."""
+
+    def __init__(self) -> None:
+        self.calls = []
+
+    def then(self, call, *_, **__) -> "Chain":
+        self.calls.append(call)
+        return self
+
+
+def test_an_event_overtaken_by_the_end_of_a_run_measures_nothing_before_its_figures(finished):
+    with gr.Blocks():
+        panel, chain = RunPanel("figures-of-a-test"), Chain()
+        panel.follow(chain, "watch")
+    _, draw, frame, measure = chain.calls
+    visitor = SimpleNamespace(session_hash=SESSION)
+
+    def silent(values) -> bool:
+        return all(value == gr.skip() for value in values)
+
+    finished()  # while another event, such as the page's opening, stood before its last step
+    assert all(map(silent, measure(visitor)))
+    assert live.seats.get(SESSION, PLAIN) is None
+    assert silent(frame(visitor)), "not before the figures"
+    assert not silent(draw(visitor))
+    assert not silent(frame(visitor))
+    assert "just now" in list(measure(visitor))[-1][0]
+    assert silent(frame(visitor)), "room is made once; what was measured stays"
