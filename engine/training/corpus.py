@@ -18,8 +18,8 @@ from .sources import read_split, without_overlap
 PROMPTS = Path(__file__).resolve().parents[2] / "presets" / "prompts"
 # Shares of the training tokens. Copying and editing get a good part: induction has to be learned, and it comes only
 # when random words that cannot be guessed make up much of it (with 2 % of them there was none after 1.7 M tokens;
-# with `operations` at 0.36 it came within 0.6 M more). Of 88 M tokens the shares of the corpora are nine readings of
-# the TinyStories (one more in the chats), six of the picture books, three of the simple tales, one of the others.
+# with `operations` at 0.36 it came within 0.6 M more). Of 82 M tokens the shares of the corpora are eight readings of
+# the TinyStories (one more in the chats), five of the picture books, two and a half of the simple tales, one of the others.
 MIX = {
     "story": 0.36,
     "picture book": 0.022,

@@ -72,7 +72,7 @@ class TrainingPlan:
 
 
 TARGET_PLAN = TrainingPlan(
-    numbered((256,) * 5 + (512,) * 6 + (1024,) * 3),
+    numbered((256,) * 5 + (512,) * 6 + (1024,) * 2),
     layers=8,
     shallow=6,
     shallow_layers=4,
