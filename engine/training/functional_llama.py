@@ -14,7 +14,7 @@ from transformers import LlamaConfig
 
 from .products import product
 
-QUERY_BLOCK = 256  # attention goes block by block: what lies after a block is never computed
+QUERY_BLOCK = 128  # attention goes block by block: what lies after a block is never computed
 
 
 @dataclass(frozen=True)
