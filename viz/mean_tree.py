@@ -80,7 +80,7 @@ def slot_name(slot: Slot) -> str:
 def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
     """Depth to the right; size shows how often a slot was drafted, colour how often it was kept."""
     shown = _most_drafted(graph)
-    place = _places(graph.subgraph(shown))
+    place = places(graph.subgraph(shown))
     leaves = sum(not graph.subgraph(shown).out_degree(slot) for slot in shown)
     inside = min(max(ROW * leaves, LEAST), MOST)
     dot = min(22.0, 0.95 * inside / leaves)  # neighbours in a column are a leaf apart
@@ -142,7 +142,7 @@ def _most_drafted(graph: nx.DiGraph) -> list[Slot]:
     return order[:DRAWN]
 
 
-def _places(graph: nx.DiGraph) -> dict[Slot, float]:
+def places(graph: nx.DiGraph) -> dict[Slot, float]:
     """y of each slot: leaves below one another, parents in the middle of their leaves."""
     span: dict[Slot, tuple[int, int]] = {}
     leaves = 0

@@ -127,11 +127,11 @@ def _claim(place: str, given: dict) -> dict:
     )
     if not given["holds"]:
         raise UserError(f"{place} has no condition.")
-    told = [_held(condition, given["example"]) for condition in given["holds"]]
+    told = [held(condition, given["example"]) for condition in given["holds"]]
     return {**given, "text": line(given["text"]), "holds": told}
 
 
-def _held(condition: str, example: str) -> dict:
+def held(condition: str, example: str) -> dict:
     """A condition, whether it is true, and what the run says."""
     if condition == SAME_TEXT:
         found = checked().get(example, {"tokens": 0, "comparable": False, "alike": False})

@@ -1,0 +1,135 @@
+"""python -m tools.notebook -o FILE.ipynb [LESSON ...]: the lessons as a Jupyter notebook, all of them or these.
+
+The text and its formulas, and for each directive a cell that asks the finished runs and draws the figure in Python.
+The notebook is run from a clone of the project, in its environment, with Jupyter beside it.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine.errors import UserError, unknown
+from engine.trace.writing import write_lines
+from presets.lessons import entries, lesson
+from presets.lessons.front import read_front
+from presets.lessons.text import blocks
+from tools.cells import Cell, cells_of, code, markdown, written
+
+PAGE = "http://127.0.0.1:7860/"
+HEAD = """# Speculative decoding in {count} lessons
+
+Each lesson asks first: guess, then run the cell that asks the finished run. Numbers in the text were filled in when this notebook was made.
+Run the cells from a clone of Draftscope, in its environment, with Jupyter beside it. Links lead to the page at {page}."""
+SETUP = '''
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+root = next(p for p in (Path.cwd(), *Path.cwd().parents) if (p / "engine").is_dir())
+sys.path.insert(0, str(root))
+
+import torch
+
+from engine.chance import Chance
+from engine.run import open_run
+from engine.sampling import Sampling
+from engine.trace import read_trace
+from engine.tree import ROOT, DraftTree
+from engine.verifiers import Case
+from engine.verifiers.rejection import Rejection
+from presets import examples
+from presets.conditions import figure, finished, holds
+from presets.lessons.directives import held
+from presets.lessons.passes import passes, prices
+from presets.recording import request_of
+from viz.figures import race_figures, run_figures
+from viz.instruments import length_figure, passes_figure, rule_figure, step_figure
+
+
+def toss(p, q, times):
+    """The engine's own rule on one place of a text, so many times: how often each word came, how many guesses were kept."""
+    law, rows = torch.tensor(q, dtype=torch.float64), torch.tensor([p, p], dtype=torch.float64)
+    rule, chance, counts, kept = Rejection(), Chance.of(1), [0] * len(p), 0
+    for place in range(times):
+        tree = DraftTree()
+        tree.draw(ROOT, chance.drafting.draw(law), "iid", law)
+        verdict = rule.judge(Case(tree, rows, None, Sampling(1.0), place, chance.judging))
+        counts[tree.tokens[0] if verdict.accepted else verdict.final_token] += 1
+        kept += len(verdict.accepted)
+    return counts, kept
+'''
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.notebook", description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the file to write")
+    parser.add_argument("--page", default=PAGE, help=f"the address of the page (default: {PAGE})")
+    parser.add_argument("lessons", nargs="*", help="names of lessons (default: all)")
+    given = parser.parse_args(arguments)
+    try:
+        made = notebook(given.lessons, given.page)
+        write_lines(given.output, [json.dumps(made, indent=1, ensure_ascii=False) + "\n"])
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{given.output}: {len(made['cells'])} cells")
+    return 0
+
+
+def notebook(names: list[str] | None = None, page: str = PAGE) -> dict:
+    """The notebook of these lessons, of all where none is named, as nbformat 4 has it. Raises UserError."""
+    known = {entry.name: entry.path for entry in entries()}
+    for name in names or ():
+        if name not in known:
+            raise unknown("lesson", name, known)
+    chosen = names or list(known)
+    cells = [markdown(HEAD.format(count=len(chosen), page=page)), code(SETUP)]
+    for name in chosen:
+        cells += _lesson(name, known[name], page)
+    numbered = [{"id": f"cell-{place}", **cell} for place, cell in enumerate(cells)]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": numbered, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _lesson(name: str, path: Path, page: str) -> Iterator[Cell]:
+    """A lesson: its question, its screens, the teacher's notes, what to read on."""
+    told, here = lesson(name), f"{page}?tab=learn&lesson={name}"
+    yield markdown(
+        f"# {told['number']}. {told['title']}\n\n{told['question']} [On the page]({here})"
+    )
+    yield from _screens(read_front(path)[1], told["screens"], page, here)
+    goals = "\n".join(f"- {goal}" for goal in told["goals"])
+    papers = "\n".join(_paper(one) for one in told["reading"])
+    yield markdown(f"**You can now**\n\n{goals}\n\n**Read on**\n\n{papers}")
+
+
+def _screens(text: str, screens: list[dict], page: str, here: str) -> Iterator[Cell]:
+    """The cells of a lesson's text. An instrument stands where its author wrote it, below the questions about it."""
+    lines, pending, place = text.split("\n"), [], -1
+    for block in blocks(text):
+        if block.type == "heading" and block.tag == "h2":
+            place += 1
+        screen = screens[place]["id"] if place < len(screens) else ""
+        if block.type == "fence" and block.info:
+            if pending:
+                yield markdown("\n\n".join(pending))
+            pending = []
+            yield from cells_of(block, page, f"{here}&screen={screen}")
+        else:
+            pending.append(written("\n".join(lines[slice(*block.map)]), page))
+    if pending:
+        yield markdown("\n\n".join(pending))
+
+
+def _paper(one: dict) -> str:
+    paper = one["paper"]
+    if not paper:
+        return f"- {one['title']}"
+    return f"- **{one['title']}**: *{paper['title']}*. {paper['authors']}. {paper['venue']}, {paper['year']}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

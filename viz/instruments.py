@@ -1,0 +1,155 @@
+"""The instruments of the lessons as plotly figures, for a notebook: the page draws the same with scripts of its own."""
+
+from collections.abc import Mapping, Sequence
+
+import networkx as nx
+import plotly.graph_objects as go
+
+from viz.look import COLOURS, figure, written
+from viz.mean_tree import places
+
+ROW, LEAST = 34, 120
+"""Pixels for a leaf of a tree, and the least for all of them."""
+MODEL = 8e9
+"""Weights, of two bytes each, of the model for which data sheets are read."""
+MOST_ROWS = 512
+
+
+def step_figure(step: Mapping) -> go.Figure:
+    """The draft tree of one step, depth to the right: what was drafted and what became of it; the target's own token last."""
+    nodes, output = step["nodes"], step["output"]
+    pieces, status = ["", *nodes["piece"]], ["ignored", *nodes["status"]]
+    parents = [parent + 1 for parent in nodes["parent"]]
+    told = ["the text so far", *(_odds(nodes, node) for node in range(len(parents)))]
+    if output["final"] != "none":
+        path = [node + 1 for node, one in enumerate(nodes["status"]) if one == "accepted"]
+        parents.append(path[-1] if path else 0)
+        pieces.append(output["pieces"][-1])
+        status.append(output["final"])
+        told.append(f"{written(pieces[-1])}<br>{output['final']}: the target’s own")
+    graph, slots = _laid(parents)
+    place = places(graph)
+    leaves = sum(not graph.out_degree(slot) for slot in graph)
+    drawn = figure(
+        f"Step {step['index'] + 1}",
+        "depth in the draft",
+        "",
+        height=max(ROW * leaves, LEAST) + 120,
+        key=True,
+    )
+    x, y = [], []
+    for above, below in graph.edges:
+        x += [len(above), len(below), None]
+        y += [place[above], place[below], None]
+    line = {"color": COLOURS["ignored"], "width": 1}
+    drawn.add_scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+    for kind in dict.fromkeys(status[1:]):
+        these = [node for node in range(1, len(pieces)) if status[node] == kind]
+        drawn.add_scatter(
+            name=kind,
+            x=[len(slots[node]) for node in these],
+            y=[place[slots[node]] for node in these],
+            mode="markers+text",
+            text=[written(pieces[node], 14) for node in these],
+            textposition="top center",
+            marker={"size": 12, "color": COLOURS[kind]},
+            hovertext=[told[node] for node in these],
+            hoverinfo="text",
+        )
+    deepest = max(map(len, graph))
+    drawn.update_xaxes(dtick=1, tick0=0, range=[-0.4, deepest + 0.6], zeroline=False)
+    drawn.update_yaxes(
+        showticklabels=False, showgrid=False, zeroline=False, range=[leaves - 0.5, -0.9]
+    )
+    return drawn
+
+
+def _odds(nodes: Mapping, node: int) -> str:
+    odds = [f"{name} {nodes[name][node]:.3f}" for name in "qp" if nodes[name][node] is not None]
+    return "<br>".join([written(nodes["piece"][node]), ", ".join(odds), str(nodes["status"][node])])
+
+
+def _laid(parents: Sequence[int]) -> tuple[nx.DiGraph, list[tuple[int, ...]]]:
+    """The tree with a slot for each node, as ``viz.mean_tree`` names them. Node 0 is the root; parents: of the others."""
+    slots: list[tuple[int, ...]] = [()]
+    graph = nx.DiGraph()
+    graph.add_node(())
+    for parent in parents:
+        above = slots[parent]
+        slots.append((*above, graph.out_degree(above)))
+        graph.add_edge(above, slots[-1])
+    return graph, slots
+
+
+def rule_figure(
+    words: Sequence[str], p: Sequence[float], q: Sequence[float], counts: Sequence[int]
+) -> go.Figure:
+    """p, q and the histogram of the words that came in so many tosses."""
+    tosses = sum(counts)
+    drawn = figure(f"{tosses:,} tosses of the rule", "", "probability", key=True, barmode="group")
+    came = [count / tosses for count in counts]
+    bars = (
+        ("q, the draft", q, "draft"),
+        ("p, the target", p, "verify"),
+        ("came", came, "accepted"),
+    )
+    for name, shares, colour in bars:
+        drawn.add_bar(name=name, x=list(words), y=list(shares), marker_color=COLOURS[colour])
+    return drawn
+
+
+def length_figure(alpha: float, cost: float, longest: int = 16) -> go.Figure:
+    """Tokens a step and speed over draft length. alpha: the chance that a guess is kept; cost: of a drafted token, in passes."""
+    lengths = list(range(longest + 1))
+    gained = [sum(alpha**i for i in range(k + 1)) for k in lengths]
+    speed = [gain / (1 + cost * k) for k, gain in zip(lengths, gained, strict=True)]
+    best = max(lengths, key=lambda k: speed[k])
+    drawn = figure(
+        f"α {alpha:.2f}, c {cost:.2f}: best k is {best}",
+        "k, tokens drafted in a step",
+        "",
+        key=True,
+    )
+    drawn.add_scatter(
+        name="times as fast as plain decoding",
+        x=lengths,
+        y=speed,
+        mode="lines+markers",
+        line={"color": COLOURS["accepted"]},
+    )
+    drawn.add_scatter(
+        name="tokens a step", x=lengths, y=gained, line={"color": COLOURS["draft"], "dash": "dash"}
+    )
+    return drawn
+
+
+def passes_figure(
+    measured: Sequence[Sequence[float]], machines: Sequence[Mapping], bytes: int
+) -> go.Figure:
+    """What a pass costs by its rows, in passes over one row: measured, and by data sheets.
+
+    measured: [[rows, milliseconds]]. machines: {"name", "bandwidth" in GB/s, "arithmetic" in GFLOP/s}.
+    bytes: of the measured target's weights.
+    """
+    first = measured[0][1]
+    drawn = figure(
+        "What a pass costs by its rows",
+        "rows in one pass",
+        "passes over one row",
+        key=True,
+        height=400,
+    )
+    rows = [count for count, _ in measured if count <= MOST_ROWS]
+    drawn.add_scatter(
+        name=f"measured: the target of these runs, {bytes / 1e6:.0f} MB",
+        x=rows,
+        y=[max(1.0, took / first) for _, took in measured[: len(rows)]],
+        mode="lines+markers",
+        line={"color": COLOURS["accepted"]},
+    )
+    for machine in machines:
+        counts = [2 ** (i / 3) for i in range(28)]
+        memory = 2 * MODEL / machine["bandwidth"]
+        costs = [max(1.0, 2 * MODEL * count / machine["arithmetic"] / memory) for count in counts]
+        drawn.add_scatter(name=machine["name"], x=counts, y=costs, line={"dash": "dot"})
+    return drawn.update_xaxes(type="log").update_yaxes(type="log")
