@@ -64,6 +64,25 @@ def test_every_lesson_claims_something_that_a_run_could_deny():
     assert sum(len(one["holds"]) for _, one in directives("claim")) >= len(shelf())
 
 
+def grown(node: object) -> list[dict]:
+    """The brackets in these nodes that have to grow with what they hold."""
+    if isinstance(node, list):
+        return [one for part in node for one in grown(part)]
+    if not isinstance(node, dict):
+        return []
+    own = node.get("math") == "mo" and node.get("a", {}).get("stretchy") == "true"
+    return [node] * own + grown(list(node.values()))
+
+
+def test_no_bracket_of_a_formula_has_to_grow():
+    """Without a font for mathematics a browser draws every bracket at one height."""
+    assert len(grown(formula(r"\left( \frac{p}{q} \right)", display=True))) == 2, (
+        "they would be seen"
+    )
+    for entry in entries():
+        assert not grown(lesson(entry.name)["screens"]), entry.path.name
+
+
 def test_every_quiz_question_names_a_lesson_that_there_is():
     assert len(quiz()["questions"]) == 12
     assert {one["lesson"] for one in quiz()["questions"]} <= {one["name"] for one in shelf()}
