@@ -1,4 +1,4 @@
-"""python -m tests.viz.measure: how fast the drawing code is in Chromium, printed.
+"""python -m tests.viz.measure: how fast the drawing code is in Chromium, and how soon the page's first screens stand, printed.
 
 Scrubbing is timed with style and layout forced, so that a figure is what one step costs the page.
 """
@@ -6,6 +6,7 @@ Scrubbing is timed with style and layout forced, so that a figure is what one st
 import statistics
 from pathlib import Path
 
+from tests.app.first_screens import first_screens
 from tests.chromium import launch
 from tests.viz.builder import Toy
 from viz.bundle import bundle_css, bundle_js
@@ -65,6 +66,8 @@ def main() -> None:
         print(row("a moment of a race, 4 lanes of 64 nodes", taken))
         spent = (cpu(session) - before) / len(taken)
         print(f"{'  of which processor time, on average':<46}        {spent:6.1f} ms")
+        for name, stood in first_screens(browser).items():
+            print(row(f"first screen: {name}", stood))
         browser.close()
 
 
