@@ -44,6 +44,7 @@ def cells_of(block: SyntaxTreeNode, page: str, here: str) -> list[Cell]:
     """The cells of a directive. page: the address of the page; here: that of the directive's screen. Raises UserError."""
     told = read(block.info, block.content)
     own = {**told, **{name: _given(block, name) for name in ("caption", "ask", "then", "text")}}
+    own["asked"] = _given(block, "step") or "first draft"
     own["choices"] = [written(one, page) for one in _given(block, "choices") or []]
     for name in ("caption", "ask", "then", "text"):
         own[name] = written(own[name] or "", page)
@@ -61,16 +62,20 @@ def _caption(told: Mapping, here: str, more: str = "") -> list[Cell]:
 
 
 def _trace(told: Mapping, here: str) -> list[Cell]:
+    named = isinstance(
+        told["asked"], str
+    )  # a step is asked for by its number, or by what happens in it
+    at = f'moment("{told["asked"]}", trace)[0]' if named else str(told["step"])
     lines = [
         f'trace = finished("{told["example"]}")[""]',
-        f"step_figure(trace.steps[{told['step']}]).show()",
+        f"step_figure(trace.steps[{at}]).show()",
     ]
     if "timeline" in told["parts"]:
         lines.append('run_figures(trace)["accepted"].show()')
     if "text" in told["parts"]:
         lines.append('print(trace.run["prompt"]["text"] + trace.summary["text"])')
     shown = (
-        "What the method itself did in this step is drawn there."
+        "The page shows, too, what the method itself did in this step."
         if "method" in told["parts"]
         else ""
     )

@@ -42,6 +42,7 @@ from engine.verifiers.rejection import Rejection
 from presets import examples
 from presets.conditions import figure, finished, holds
 from presets.lessons.directives import held
+from presets.lessons.moments import moment
 from presets.lessons.passes import passes, prices
 from presets.recording import request_of
 from viz.figures import race_figures, run_figures
