@@ -20,6 +20,7 @@ SCRIPTS = (
     "pair.js",
     "lanes.js",
     "tools.js",
+    "slide.js",
     "agreement.js",
     "history.js",
     "whose.js",

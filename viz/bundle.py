@@ -51,6 +51,9 @@ SCRIPTS = (
     "beside.js",
 )
 LESSON_SCRIPTS = (
+    "slides/copy.js",
+    "slides/pictures.js",
+    "slides/slide.js",
     "learn/seeded.js",
     "learn/law.js",
     "learn/chart.js",
@@ -59,12 +62,11 @@ LESSON_SCRIPTS = (
     "learn/nodes.js",
     "learn/question.js",
     "learn/stage.js",
-    "learn/slide.js",
     "learn/lesson.js",
     "learn/shelf.js",
     "learn/quiz.js",
 )
-"""What lessons need on top of it."""
+"""What lessons need on top of it, and the page for its slides."""
 LESSON_STYLES = ("learn/learn.css", "learn/instruments.css")
 STYLES = (
     "base.css",

@@ -8,7 +8,8 @@
   function row(c, room, linkId, exported) {
     const line = Draftscope.el("span", { class: "pg-said", role: "status" }), say = (words) => { line.textContent = words; };
     says[room] = say;
-    c.element.append(...P.fileTools(c, room, say, exported), P.toolButton(linkId, "Copy link", () => c.trigger("link")), line);
+    const slide = P.slide(c, room);
+    c.element.append(...P.fileTools(c, room, say, exported), P.toolButton(linkId, "Copy link", () => c.trigger("link")), slide.button, line, slide.panel);
   }
 
   P.tools = function (c) {

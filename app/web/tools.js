@@ -3,23 +3,17 @@
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
 
-  P.save = function (text, name, type) {
-    const url = URL.createObjectURL(new Blob([text], { type }));
-    const link = Draftscope.el("a", { href: url, download: name });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
-  };
+  P.save = (text, name, type) => Draftscope.saveBlob(new Blob([text], { type }), name);
 
   const parsed = (line) => { try { return JSON.parse(line) || {}; } catch { return {}; } };
 
-  /** A name for a file, from what ran. */
-  P.fileName = function (trace, ending) {
+  /** The beginning of a file's name, from what ran. */
+  P.fileStem = function (trace) {
     const { lane, drafter } = parsed(trace.slice(0, trace.indexOf("\n")));
     const name = lane !== undefined ? "race" : String((drafter && drafter.key) || "trace");
-    return `draftscope-${name.replace(/[^a-z0-9_-]/gi, "")}.${ending}`;
+    return `draftscope-${name.replace(/[^a-z0-9_-]/gi, "")}`;
   };
+  P.fileName = (trace, ending) => `${P.fileStem(trace)}.${ending}`;
 
   /** Whether a trace, or every lane of a race, has come to its summary. */
   P.finished = function (trace) {

@@ -2,6 +2,7 @@
 
 import json
 import random
+from xml.etree.ElementTree import fromstring
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -236,14 +237,15 @@ def test_a_bar_is_dragged_and_the_law_stays_one(tools):
 
 def test_a_slide_is_a_picture_of_its_own(tools):
     """Its colours are written into it: it needs no style sheet, and dark differs from light."""
-    tools.evaluate("""() => { const hold = Draftscope.el('section', {class: 'ds ln'}); hold.id = 'hold'; document.body.append(hold);
-      hold.append(Draftscope.lessonRule({words: ['a', 'b'], p: [.5, .5], q: [.9, .1], rules: ['exact']}, {changed() {}}).element); }""")
-    make = "(theme) => Draftscope.slideOf(Draftscope.pictureIn(hold), hold, theme, 'A <title>')"
+    tools.evaluate("""() => { const hold = Draftscope.el('section', {class: 'ds ln', style: 'width: 900px'}); hold.id = 'hold'; document.body.append(hold);
+      hold.append(Draftscope.lessonRule({words: ['a\\u0001', 'b'], p: [.5, .5], q: [.9, .1], rules: ['exact']}, {changed() {}}).element); }""")
+    make = "(theme) => Draftscope.slideOf(Draftscope.picturesIn(hold)[0], theme, 'A <title>')"
     light, dark = (tools.evaluate(make, theme) for theme in ("light", "dark"))
     assert light != dark and "class=" not in light and "var(" not in light
-    assert "A &lt;title&gt;" in light and 'fill="rgb(' in light
+    assert "A &lt;title&gt;" in light and 'fill="#' in light
+    assert fromstring(light).tag.endswith("svg"), "a control character would not be XML"
     size = tools.evaluate(
         "(text) => Draftscope.pngOf(text, 2).then((blob) => createImageBitmap(blob)).then(({width}) => width)",
         light,
     )
-    assert size == 2 * 640
+    assert size == 2 * 900

@@ -1,6 +1,7 @@
 // One lesson: screens of text and one instrument each, turned one at a time; notes for teachers; what to read on. The public mountLesson.
 (function (D) {
   "use strict";
+  const LOOKS = { button: "ln-button", select: "ln-select", quiet: "ln-quiet" };
 
   /**
    * data: what `presets.lessons.lesson` gives. host: trace(name), race(name) → promises of NDJSON; live, where runs can be made (see stage.js);
@@ -65,8 +66,7 @@
       screen.element = D.el("div", { class: "ln-screen", "data-screen": screen.id, "data-alone": !screen.stage }, text);
       if (screen.stage) {
         screen.stageView = D.lessonStage(screen.stage, host, { nodes, changed: () => screen.questions.forEach(({ look }) => look()), asked: () => reveal(screen) });
-        const about = () => `${data.title}: ${screen.title}`;
-        const link = host.link(screen.id), tools = D.el("div", { class: "ln-under" }, host.slides ? D.slideTools(screen.stageView.element, root, `draftscope-${data.name}-${screen.id}`, about) : null,
+        const link = host.link(screen.id), tools = D.el("div", { class: "ln-under" }, host.slides ? D.slideTools(screen.stageView.element, { name: () => `draftscope-${data.name}-${screen.id}`, heading: () => `${data.title}: ${screen.title}`, looks: LOOKS }).element : null,
           link ? D.el("a", { class: "ln-link", href: link, text: "Link to this figure" }) : null);
         screen.element.append(D.el("div", { class: "ln-side" }, screen.stageView.element, tools));
       }

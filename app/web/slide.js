@@ -1,0 +1,30 @@
+// A slide of what a room shows: the button in its row of tools, and the controls that it opens.
+(function () {
+  "use strict";
+  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+  const LOOKS = { button: "pg-tool", select: "pg-tool", quiet: "pg-said" };
+
+  /** What is written below the picture of a run. A race says itself what it shows. */
+  function heading(room) {
+    const { model } = P.view(room), { drafter, verifier, sampling } = (model && model.run) || {};
+    if (!drafter) return "";
+    return `${Draftscope.title(drafter.title || drafter.key)}, rule ${Draftscope.title(verifier.title || verifier.key)} (${verifier.lossless ? "lossless" : "lossy"}), temperature ${sampling.temperature}`;
+  }
+
+  /** {button, panel} for a row of tools. c: what gr.HTML hands over. */
+  P.slide = function (c, room) {
+    const panel = Draftscope.el("div", { class: "pg-slide", id: `${room}-slide-tools`, hidden: true });
+    let tools = null;
+    const button = Draftscope.el("button", { type: "button", class: "pg-tool", id: `${room}-slide`, text: "Save a picture", "aria-expanded": "false", "aria-controls": panel.id,
+      title: "A slide of this moment: SVG or PNG, light or dark.", onclick() {
+        if (!tools) {
+          tools = Draftscope.slideTools(c.element.closest(".pg-stage"), { name: () => P.fileStem(P.trace(room)), heading: () => heading(room), looks: LOOKS });
+          panel.append(tools.element);
+        }
+        panel.hidden = !panel.hidden;
+        button.setAttribute("aria-expanded", String(!panel.hidden));
+        tools.look();
+      } });
+    return { button, panel };
+  };
+})();
