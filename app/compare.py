@@ -99,13 +99,10 @@ class Compare:
         for end in ends:
             self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
-        self.tools.link(
-            None, [self.look_for, *fields], None, js="(...v) => DraftscopePage.raceLink(v)"
-        )
+        self.tools.link(None, fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}")
         loaded = page.load(self._read_address, None, controls, **QUICK)
         edits, heat = [self.look_for.edited, self.lanes.edited], self.numbers[0]
-        settings = [self.look_for, self.prompt, self.lanes, heat]
-        name_whose(TAB, [*edits, heat.change, loaded.then], settings, example)
+        name_whose(TAB, [*edits, heat.change, loaded.then], [self.look_for, *fields], example)
         numbers = [number.change for number in self.numbers]
         settled = [event.then for event in brought]
         tell_controls(TAB, loaded.then, [*edits, *numbers, *settled], fields)

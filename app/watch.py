@@ -133,8 +133,8 @@ class Watch:
             self.figures.follow(end, TAB)
         edits = [self.look_for.edited, self.pair.edited]
         numbers = [number.change for number in self.numbers]
-        settings = [self.look_for, self.prompt, self.pair, self.numbers[0]]
-        name_whose(TAB, [*edits, self.numbers[0].change, loaded.then], settings, example)
+        named = [*edits, self.numbers[0].change, self.json_schema.change, self.models.change]
+        name_whose(TAB, [*named, loaded.then], [self.look_for, *self.fields], example)
         changes = [
             *edits,
             *numbers,
@@ -146,7 +146,7 @@ class Watch:
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.pair.forget(_forget, None, None, **QUICK)
         self.tools.link(
-            None, [self.look_for, *self.fields], None, js="(...v) => DraftscopePage.link(v)"
+            None, self.fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}"
         )
         self.what_if.wire()
         self.figures.wire()

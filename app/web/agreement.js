@@ -10,6 +10,10 @@
   };
   const RUN = { watch: ["Run", "run"], compare: ["Race", "race"] };
   const SAMPLING = [["temperature", "the temperature"], ["top_k", "top-k"], ["top_p", "top-p"], ["seed", "the seed"]];
+  /** The values of a room's controls, in their order, by name. */
+  P.named = (name, values) => Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]]));
+  /** The controls as they are now; null until the address has been read. */
+  P.now = (name) => { const r = room(name); return r.came ? r.now : null; };
   const lines = (trace) => trace.trimEnd().split("\n").filter(Boolean).map((line) => JSON.parse(line));
 
   /** The runs of a trace, or of a race by lane: [{run, summary or undefined}], in the order of the controls. */
@@ -81,18 +85,19 @@
       r.cover = now;
       view.cover(words.length ? cover(name, words, running) : null, running);
     }
+    P.settle(name);
     if (!running && r.came && !P.waiting(name)) P.arrive(name, words.length === 0);
   }
 
   /** What the controls of a room hold, in the order of its fields. came: the address has set them just now. */
   P.controls = function (name, values, came) {
-    const r = room(name), first = !r.now, before = JSON.stringify(r.now);
+    const r = room(name), first = !r.now, before = JSON.stringify(r.now), set = r.came && !came;
     r.came = r.came || came;
-    if (came) P.sayBounds(name, Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]])));
-    r.now = Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]]));
+    r.now = P.named(name, values);
+    if (came) P.sayBounds(name, r.now);
     P.setTemperature(name, r.now.temperature);
     if (first) P.follow(name, () => look(name));
-    else if (before !== JSON.stringify(r.now)) P.calm(name);
+    else if (before !== JSON.stringify(r.now)) { P.calm(name); if (set) P.leaveAddress(); }
     look(name);
   };
   /** Run was pressed: what is set now makes the next run. */
