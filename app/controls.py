@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.menu import missing
 from app.settings import LIMITS, Limits, model_paths
 from engine.drafters import drafter as drafter_class
 from engine.errors import UserError
@@ -79,6 +80,8 @@ def request(values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest
 
 def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest:
     """The same for a pair that has been read already."""
+    models = text(values.get("models") or "", "The kind of output")
+    _refuse_missing(chosen, models)
     numbers = {name: wanted.read(values.get(name)) for name, wanted in RANGES.items()}
     return RunRequest(
         prompt=prompt(values.get("prompt"), limits),
@@ -86,10 +89,20 @@ def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIM
         options=chosen.options,
         verifier=chosen.verifier,
         rule_options=_of_rule(chosen, float(numbers["temperature"])),
-        models=model_paths(text(values.get("models") or "", "The kind of output")),
+        models=model_paths(models),
         json_schema=json_schema(values.get("json_schema"), limits),
         **numbers,
     )
+
+
+def _refuse_missing(chosen: Pair, models: str) -> None:
+    """Raises UserError, one sentence, where another family of models lacks what the drafter needs."""
+    if not models:
+        return  # the models may be the visitor's own, which bring parts of their own
+    cls = drafter_class(chosen.drafter)
+    lacking = missing(cls.needs, models)
+    if lacking:
+        raise UserError(f"{cls.title} cannot run here: it {lacking}.")
 
 
 def _of_rule(chosen: Pair, temperature: float) -> dict:

@@ -10,6 +10,7 @@ from app import words
 from app.controls import RANGES
 from app.live import Update
 from app.settings import LIMITS
+from presets import families
 
 _serial = count(1)
 
@@ -206,6 +207,16 @@ def prompt_box(elem_id: str, value: str) -> gr.Textbox:
         label="Prompt",
         elem_id=elem_id,
         placeholder="Once upon a time",
+    )
+
+
+def models_choice(elem_id: str, value: str = "") -> gr.Radio:
+    """What is written: by which embedded family."""
+    return gr.Radio(
+        [(words.models(name), name) for name in families()],
+        value=value,
+        label="Writes",
+        elem_id=elem_id,
     )
 
 

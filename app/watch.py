@@ -19,6 +19,7 @@ from app.parts import (
     example_list,
     html,
     lead,
+    models_choice,
     name_whose,
     over,
     prompt_box,
@@ -31,7 +32,6 @@ from app.parts import (
 from app.settings import LIMITS
 from app.whatif import WhatIf
 from engine.trace import read_trace
-from presets import families
 
 TAB = "watch"
 
@@ -60,12 +60,7 @@ class Watch:
                 self.preset, self.look_for = example_list(
                     TAB, self.presets, words.WATCH_OWN, "prompt", "preset"
                 )
-                self.models = gr.Radio(
-                    [(words.MODELS.get(name, name.capitalize()), name) for name in families()],
-                    value="",
-                    label="Writes",
-                    elem_id="models",
-                )
+                self.models = models_choice("models")
                 self.prompt = prompt_box("prompt", first["prompt"])
                 self._buttons()
                 self.said.render()

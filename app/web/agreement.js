@@ -6,7 +6,7 @@
   const room = (name) => (rooms[name] = rooms[name] || { now: null, asked: null, cover: null });
   const FIELDS = {
     watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
-    compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens"],
+    compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
   };
   const RUN = { watch: ["Run", "run"], compare: ["Race", "race"] };
   const SAMPLING = [["temperature", "the temperature"], ["top_k", "top-k"], ["top_p", "top-p"], ["seed", "the seed"]];
@@ -96,6 +96,7 @@
     r.now = P.named(name, values);
     if (came) P.sayBounds(name, r.now);
     P.setTemperature(name, r.now.temperature);
+    P.setModels(name, r.now.models);
     if (first) P.follow(name, () => look(name));
     else if (before !== JSON.stringify(r.now)) { P.calm(name); if (set) P.leaveAddress(); }
     look(name);

@@ -82,6 +82,7 @@
       if (!ready) return;
       line = trace.slice(0, trace.indexOf("\n"));
       first = JSON.parse(line);
+      pair.writes(P.offer.models.includes(first.family) ? first.family : "");
       const summary = JSON.parse(trace.trimEnd().split("\n").pop());
       newTokens = summary.new_tokens + (summary.stop === "eos" ? ROOM : 0);
       choose(c.element.querySelector("input[type=radio]:checked")?.value || "drafter");
