@@ -7,6 +7,8 @@ from functools import cache
 from app import words
 from app.settings import LIMITS, model_paths
 from engine.drafters import drafters
+from engine.options import Option
+from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
 from engine.run import pick_verifier
 from engine.sampling import Sampling
@@ -61,12 +63,37 @@ def drafter_menu() -> dict[str, dict]:
             "options": [
                 {**option.to_dict(), "auto": option.name == cls.size_option}
                 for option in cls.options
-            ],
+            ]
+            + _draft_option(cls.needs),
             "rules": {name: _exactness(rule, cls) for name, rule in verifiers().items()},
             "automatic": {"cold": _automatic(cls, COLD).key, "warm": _automatic(cls, WARM).key},
         }
         for key, cls in drafters().items()
     }
+
+
+def _draft_option(needs: Mapping[str, str]) -> list[dict]:
+    """The choice of the draft model, for a drafter that takes one, where this page has several. said: a choice's
+    words; part: the role whose part is chosen."""
+    known = drafts_among(model_paths())
+    if needs.get(ROLE) != KIND or len(known) < 2:
+        return []
+    about = "The model that guesses: a larger one guesses better, and takes longer."
+    names = tuple(known)
+    option = Option(ROLE, "choice", names[0], about, choices=names, label="Draft")
+    said = {name: f"{name} ({draft.parameters / 1e6:.1f} M)" for name, draft in known.items()}
+    return [{**option.to_dict(), "auto": False, "said": said, "part": ROLE}]
+
+
+def options_of(drafter: Mapping, offered: Mapping[str, Mapping]) -> dict:
+    """The options of the drafter of a run line, and the part that it had where that can be chosen here.
+
+    offered: what ``offer`` gives."""
+    known = offered["drafters"].get(drafter["key"], {"options": ()})
+    parts = drafter.get("parts", {})
+    chosen = {o["name"]: parts.get(o["part"]) for o in known["options"] if "part" in o}
+    fits = {o["name"]: o["choices"] for o in known["options"] if "part" in o}
+    return {**drafter["options"], **{n: v for n, v in chosen.items() if v in fits[n]}}
 
 
 def rule_menu() -> dict[str, dict]:

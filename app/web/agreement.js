@@ -27,11 +27,21 @@
     return [...found.values()];
   };
 
+  /** A run's options by name; of a part that can be chosen also which it was, the usual one if the trace does not tell or it is not here. */
+  P.optionsOf = function ({ drafter }) {
+    const known = P.offer.drafters[drafter.key], held = { ...drafter.options };
+    for (const { name, part, choices, default: usual } of known ? known.options : []) {
+      const had = part && (drafter.parts || {})[part];
+      if (part) held[name] = choices.includes(had) ? had : usual;
+    }
+    return held;
+  };
+
   /** What of a drafter and its rule is not as in the run. asked: the pair that made the run, if that is known. */
   function ofPair(pair, run, asked, temperature) {
     const known = P.offer.drafters[pair.drafter];
     if (!known || pair.drafter !== run.drafter.key) return ["the drafter"];
-    const told = [], held = run.drafter.options || {};
+    const told = [], held = P.optionsOf(run);
     for (const { name, default: usual, label, auto } of known.options) {
       const wanted = pair.options[name] === undefined ? usual : pair.options[name];
       const left = auto && !wanted;                              // to the machine: the run has the number that came of it
