@@ -212,6 +212,7 @@ TOUR = {
                 "are where guessing ahead paid."
             ),
             "ask": "Drag along the bars, or use the arrow keys.",
+            "fingers": "Drag along the bars.",
         },
         {
             "name": "drafter",

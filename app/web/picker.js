@@ -121,7 +121,7 @@
       show();
     }
 
-    const show = () => { field.value = value === null ? "" : drafters[value].label; };
+    const show = () => { field.value = value === null ? "" : drafters[value].label; set(field, { title: field.value }); };   // a narrow field cuts it
 
     function pick(one) {
       if (one.missing) { status.textContent = one.missing; return; }

@@ -38,7 +38,7 @@
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
-    const HINT = !options.keys || matchMedia("(pointer: coarse)").matches ? "" : "arrow keys step · space plays";   // a phone has no keys
+    const HINT = options.keys && !D.fingers() ? "arrow keys step · space plays" : "";
     const PHASES = { draft: "Guess", judge: "Check", commit: "Keep" };
 
     function caption(index, stage) {
@@ -64,6 +64,7 @@
       facts.draw(model, player.playing || !model.summary ? player.finished : model.steps.length - 1);
       proof.draw(model, checked, { playing: player.playing, shown: player.finished });
       key.draw(model.steps[player.step]);
+      panels.rest(!player.playing);
       D.write(word, player.word || (model.steps.length ? HINT : ""));
       settle();
       options.changed();
