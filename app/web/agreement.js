@@ -50,8 +50,8 @@
     }
     const rule = pair.verifier || P.automaticRule(pair.drafter, temperature);
     if (rule !== run.verifier.key) return [...told, "the rule"];
-    const judged = run.verifier.options || {};
-    for (const [name, value] of Object.entries(pair.rule_options || {})) if (judged[name] !== undefined && judged[name] !== value) told.push(name.replaceAll("_", " "));
+    const judged = run.verifier.options || {}, called = (name) => P.offer.rules[rule].options.find((option) => option.name === name)?.label || name.replaceAll("_", " ");
+    for (const [name, value] of Object.entries(pair.rule_options || {})) if (judged[name] !== undefined && judged[name] !== value) told.push(called(name));
     return told;
   }
 
