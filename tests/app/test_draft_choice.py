@@ -21,6 +21,7 @@ from engine.training.checkpoint import export_model
 from engine.training.models import draft_config
 from presets import HERE
 from tests.app.serving import serving
+from tests.app.test_one_word import FITS
 from tests.app.visitor import SHORT, Visitor
 
 MODELS = HERE / "models"
@@ -134,6 +135,7 @@ def test_it_is_chosen_on_the_page_and_travels_in_the_address(browser, tiny):
         assert page.locator("[data-option=draft]").count() == 0
         visitor.pick("chain")
         page.locator("[data-option=draft]").select_option("draft-tiny")
+        assert page.evaluate(FITS, ["[data-option=draft]", "draft-tiny (0.1 M)"]), "read whole"
         assert visitor.run() == "done"
         made = json.loads(visitor.trace().splitlines()[0])["drafter"]
         assert made["parts"] == {"draft": "draft-tiny"}
