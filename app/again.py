@@ -13,7 +13,7 @@ from app import fence, live
 from app.controls import RANGES, request, text
 from app.link import models_of
 from app.made import Made, made
-from app.menu import offer, plain_pair
+from app.menu import offer, options_of, plain_pair
 from app.own import own
 from app.seats import Job, Seat
 from app.settings import LIMITS
@@ -38,7 +38,7 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
     drafter, rule = run["drafter"], run["verifier"]
     chosen = {
         "drafter": drafter["key"],
-        "options": drafter["options"],
+        "options": options_of(drafter, offer()),
         "verifier": rule["key"],
         "rule_options": rule["options"],
     }

@@ -140,6 +140,7 @@ def compare(
     seed: int = 0,
     max_new_tokens: int = 96,
     steps: bool = True,
+    models: str = "",
     request: gr.Request | None = None,
 ) -> Iterator[str]:
     """Race two or more drafters on one prompt and seed, each on a clock of its own computing time.
@@ -157,11 +158,13 @@ def compare(
         seed: one seed for all lanes
         max_new_tokens: each lane writes at most this many tokens
         steps: false leaves the step lines out, which makes the answer short
+        models: as of `run`: empty for text, image for pictures
     """
     lanes = [_pair(key) for key in drafters] if isinstance(drafters, list) else None
     values = {
         "prompt": prompt,
         "lanes": json.dumps(lanes),
+        "models": models,
         **_numbers(temperature, top_k, top_p, seed, max_new_tokens),
     }
     yield from _traced("compare", values, steps, request)

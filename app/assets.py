@@ -24,6 +24,7 @@ SCRIPTS = (
     "agreement.js",
     "history.js",
     "whose.js",
+    "address.js",
     "rows.js",
     "tour-place.js",
     "tour-stops.js",

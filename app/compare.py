@@ -18,6 +18,7 @@ from app.parts import (
     example_list,
     html,
     lead,
+    models_choice,
     name_whose,
     over,
     prompt_box,
@@ -29,7 +30,7 @@ from app.settings import LIMITS
 from viz.race import read_race
 
 TAB = "compare"
-FIELDS = ("prompt", "lanes", *RANGES)
+FIELDS = ("prompt", "lanes", *RANGES, "models")
 
 
 class Compare:
@@ -45,6 +46,7 @@ class Compare:
                 self.preset, self.look_for = example_list(
                     TAB, self.races, words.COMPARE_OWN, "race-prompt", "race-preset"
                 )
+                self.models = models_choice("race-models", first["models"])
                 self.prompt = prompt_box("race-prompt", first["prompt"])
                 self._buttons()
                 self.said.render()
@@ -74,7 +76,8 @@ class Compare:
             self.stop = gr.Button("Stop", elem_id="race-stop", min_width=60)
 
     def wire(self, page: gr.Blocks) -> None:
-        fields, canvas_out = [self.prompt, self.lanes, *self.numbers], [self.view, self.said]
+        fields = [self.prompt, self.lanes, *self.numbers, self.models]
+        canvas_out = [self.view, self.said]
         example = [self.look_for, self.preset]
         controls = [*example, *fields]
         advance = engine_event()
@@ -99,13 +102,11 @@ class Compare:
         for end in ends:
             self.figures.follow(end, TAB)
         self.said.ask_pause(_pause, None, None, **QUICK)
-        self.tools.link(
-            None, [self.look_for, *fields], None, js="(...v) => DraftscopePage.raceLink(v)"
-        )
+        self.tools.link(None, fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}")
         loaded = page.load(self._read_address, None, controls, **QUICK)
-        edits, heat = [self.look_for.edited, self.lanes.edited], self.numbers[0]
-        settings = [self.look_for, self.prompt, self.lanes, heat]
-        name_whose(TAB, [*edits, heat.change, loaded.then], settings, example)
+        edits = [self.look_for.edited, self.lanes.edited, self.models.change]
+        named = [*edits, self.numbers[0].change, loaded.then]
+        name_whose(TAB, named, [self.look_for, *fields], example)
         numbers = [number.change for number in self.numbers]
         settled = [event.then for event in brought]
         tell_controls(TAB, loaded.then, [*edits, *numbers, *settled], fields)
@@ -133,7 +134,8 @@ class Compare:
         first, given = next(iter(self.races)), wish.get("preset")
         base = self.races[given or first]
         values = {**base, **wish}
-        same = all(link.alike(values[part], base[part]) for part in ("prompt", "lanes"))
+        own = ("prompt", "lanes", "models")
+        same = all(link.alike(values[part], base[part]) for part in own)
         name = (given or first) if same else ""
         return [name, name, *self._set(values)]
 
@@ -164,7 +166,8 @@ class Compare:
     def _set(self, values: dict) -> list:
         """Values for the controls, in the order of FIELDS; lanes that are left out stay."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
-        return [values.get("prompt", ""), values.get("lanes", gr.skip()), *numbers]
+        lanes, models = values.get("lanes", gr.skip()), values.get("models", "")
+        return [values.get("prompt", ""), lanes, *numbers, models]
 
 
 def _start(request: gr.Request, *values):

@@ -5,9 +5,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.menu import missing
 from app.settings import LIMITS, Limits, model_paths
 from engine.drafters import drafter as drafter_class
-from engine.errors import UserError
+from engine.errors import UserError, unknown
+from engine.parts.drafts import KIND, ROLE, drafts_among
+from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, pick_verifier
 from engine.sampling import Sampling
 
@@ -79,17 +82,42 @@ def request(values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest
 
 def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest:
     """The same for a pair that has been read already."""
+    models = text(values.get("models") or "", "The kind of output")
+    _refuse_missing(chosen, models)
     numbers = {name: wanted.read(values.get(name)) for name, wanted in RANGES.items()}
+    paths, options = _with_draft(chosen, model_paths(models))
     return RunRequest(
         prompt=prompt(values.get("prompt"), limits),
         drafter=chosen.drafter,
-        options=chosen.options,
+        options=options,
         verifier=chosen.verifier,
         rule_options=_of_rule(chosen, float(numbers["temperature"])),
-        models=model_paths(text(values.get("models") or "", "The kind of output")),
+        models=paths,
         json_schema=json_schema(values.get("json_schema"), limits),
         **numbers,
     )
+
+
+def _refuse_missing(chosen: Pair, models: str) -> None:
+    """Raises UserError, one sentence, where another family of models lacks what the drafter needs."""
+    if not models:
+        return  # the models may be the visitor's own, which bring parts of their own
+    cls = drafter_class(chosen.drafter)
+    lacking = missing(cls.needs, models)
+    if lacking:
+        raise UserError(f"{cls.title} cannot run here: it {lacking}.")
+
+
+def _with_draft(chosen: Pair, paths: ModelPaths) -> tuple[ModelPaths, dict]:
+    """The models with the draft that is chosen, and the options without that choice. Raises UserError for a draft that
+    this page does not have; a drafter without one refuses the option itself."""
+    options = dict(chosen.options)
+    if ROLE not in options or drafter_class(chosen.drafter).needs.get(ROLE) != KIND:
+        return paths, options
+    name, known = options.pop(ROLE), drafts_among(paths)
+    if not isinstance(name, str) or name not in known:
+        raise unknown("draft", str(name)[:80], list(known))
+    return paths.with_parts({ROLE: known[name].path}), options
 
 
 def _of_rule(chosen: Pair, temperature: float) -> dict:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from app.controls import RANGES
-from app.menu import plain_pair
+from app.menu import options_of, plain_pair
 from app.settings import LIMITS
 from engine.trace import Trace
 
@@ -119,7 +119,7 @@ def _wish_of_pair(run: Mapping, names: Names, offer: Mapping) -> dict[str, str]:
     known = offer["drafters"].get(key)
     heat = "warm" if run["sampling"]["temperature"] > 0 else "cold"
     automatic = known is not None and rule == known["automatic"][heat]
-    options, rule_options = run["drafter"]["options"], run["verifier"]["options"]
+    options, rule_options = options_of(run["drafter"], offer), run["verifier"]["options"]
     return {
         names.drafter: key,
         **{names.options + name: str(value) for name, value in options.items()},

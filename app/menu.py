@@ -4,8 +4,11 @@ import json
 from collections.abc import Mapping
 from functools import cache
 
+from app import words
 from app.settings import LIMITS, model_paths
 from engine.drafters import drafters
+from engine.options import Option
+from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
 from engine.run import pick_verifier
 from engine.sampling import Sampling
@@ -41,7 +44,7 @@ def drafter_menu() -> dict[str, dict]:
     """By key: what it is, whether it can run here, its options, and the rules that may judge it.
 
     An option is marked "auto" where its 0 means what pays on this machine. missing: why it cannot
-    run here, "" if it can. rules: by key, in words, whether the pair is lossless. automatic: the rule
+    run here, "" if it can; elsewhere: the same by name of another embedded family, where it cannot. rules: by key, in words, whether the pair is lossless. automatic: the rule
     it has unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether
     it remembers something from one of a visitor's runs to the next.
     """
@@ -52,17 +55,45 @@ def drafter_menu() -> dict[str, dict]:
             "family": cls.family,
             "summary": cls.summary,
             "exact": all(_automatic(cls, s).lossless_with(cls.kinds(s)) for s in (COLD, WARM)),
-            "missing": _missing(cls.needs),
+            "missing": missing(cls.needs),
+            "elsewhere": {
+                name: why for name in families() if name and (why := missing(cls.needs, name))
+            },
             "learns": cls.learns,
             "options": [
                 {**option.to_dict(), "auto": option.name == cls.size_option}
                 for option in cls.options
-            ],
+            ]
+            + _draft_option(cls.needs),
             "rules": {name: _exactness(rule, cls) for name, rule in verifiers().items()},
             "automatic": {"cold": _automatic(cls, COLD).key, "warm": _automatic(cls, WARM).key},
         }
         for key, cls in drafters().items()
     }
+
+
+def _draft_option(needs: Mapping[str, str]) -> list[dict]:
+    """The choice of the draft model, for a drafter that takes one, where this page has several. said: a choice's
+    words; part: the role whose part is chosen."""
+    known = drafts_among(model_paths())
+    if needs.get(ROLE) != KIND or len(known) < 2:
+        return []
+    about = "The model that guesses: a larger one guesses better, and takes longer."
+    names = tuple(known)
+    option = Option(ROLE, "choice", names[0], about, choices=names, label="Draft")
+    said = {name: f"{name} ({draft.parameters / 1e6:.1f} M)" for name, draft in known.items()}
+    return [{**option.to_dict(), "auto": False, "said": said, "part": ROLE}]
+
+
+def options_of(drafter: Mapping, offered: Mapping[str, Mapping]) -> dict:
+    """The options of the drafter of a run line, and the part that it had where that can be chosen here.
+
+    offered: what ``offer`` gives."""
+    known = offered["drafters"].get(drafter["key"], {"options": ()})
+    parts = drafter.get("parts", {})
+    chosen = {o["name"]: parts.get(o["part"]) for o in known["options"] if "part" in o}
+    fits = {o["name"]: o["choices"] for o in known["options"] if "part" in o}
+    return {**drafter["options"], **{n: v for n, v in chosen.items() if v in fits[n]}}
 
 
 def rule_menu() -> dict[str, dict]:
@@ -92,11 +123,12 @@ def _exactness(rule: type[Verifier], cls) -> str:
     return "lossless at temperature 0, lossy above" if cold else "lossy: may change the text"
 
 
-def _missing(needs: Mapping[str, str]) -> str:
-    """The parts that this page was not given, in words; "" where it has them all."""
-    given = model_paths().parts
+def missing(needs: Mapping[str, str], models: str = "") -> str:
+    """The parts that this page was not given, in words; "" where it has them all. models: of another embedded family."""
+    given = model_paths(models).parts
     lacking = [kind_of(kind).named for role, kind in sorted(needs.items()) if role not in given]
-    return f"needs {' and '.join(lacking)}, which this page does not have" if lacking else ""
+    where = f" for {words.models(models).lower()}" if models else ""
+    return f"needs {' and '.join(lacking)}, which this page does not have{where}" if lacking else ""
 
 
 def preset_menu() -> dict[str, dict]:
@@ -139,16 +171,25 @@ def race_menu() -> dict[str, dict]:
             "look_for": race.look_for,
             "listed": True,
             "prompt": race.prompt,
-            "lanes": json.dumps([plain_pair(lane.drafter, lane.options) for lane in lanes]),
-            "temperature": 0.0,
+            "lanes": json.dumps(
+                [plain_pair(lane.drafter, lane.options, lane.verifier) for lane in lanes]
+            ),
+            "models": race.models,
+            "temperature": race.temperature,
             "max_new_tokens": min(race.max_new_tokens, LIMITS.new_tokens),
         }
     return menu
 
 
-def plain_pair(drafter: str, options: Mapping | None = None) -> dict:
-    """A drafter with its own rule; every option that is not given at its default."""
-    return {"drafter": drafter, "options": dict(options or {}), "verifier": "", "rule_options": {}}
+def plain_pair(drafter: str, options: Mapping | None = None, verifier: str | None = None) -> dict:
+    """A drafter with its own rule, unless another is named; every option that is not given at its default."""
+    rule = verifier or ""
+    return {
+        "drafter": drafter,
+        "options": dict(options or {}),
+        "verifier": rule,
+        "rule_options": {},
+    }
 
 
 def opening() -> str:

@@ -134,7 +134,7 @@ class OwnModels:
         talk: the prompt is the next turn of the conversation, where one is held.
         """
         choice = self.of(session)
-        if choice.paths is None or request.models != model_paths():
+        if choice.paths is None or request.models.target != model_paths().target:
             return request  # another embedded family was asked for
         request = replace(request, models=choice.paths, stop=choice.stop)
         if not (talk and choice.chat):

@@ -10,6 +10,7 @@ from app import words
 from app.controls import RANGES
 from app.live import Update
 from app.settings import LIMITS
+from presets import families
 
 _serial = count(1)
 
@@ -116,7 +117,7 @@ def example_list(
         label="Example",
         elem_id=elem_id,
     )
-    told = ("prompt", "pair", "lanes", "temperature", "look_for", "listed")
+    told = ("prompt", "pair", "lanes", "temperature", "models", "json_schema", "look_for", "listed")
     note = html(
         f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
         "/* events: 'edited' */",
@@ -133,7 +134,7 @@ def example_list(
 def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
     """After these changes the browser alone, without a request, names the example in all that show it.
 
-    settings: the name so far, the prompt, what holds the drafters, the temperature. shown: the note
+    settings: the name so far, then the controls in the order of the tab's FIELDS. shown: the note
     first, then what knows listed examples only.
     """
     js = f"(...v) => DraftscopePage.whose('{tab}', {len(shown)}, v)"
@@ -206,6 +207,16 @@ def prompt_box(elem_id: str, value: str) -> gr.Textbox:
         label="Prompt",
         elem_id=elem_id,
         placeholder="Once upon a time",
+    )
+
+
+def models_choice(elem_id: str, value: str = "") -> gr.Radio:
+    """What is written: by which embedded family."""
+    return gr.Radio(
+        [(words.models(name), name) for name in families()],
+        value=value,
+        label="Writes",
+        elem_id=elem_id,
     )
 
 

@@ -143,6 +143,7 @@ def model_paths(models: str = "") -> ModelPaths:
     """The models of this page: the host's own directories, else the embedded family. models: the name of another
     embedded family, in their place. Raises UserError for an unknown one.
 
+    DRAFTSCOPE_DRAFT may name several drafts, parted by commas: the first is the usual one, visitors may choose the others.
     Only whoever starts the page names directories; a visitor never can.
     """
     if models:
@@ -151,6 +152,9 @@ def model_paths(models: str = "") -> ModelPaths:
     roles = {"draft": "DRAFTSCOPE_DRAFT", "diffusion": "DRAFTSCOPE_DIFFUSION"} if target else {}
     roles["datastore"] = "DRAFTSCOPE_DATASTORE"
     given = {role: os.environ.get(name) or None for role, name in roles.items()}
+    if given.get("draft"):
+        given["draft"], *others = (path.strip() for path in given["draft"].split(","))
+        given |= {Path(path).name: path for path in others if path}
     return (ModelPaths(target) if target else family()).with_parts(given)
 
 

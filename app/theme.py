@@ -89,6 +89,7 @@ def theme() -> gr.themes.Base:
         checkbox_label_text_color_selected=INK,
         checkbox_label_text_color_selected_dark=CHALK,
         checkbox_label_border_width="0px",
+        checkbox_label_border_width_dark="0px",
         checkbox_label_padding="2px 0px",
         checkbox_label_shadow="none",
         link_text_color=BLUE,

@@ -19,6 +19,7 @@ from app.parts import (
     example_list,
     html,
     lead,
+    models_choice,
     name_whose,
     over,
     prompt_box,
@@ -31,7 +32,6 @@ from app.parts import (
 from app.settings import LIMITS
 from app.whatif import WhatIf
 from engine.trace import read_trace
-from presets import families
 
 TAB = "watch"
 
@@ -60,12 +60,7 @@ class Watch:
                 self.preset, self.look_for = example_list(
                     TAB, self.presets, words.WATCH_OWN, "prompt", "preset"
                 )
-                self.models = gr.Radio(
-                    [(words.MODELS.get(name, name.capitalize()), name) for name in families()],
-                    value="",
-                    label="Writes",
-                    elem_id="models",
-                )
+                self.models = models_choice("models")
                 self.prompt = prompt_box("prompt", first["prompt"])
                 self._buttons()
                 self.said.render()
@@ -133,8 +128,8 @@ class Watch:
             self.figures.follow(end, TAB)
         edits = [self.look_for.edited, self.pair.edited]
         numbers = [number.change for number in self.numbers]
-        settings = [self.look_for, self.prompt, self.pair, self.numbers[0]]
-        name_whose(TAB, [*edits, self.numbers[0].change, loaded.then], settings, example)
+        named = [*edits, self.numbers[0].change, self.json_schema.change, self.models.change]
+        name_whose(TAB, [*named, loaded.then], [self.look_for, *self.fields], example)
         changes = [
             *edits,
             *numbers,
@@ -146,7 +141,7 @@ class Watch:
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.pair.forget(_forget, None, None, **QUICK)
         self.tools.link(
-            None, [self.look_for, *self.fields], None, js="(...v) => DraftscopePage.link(v)"
+            None, self.fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}"
         )
         self.what_if.wire()
         self.figures.wire()

@@ -55,6 +55,12 @@ METHODS_LEAD = [
 MODELS = {"": "Text", "hybrid": "Text, on a recurrent state", "image": "Pictures"}
 """What each embedded family writes."""
 
+
+def models(name: str) -> str:
+    """What the embedded family of this name writes."""
+    return MODELS.get(name, name.capitalize())
+
+
 LEARN_LEAD = [
     "From “what is a ",
     [
@@ -206,6 +212,7 @@ TOUR = {
                 "are where guessing ahead paid."
             ),
             "ask": "Drag along the bars, or use the arrow keys.",
+            "fingers": "Drag along the bars.",
         },
         {
             "name": "drafter",

@@ -1,8 +1,9 @@
 """A run as the page and the command line know it: a request in, the lines of a trace out."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from engine.chat import Message
 from engine.constraint import Constraint
@@ -110,7 +111,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     prompt = read_prompt(models.target, request.prompt, request.messages)
     asked = options
     options = settle_size(cls, options, models, sampling, tell)
-    setting = _setting(cls, options, rule, sampling, request)
+    setting = _setting(cls, options, rule, sampling, request, models.folders)
     recorder = Recorder(models.target, setting, prompt.text, prompt.tokens, request.messages)
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = cls.build(options, models)
@@ -150,8 +151,16 @@ def _as_the_model_says(request: RunRequest) -> RunRequest:
     return replace(request, own_sampling=False, **own_sampling(target.model))
 
 
-def _setting(cls, options, rule: Verifier, sampling: Sampling, request: RunRequest) -> Setting:
+def _setting(
+    cls,
+    options,
+    rule: Verifier,
+    sampling: Sampling,
+    request: RunRequest,
+    folders: Mapping[str, str],
+) -> Setting:
     lossless = rule.lossless_with(cls.kinds(sampling))
+    parts = {role: Path(folders[role]).name for role in cls.needs}
     labels = {option.name: option.label.lower() for option in cls.options if option.label}
     return Setting(
         {
@@ -160,6 +169,7 @@ def _setting(cls, options, rule: Verifier, sampling: Sampling, request: RunReque
             "family": cls.family,
             "options": options,
             "labels": labels,
+            **({"parts": parts} if parts else {}),
         },
         {
             "key": rule.key,

@@ -51,9 +51,11 @@ def record_one(card: Preset | RacePreset) -> None:
     for lane in card.lanes:
         request = RunRequest(
             card.prompt,
-            family(),
+            family(card.models),
             lane.drafter,
             options=lane.options,
+            verifier=lane.verifier,
+            temperature=card.temperature,
             max_new_tokens=card.max_new_tokens,
         )
         record(request, race_file(card.name, lane.name))

@@ -43,18 +43,19 @@ class Preset:
 
 @dataclass(frozen=True)
 class Lane:
-    """One drafter of a race, with its own rule. name: the tag of its lines, see ``lane_names``."""
+    """One drafter of a race. name: the tag of its lines, see ``lane_names``. verifier: None for the drafter's own rule."""
 
     name: str
     drafter: str
     options: dict
+    verifier: str | None = None
 
 
 @dataclass(frozen=True)
 class RacePreset:
     """An example of Compare: a prompt, the drafters that race on it, and what to look for.
 
-    lanes: plain decoding first. holds: as of a Preset; it speaks of the lanes by their names.
+    lanes: plain decoding first. models, holds: as of a Preset; holds speaks of the lanes by their names.
     """
 
     name: str
@@ -64,6 +65,8 @@ class RacePreset:
     look_for: str
     lanes: tuple[Lane, ...]
     holds: tuple[str, ...] = ()
+    models: str = ""
+    temperature: float = 0.0
     max_new_tokens: int = 128
 
 
@@ -109,11 +112,11 @@ def races() -> tuple[RacePreset, ...]:
 
 
 def _race(card: dict) -> RacePreset:
-    """A lane is written as a drafter's key, or as {"drafter", "options"}."""
+    """A lane is written as a drafter's key, or as {"drafter", "options", "verifier"}."""
     lanes = [lane if isinstance(lane, dict) else {"drafter": lane} for lane in card["lanes"]]
     names = lane_names([lane["drafter"] for lane in lanes])
     made = (
-        Lane(name, lane["drafter"], lane.get("options", {}))
+        Lane(name, lane["drafter"], lane.get("options", {}), lane.get("verifier"))
         for name, lane in zip(names, lanes, strict=True)
     )
     holds = tuple(card.get("holds", ()))

@@ -221,7 +221,8 @@ def histograms(traces: Mapping[str, Trace]) -> go.Figure:
             marker_color=_colour(trace),
             hovertemplate="%{x} accepted in %{y:.0%} of the steps<extra></extra>",
         )
-    drawn.update_annotations(font_size=13, xanchor="left", x=0)
+    # over the numbers of its axis, so that a long name has the whole width of a phone
+    drawn.update_annotations(font_size=13, xanchor="left", x=0, xshift=-40, yshift=6)
     drawn.update_layout(showlegend=False)
     drawn.update_yaxes(range=[0, 1], tickvals=[0, 1], tickformat=".0%", gridcolor=GRID)
     drawn.update_xaxes(gridcolor=GRID, fixedrange=True)

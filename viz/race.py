@@ -27,11 +27,11 @@ def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
         twins = [one for one in runs.values() if one["drafter"]["key"] == drafter["key"]]
         differs = [
             option
-            for option, value in drafter["options"].items()
-            if any(twin["drafter"]["options"].get(option) != value for twin in twins)
+            for option, value in _settings(drafter).items()
+            if any(_settings(twin["drafter"]).get(option) != value for twin in twins)
         ]
         said = [
-            f"{_label(drafter, option)} {_short(drafter['options'][option])}" for option in differs
+            f"{_label(drafter, option)} {_short(_settings(drafter)[option])}" for option in differs
         ]
         if any(twin["verifier"]["key"] != run["verifier"]["key"] for twin in twins):
             said.append(f"rule {run['verifier'].get('title') or run['verifier']['key']}")
@@ -40,8 +40,15 @@ def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
     return named
 
 
+def _settings(drafter: Mapping) -> dict:
+    """Its options, and its parts by role."""
+    return {**drafter["options"], **drafter.get("parts", {})}
+
+
 def _label(drafter: Mapping, option: str) -> str:
-    return drafter.get("labels", {}).get(option) or option.replace("_", " ")
+    """A trace from before options had labels calls the most nodes of a tree its budget."""
+    usual = "nodes" if option == "budget" else option.replace("_", " ")
+    return drafter.get("labels", {}).get(option) or usual
 
 
 def _short(value: object) -> object:

@@ -6,10 +6,14 @@
   const room = (name) => (rooms[name] = rooms[name] || { now: null, asked: null, cover: null });
   const FIELDS = {
     watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
-    compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens"],
+    compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
   };
   const RUN = { watch: ["Run", "run"], compare: ["Race", "race"] };
   const SAMPLING = [["temperature", "the temperature"], ["top_k", "top-k"], ["top_p", "top-p"], ["seed", "the seed"]];
+  /** The values of a room's controls, in their order, by name. */
+  P.named = (name, values) => Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]]));
+  /** The controls as they are now; null until the address has been read. */
+  P.now = (name) => { const r = room(name); return r.came ? r.now : null; };
   const lines = (trace) => trace.trimEnd().split("\n").filter(Boolean).map((line) => JSON.parse(line));
 
   /** The runs of a trace, or of a race by lane: [{run, summary or undefined}], in the order of the controls. */
@@ -23,11 +27,21 @@
     return [...found.values()];
   };
 
+  /** A run's options by name; of a part that can be chosen also which it was, the usual one if the trace does not tell or it is not here. */
+  P.optionsOf = function ({ drafter }) {
+    const known = P.offer.drafters[drafter.key], held = { ...drafter.options };
+    for (const { name, part, choices, default: usual } of known ? known.options : []) {
+      const had = part && (drafter.parts || {})[part];
+      if (part) held[name] = choices.includes(had) ? had : usual;
+    }
+    return held;
+  };
+
   /** What of a drafter and its rule is not as in the run. asked: the pair that made the run, if that is known. */
   function ofPair(pair, run, asked, temperature) {
     const known = P.offer.drafters[pair.drafter];
     if (!known || pair.drafter !== run.drafter.key) return ["the drafter"];
-    const told = [], held = run.drafter.options || {};
+    const told = [], held = P.optionsOf(run);
     for (const { name, default: usual, label, auto } of known.options) {
       const wanted = pair.options[name] === undefined ? usual : pair.options[name];
       const left = auto && !wanted;                              // to the machine: the run has the number that came of it
@@ -36,8 +50,8 @@
     }
     const rule = pair.verifier || P.automaticRule(pair.drafter, temperature);
     if (rule !== run.verifier.key) return [...told, "the rule"];
-    const judged = run.verifier.options || {};
-    for (const [name, value] of Object.entries(pair.rule_options || {})) if (judged[name] !== undefined && judged[name] !== value) told.push(name.replaceAll("_", " "));
+    const judged = run.verifier.options || {}, called = (name) => P.offer.rules[rule].options.find((option) => option.name === name)?.label || name.replaceAll("_", " ");
+    for (const [name, value] of Object.entries(pair.rule_options || {})) if (judged[name] !== undefined && judged[name] !== value) told.push(called(name));
     return told;
   }
 
@@ -81,18 +95,20 @@
       r.cover = now;
       view.cover(words.length ? cover(name, words, running) : null, running);
     }
+    P.settle(name);
     if (!running && r.came && !P.waiting(name)) P.arrive(name, words.length === 0);
   }
 
   /** What the controls of a room hold, in the order of its fields. came: the address has set them just now. */
   P.controls = function (name, values, came) {
-    const r = room(name), first = !r.now, before = JSON.stringify(r.now);
+    const r = room(name), first = !r.now, before = JSON.stringify(r.now), set = r.came && !came;
     r.came = r.came || came;
-    if (came) P.sayBounds(name, Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]])));
-    r.now = Object.fromEntries(FIELDS[name].map((field, i) => [field, values[i]]));
+    r.now = P.named(name, values);
+    if (came) P.sayBounds(name, r.now);
     P.setTemperature(name, r.now.temperature);
+    P.setModels(name, r.now.models);
     if (first) P.follow(name, () => look(name));
-    else if (before !== JSON.stringify(r.now)) P.calm(name);
+    else if (before !== JSON.stringify(r.now)) { P.calm(name); if (set) P.leaveAddress(); }
     look(name);
   };
   /** Run was pressed: what is set now makes the next run. */

@@ -19,15 +19,17 @@
     lineOf(block).textContent = asked === set || target.value === "" ? "" : P.boundWords(asked, range.min, range.max, set);
   }, true);
 
-  const words = (name) => name.replaceAll("_", " ");
+  /** What a setting is called; declared: the options among which it may be. */
+  const words = (name, declared = []) => (declared.find((option) => option.name === name)?.label || name.replaceAll("_", " ")).toLowerCase();
 
   /** now: the controls that the address has set. What it asked for out of range is said below the buttons. */
   P.sayBounds = function (room, now) {
-    const query = new URLSearchParams(location.search), set = now.pair ? JSON.parse(now.pair).options : {}, said = [];
+    const query = new URLSearchParams(location.search), { drafter, options: set } = now.pair ? JSON.parse(now.pair) : { options: {} }, said = [];
+    const declared = drafter ? P.offer.drafters[drafter].options : [];
     if ((query.get("tab") || "watch") !== room) return;
     const other = (asked, value) => asked !== null && asked !== "" && Number.isFinite(Number(asked)) && Number(asked) !== Number(value);
     for (const [short, name] of Object.entries(NAMES)) if (other(query.get(short), now[name])) said.push(`${words(name)} ${query.get(short)} was set to ${now[name]}`);
-    for (const [name, value] of Object.entries(set)) if (typeof value === "number" && other(query.get(`o.${name}`), value)) said.push(`${words(name)} ${query.get(`o.${name}`)} was set to ${value}`);
+    for (const [name, value] of Object.entries(set)) if (typeof value === "number" && other(query.get(`o.${name}`), value)) said.push(`${words(name, declared)} ${query.get(`o.${name}`)} was set to ${value}`);
     if (said.length) P.show(room, { state: P.stateOf(room), message: `The link asked for what is out of range: ${said.join(", ")}.` });
   };
 })();

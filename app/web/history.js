@@ -10,7 +10,9 @@
   const shown = {};      // by room: what of it is open beside an example, as the address names it
   const movers = {};     // by room: what brings the state of an address
   let moving = null;     // the room that an address leads to, until it is open
-  const first = asked(), goal = roomOf(first) === "watch" ? { run: first.get("run") === "1", step: Number(first.get("step")), node: first.get("node") } : {};
+  const first = asked();
+  const goalOf = (query) => (roomOf(query) === "watch" ? { run: query.get("run") === "1", step: Number(query.get("step")), node: query.get("node") } : {});
+  let goal = goalOf(first);   // what an address asks for beyond the controls, until it is done
 
   function push(room, name) {
     if (!location.protocol.startsWith("http")) return;   // only an address on a server can be followed
@@ -45,18 +47,26 @@
   function move() {
     const room = roomOf(asked());
     moving = room;
+    goal = { ...goalOf(asked()), run: false, preset: asked().get("preset") };   // back and forward lead to what was there; only a link runs anything
     if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
     if (room !== "methods" && !movers[room]) return;         // its tab is being built
     if (movers[room]) movers[room](Object.fromEntries(asked()));
-    setTimeout(() => { moving = null; }, 1500);              // until the controls have taken it over
+    setTimeout(() => { moving = null; P.settle(room); }, 1500);   // until the controls have taken it over
   }
   addEventListener("popstate", move);
   document.addEventListener("click", (event) => {
     const chosen = event.target.closest && event.target.closest("#rooms [role=tab]");
     if (!chosen || moving) return;
     const room = chosen.getAttribute("data-tab-id");
-    if (room !== roomOf(asked())) push(room, names[room] || "");
+    if (room === roomOf(asked())) return;
+    push(room, names[room] || "");
+    P.settle(room);
   }, true);
+
+  /** Whether the address is that of this room, and no other is on its way. */
+  P.onScreen = (room) => !moving && roomOf(asked()) === room;
+  /** The example that a room shows, "" for the visitor's own. */
+  P.exampleShown = (room) => names[room] || "";
 
   /** Watch has come to rest: once, do what the link asks for. agree: the picture shows what the controls say. */
   P.arrive = function (room, agree) {
@@ -65,12 +75,14 @@
       if (goal.run && !P.unready("run")) { goal.run = false; document.getElementById("run").click(); }
       return;
     }
-    const { step, node } = goal, view = P.view("watch");
-    if (!P.finished(P.trace("watch"))) return;
+    const { step, node, preset } = goal, view = P.view("watch");
+    if (!P.finished(P.trace("watch")) || (preset && preset !== P.exampleOf("watch", P.now("watch"), preset))) return;   // the picture before is still on the screen
     Object.assign(goal, { run: false, step: 0 });
     if (!(step >= 1)) return;
     view.goto(step - 1);
     if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
   };
+  /** The visitor has set something else: what the address asked for is over. */
+  P.leaveAddress = () => { if (!moving) goal = {}; };
   P.unready = (id) => { const button = document.getElementById(id); return !button || button.disabled; };
 })();

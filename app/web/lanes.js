@@ -13,6 +13,7 @@
     const judged = el("div", { class: "pg-rule-field" }, el("label", { for: pair.rule.id, text: "rule" }), pair.rule);
     const inside = el("div", { role: "group" }, pair.options, judged, pair.judging);
     const summary = el("summary", {}), more = el("details", { class: "pg-racer-more" }, summary, inside);
+    const follows = [P.onTemperature("compare", pair.settle), P.onModels("compare", pair.writes)];
     let at = 0;
 
     /** What can be read while the details are closed: a rule that is not the automatic one. */
@@ -25,7 +26,7 @@
     return {
       state, remove, field: pair.picker.field,
       element: el("li", { class: "pg-racer" }, el("div", { class: "pg-racer-head" }, pair.picker.element, remove), more),
-      forget: P.onTemperature("compare", pair.settle),
+      forget() { for (const end of follows) end(); },
       number(n, removable) {
         at = n;
         head();
@@ -42,7 +43,8 @@
     const list = el("ol", { class: "pg-racers" });
     const more = el("button", { type: "button", class: "pg-tool", id: "add-lane", text: "Add a lane", onclick: add });
     const count = el("span", { class: "pg-help" });
-    let written = null, lanes = [];
+    let written = null, lanes = [], family = "";
+    P.onModels("compare", (now) => { family = now; });
 
     function tell() {
       written = JSON.stringify(lanes.map((lane) => lane.state));
@@ -66,7 +68,7 @@
     /** A drafter that can run and does not race yet, if there is one. */
     function add() {
       const racing = new Set(lanes.map((lane) => lane.state.drafter)), all = Object.entries(P.offer.drafters);
-      const [key] = all.find(([one, about]) => !racing.has(one) && !about.missing) || all[0];
+      const [key] = all.find(([one]) => !racing.has(one) && !P.missing(one, family)) || all[0];
       const lane = open({ drafter: key, options: {}, verifier: "", rule_options: {} });
       number(); tell();
       lane.field.focus();

@@ -16,7 +16,7 @@
       field = el("input", { ...common, type: "checkbox", checked: Boolean(value), onchange: () => changed(option.name, field.checked) });
     } else if (option.type === "choice") {
       field = el("select", { ...common, onchange: () => changed(option.name, field.value) },
-        ...option.choices.map((choice) => el("option", { value: choice, text: choice, selected: choice === value })));
+        ...option.choices.map((choice) => el("option", { value: choice, text: (option.said || {})[choice] || choice, selected: choice === value })));
     } else {
       field = number(option, value, common, changed);
     }

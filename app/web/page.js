@@ -34,7 +34,12 @@
     return asked.get("tab") === "compare" ? null : asked.get("preset");
   };
   /** What draws a room's trace, by kind: an element in, a view with feed and setState out. */
-  P.mounts = { watch: (element) => Draftscope.mountWatch(element, {}), compare: (element) => Draftscope.mountCompare(element, {}) };
+  P.mounts = {
+    watch: (element) => Draftscope.mountWatch(element, { changed: () => P.settle("watch") }),
+    compare: (element) => Draftscope.mountCompare(element, {}),
+  };
+  /** Whether nothing moves in a room: no run goes on or waits, and no steps are being replayed. */
+  P.atRest = (name) => Boolean(room(name).trace) && !["running", "paused"].includes(P.stateOf(name)) && !P.waiting(name) && !P.view(name).playing;
 
   /** Mount a canvas. c: what gr.HTML hands to js_on_load. */
   P.canvas = function (kind, c) {

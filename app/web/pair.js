@@ -3,21 +3,24 @@
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const rooms = {};   // by tab: {temperature, heard}
-  const room = (tab) => (rooms[tab] = rooms[tab] || { temperature: 0, heard: new Set() });
 
+  /** A setting of each tab that its pairs follow. follow(tab, hear) calls hear(value) when it changes, and once now, and returns what ends that. */
+  function shared(first) {
+    const tabs = {}, of = (tab) => (tabs[tab] = tabs[tab] || { value: first, heard: new Set() });
+    return {
+      set(tab, value) { of(tab).value = value; of(tab).heard.forEach((hear) => hear(value)); },
+      follow(tab, hear) { of(tab).heard.add(hear); hear(of(tab).value); return () => of(tab).heard.delete(hear); },
+    };
+  }
+  const temperatures = shared(0), families = shared("");
   /** The tab's temperature is now this one; its controls show what does something there. */
-  P.setTemperature = function (tab, given) {
-    const r = room(tab);
-    r.temperature = Number(given) || 0;
-    r.heard.forEach((hear) => hear(r.temperature));
-  };
-  /** Call hear(temperature) when that of the tab changes, and once now. Returns a function that ends it. */
-  P.onTemperature = function (tab, hear) {
-    room(tab).heard.add(hear);
-    hear(room(tab).temperature);
-    return () => room(tab).heard.delete(hear);
-  };
+  P.setTemperature = (tab, given) => temperatures.set(tab, Number(given) || 0);
+  P.onTemperature = temperatures.follow;
+  /** The tab writes with this family of models now, "" for text; drafters without a part there cannot be chosen. */
+  P.setModels = (tab, name) => families.set(tab, name || "");
+  P.onModels = families.follow;
+  /** Why a drafter cannot run with this family of models; "" where it can. */
+  P.missing = (drafter, family) => { const { missing, elsewhere = {} } = P.offer.drafters[drafter]; return family ? elsewhere[family] || "" : missing; };
 
   /** The rule that judges unless another is chosen. */
   P.automaticRule = (drafter, temperature) => P.offer.drafters[drafter].automatic[temperature > 0 ? "warm" : "cold"];
@@ -32,7 +35,7 @@
     const { el } = Draftscope, { drafters, rules } = P.offer;
     const options = el("div", { class: "pg-options" }), judging = el("div", { class: "pg-judging" });
     const rule = el("select", { id: ruleId, class: "pg-rule", onchange: () => { Object.assign(state, { verifier: rule.value, rule_options: {} }); judge(); changed(); } });
-    let temperature = 0, inForce = null, ofDrafter = null, ofRule = null;
+    let temperature = 0, family = "", inForce = null, ofDrafter = null, ofRule = null;
     Object.assign(state, { options: {}, verifier: "", rule_options: {}, ...state });
 
     const picker = P.picker(place, (key) => {
@@ -51,7 +54,7 @@
     }
 
     function draw() {
-      const { summary, missing, options: declared, rules: known } = drafters[state.drafter];
+      const { summary, options: declared, rules: known } = drafters[state.drafter], missing = P.missing(state.drafter, family);
       if (!Object.hasOwn(known, state.verifier)) state.verifier = "";
       picker.set(state.drafter);
       ofDrafter = P.optionControls(declared, state.options, changed, `${mark}-option`);
@@ -66,6 +69,12 @@
       picker, options, rule, judging, state,
       /** The rule as it is written in the list; "" where it is the automatic one. */
       get ruleName() { return state.verifier && ruleLabel(state.drafter, state.verifier); },
+      writes(now) {
+        if (now === family) return;
+        family = now;
+        picker.writes(now);
+        draw();
+      },
       show(next) { Object.assign(state, { options: {}, verifier: "", rule_options: {}, ...next }); draw(); },
       settle(now) {
         if (now === temperature) return;
@@ -102,5 +111,6 @@
     });
     tell();
     P.onTemperature("watch", pair.settle);
+    P.onModels("watch", pair.writes);
   };
 })();

@@ -35,10 +35,10 @@
     const element = el("div", { id, class: `pg-picker ${classes}` }, label && el("label", { for: ids.field, text: label }),
       el("div", { class: "pg-picker-box" }, field, pop, status));
     pop.addEventListener("pointerdown", (event) => event.preventDefault());   // the focus stays in the field
-    let value = null, entries = null, active = null;
+    let value = null, entries = null, active = null, models = "";
 
     function entry(key) {
-      const { title, family, summary, exact, missing } = drafters[key], word = exact ? "lossless" : "lossy";
+      const { title, family, summary, exact } = drafters[key], missing = P.missing(key, models), word = exact ? "lossless" : "lossy";
       const option = el("div", { role: "option", class: "pg-picker-option", id: Draftscope.freshId("option"), "data-key": key, "aria-selected": "false",
         "aria-disabled": missing ? "true" : null, "aria-label": `${title}, ${missing || word}. ${summary} (${key})`,
         onclick: () => pick(one), onpointermove: () => light(one) },
@@ -48,7 +48,7 @@
       return one;
     }
 
-    /** The options, made when the list is opened for the first time. */
+    /** The options, made when the list is opened for the first time, and anew for other models. */
     function build() {
       if (entries) return;
       entries = Object.keys(drafters).map(entry);
@@ -121,7 +121,7 @@
       show();
     }
 
-    const show = () => { field.value = value === null ? "" : drafters[value].label; };
+    const show = () => { field.value = value === null ? "" : drafters[value].label; set(field, { title: field.value }); };   // a narrow field cuts it
 
     function pick(one) {
       if (one.missing) { status.textContent = one.missing; return; }
@@ -155,6 +155,8 @@
       element, field,
       /** Show this drafter, without a word to chosen(). */
       set(key) { value = key; if (pop.hidden) show(); },
+      /** It is for these models now. */
+      writes(family) { shut(); models = family; entries = active = null; list.replaceChildren(); },
       rename(text) { set(field, { "aria-label": text }); },
     };
   };

@@ -47,7 +47,7 @@
         where.textContent = number === null ? "" : `Stop ${number} of ${words.stops.length}`;
         title.textContent = told.title;
         text.textContent = told.text;
-        ask.textContent = told.ask || "";
+        ask.textContent = (Draftscope.fingers() && told.fingers) || told.ask || "";
         back.hidden = number === 1;
         next.hidden = there.hidden = number === null;
         close.textContent = number === null ? "Close" : "End tour";

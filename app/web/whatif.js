@@ -82,16 +82,18 @@
       if (!ready) return;
       line = trace.slice(0, trace.indexOf("\n"));
       first = JSON.parse(line);
+      pair.writes(P.offer.models.includes(first.family) ? first.family : "");
       const summary = JSON.parse(trace.trimEnd().split("\n").pop());
       newTokens = summary.new_tokens + (summary.stop === "eos" ? ROOM : 0);
       choose(c.element.querySelector("input[type=radio]:checked")?.value || "drafter");
     }
 
     /** The pair that made this run, as far as this page has it. */
-    function settingsOf({ drafter, verifier, sampling }) {
+    function settingsOf(made) {
+      const { drafter, verifier, sampling } = made;
       if (!Object.hasOwn(drafters, drafter.key)) return plain(Object.keys(drafters)[0]);
       const automatic = verifier.key === P.automaticRule(drafter.key, sampling.temperature);
-      return { drafter: drafter.key, options: { ...drafter.options }, verifier: automatic ? "" : verifier.key, rule_options: { ...verifier.options } };
+      return { drafter: drafter.key, options: P.optionsOf(made), verifier: automatic ? "" : verifier.key, rule_options: { ...verifier.options } };
     }
 
     function clear() {

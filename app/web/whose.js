@@ -1,11 +1,12 @@
-// Whose settings the controls of a tab hold: an example's, as long as prompt, drafters with their options, and temperature are its own; else the visitor's.
+// Whose settings the controls of a tab hold: an example's, as long as what is written, prompt, schema, drafters with their options, and
+// temperature are its own; else the visitor's.
 // The note on what to look for has the example's name as its value, "" for the visitor's own; the list of examples and the
 // cards have it too, as long as the example is listed.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const PAUSE = 60;      // ms
-  const examples = {};   // by room, then by name: {prompt, pair or lanes, temperature, look_for, listed}
+  const examples = {};   // by room, then by name: {prompt, pair or lanes, temperature, models, json_schema, look_for, listed}
 
   /** The prompt of a room's example; undefined where there is none of this name. */
   P.examplePrompt = (room, name) => examples[room][name] && examples[room][name].prompt;
@@ -42,15 +43,19 @@
   }
   const alike = (given) => { const value = JSON.parse(given); return JSON.stringify(Array.isArray(value) ? value.map(told) : told(value)); };
 
-  /** The name of the example with these settings: the one shown, if it has them. For the note first, then for all that know
-   * listed examples only. */
-  P.whose = function (room, times, [shown, prompt, chosen, temperature]) {
-    const all = examples[room];
-    if (!all || !chosen) return Array(times).fill(shown);   // a tab that nobody has opened yet
-    const own = alike(chosen);
-    const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === prompt && all[name].temperature === Number(temperature)
-      && alike(all[name].pair || all[name].lanes) === own;
-    const name = [shown, ...Object.keys(all).filter((one) => all[one].listed)].find(fits) || "";
+  /** The name of the example whose settings a room's controls hold: the one shown, if it has them; "" where it is none. now: the controls by name. */
+  P.exampleOf = function (room, now, shown = P.exampleShown(room)) {
+    const all = examples[room], own = alike(now.pair || now.lanes), same = (one, name) => (one[name] || "").trim() === (now[name] || "").trim();
+    const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === now.prompt && all[name].temperature === Number(now.temperature)
+      && same(all[name], "models") && same(all[name], "json_schema") && alike(all[name].pair || all[name].lanes) === own;
+    return [shown, ...Object.keys(all).filter((one) => all[one].listed)].find(fits) || "";
+  };
+
+  /** The same for the note first, then for all that know listed examples only. values: the name so far, then the controls in their order. */
+  P.whose = function (room, times, [shown, ...values]) {
+    const all = examples[room], now = P.named(room, values);
+    if (!all || !(now.pair || now.lanes)) return Array(times).fill(shown);   // a tab that nobody has opened yet
+    const name = P.exampleOf(room, now, shown);
     return [name, ...Array(times - 1).fill(name && all[name].listed ? name : "")];
   };
 })();

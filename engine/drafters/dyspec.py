@@ -59,7 +59,7 @@ class DySpecDrafter(DraftModelDrafter):
             "budget",
             "int",
             0,
-            "Most nodes of the tree (0: the size that pays).",
+            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
             0,
             256,
             label="Nodes",
@@ -72,6 +72,7 @@ class DySpecDrafter(DraftModelDrafter):
             "Nodes the draft model reads in one pass (1: DySpec).",
             1,
             64,
+            label="Read at once",
             advanced=True,
         ),
         Option(

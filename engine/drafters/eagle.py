@@ -45,7 +45,14 @@ class EagleDrafter(Drafter):
     )
     needs = {"eagle": "eagle"}
     options = (
-        Option("nodes", "int", 0, "Most nodes of the tree (0: the size that pays).", 0, 256),
+        Option(
+            "nodes",
+            "int",
+            0,
+            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
+            0,
+            256,
+        ),
         Option("depth", "int", 6, "Longest branch.", 1, 16),
         Option(
             "top_k",

@@ -37,7 +37,14 @@ class FalconDrafter(Drafter):
     summary = "A small cell predicts the target's features, a block of tokens per pass."
     needs = {"falcon": "falcon"}
     options = (
-        Option("nodes", "int", 0, "Most nodes of the tree (0: the size that pays).", 0, 256),
+        Option(
+            "nodes",
+            "int",
+            0,
+            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
+            0,
+            256,
+        ),
         Option("passes", "int", 2, "Blocks drafted one after another.", 1, 8, label="Blocks"),
         Option(
             "top_k",

@@ -39,7 +39,7 @@ class HeadsDrafter(Drafter):
             "budget",
             "int",
             0,
-            "Most nodes of the tree (0: the size that pays).",
+            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
             0,
             256,
             label="Nodes",

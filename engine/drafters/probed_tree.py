@@ -32,7 +32,7 @@ class ProbedTreeDrafter(ProbingDrafter):
                 "budget",
                 "int",
                 0,
-                "Most nodes of the tree (0: the size that pays).",
+                "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
                 0,
                 64,
                 label="Nodes",

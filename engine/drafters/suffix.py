@@ -61,7 +61,7 @@ class SuffixDrafter(RememberingDrafter):
             "budget",
             "int",
             0,
-            "Most nodes of the tree (0: the size that pays).",
+            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
             0,
             64,
             label="Nodes",

@@ -42,7 +42,7 @@ class TokenRecyclingDrafter(RememberingDrafter):
             "budget",
             "int",
             0,
-            "Most nodes of the tree (0: the size that pays).",
+            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
             0,
             80,
             label="Nodes",

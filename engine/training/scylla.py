@@ -71,7 +71,7 @@ def scylla(args) -> None:
     about = {
         "target": digest_of(teacher.folder),
         "tokens": args.tokens,
-        "batch": args.length,
+        "window": args.length,
         "seed": args.seed,
     }
     points = _known(log, about)

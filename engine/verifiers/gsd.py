@@ -108,7 +108,7 @@ class Grouped(Rejection):
         price = sum(row[4] for row in rows) / len(rows)
         return Table(
             title=f"Clusters of at most {self.settings['group']}: gain and price",
-            note=f"Lossy: {gain:.2f} more tokens expected to be kept than by the exact rule, at a price of {price:.3f} of "
+            note=f"Lossy: {gain:.2f} more tokens expected to be kept than by the lossless rule, at a price of {price:.3f} of "
             "the probability per place that goes to other tokens than the target’s.",
             columns=["Draft", "Cluster", "Kept by p/q", "Kept by clusters", "Price", "Outcome"],
             rows=rows,

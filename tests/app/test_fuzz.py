@@ -115,7 +115,7 @@ def test_odd_runs_are_refused_in_one_sentence(wire, server):
         values = wire.watch_values("Once upon", "none", 1)
         if kind == "race":
             lanes = [{"drafter": "none"}, {"drafter": "chain"}]
-            values = ["Once upon", json.dumps(lanes), 0, 0, 1, 0, 1]
+            values = ["Once upon", json.dumps(lanes), 0, 0, 1, 0, 1, ""]
         body = {
             "fn_index": wire.event(kind, "click")["id"],
             "data": odd.spoiled(values),

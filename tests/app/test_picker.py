@@ -10,6 +10,7 @@ from app.controls import request
 from app.link import read
 from engine.drafters.none import NoDrafter
 from engine.options import Option
+from engine.parts.loading import ModelPaths
 from engine.verifiers.rejection import Rejection
 from tests.app.bare import bare_page
 
@@ -70,8 +71,7 @@ def many():
     patch.setattr(menu, "drafters", lambda: {cls.key: cls for cls in made})
     rules = {**menu.verifiers(), "lenient": Lenient}
     patch.setattr(menu, "verifiers", lambda: rules)
-    paths = type("Paths", (), {"parts": {}})
-    patch.setattr(menu, "model_paths", lambda: paths)
+    patch.setattr(menu, "model_paths", lambda models="": ModelPaths("nowhere"))
     yield menu.offer()
     patch.undo()
 

@@ -110,7 +110,7 @@ def test_a_race_can_be_taken_apart_and_joined():
 
 
 def test_there_is_a_race_for_every_workload():
-    assert {race.kind for race in races()} == set(KINDS)
+    assert {race.kind for race in races() if not race.models} == set(KINDS)
     families = {"none", "chain", "tree", "retrieval", "diffusion"}
     for kind in KINDS:
         ran = [race_menu()[race.name]["lanes"] for race in races() if race.kind == kind]

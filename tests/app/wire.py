@@ -122,7 +122,7 @@ class Wire:
         lanes = [
             {"drafter": key, "options": {}, "verifier": "", "rule_options": {}} for key in drafters
         ]
-        values = [prompt, json.dumps(lanes), 0, 0, 1, 0, tokens]
+        values = [prompt, json.dumps(lanes), 0, 0, 1, 0, tokens, ""]
         return self._updates(self.event("race", "click"), values)
 
     def resume(self) -> Iterator[Update]:

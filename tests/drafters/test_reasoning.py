@@ -9,6 +9,7 @@ import torch
 from engine.drafters import drafter, speculative_thinking
 from engine.drafters.reasoning import CUES, Steps, cue_in
 from engine.drafters.specreason import GRADES, QUESTION
+from engine.errors import UserError
 from engine.loops import run_loop
 from engine.parts.loading import Models, load_models
 from engine.sampling import Sampling
@@ -108,6 +109,34 @@ def test_the_large_model_can_be_asked_for_a_grade():
     expected = float((answer / answer.sum()) @ torch.arange(10.0))
     shown = next(one for one in step.verdict.exhibits if one.title == "Grade of the step")
     assert shown.value == pytest.approx(expected, abs=1e-3)
+    assert shown.note.startswith("By the large model's answer.")
+    (step, *_) = run("specreason", graded(4.0))
+    shown = next(one for one in step.verdict.exhibits if one.title == "Grade of the step")
+    assert shown.note.startswith("By the likelihood of the step.")
+
+
+class Spelled:
+    """A tokenizer that has one token less than there are digits."""
+
+    def __init__(self, tokenizer, missing):
+        self.tokenizer, self.missing = tokenizer, missing
+
+    def __call__(self, text, **how):
+        found = self.tokenizer(text, **how)
+        return {"input_ids": [1, 2]} if text == self.missing else found
+
+
+@pytest.mark.parametrize("digit", ["0", "7"])
+def test_a_model_without_a_token_for_each_digit_is_not_asked(digit, monkeypatch):
+    target = models().target
+    monkeypatch.setattr(target, "tokenizer", Spelled(target.tokenizer, digit))
+    with pytest.raises(UserError) as refused:
+        built(drafter("specreason"), models(), score="question")
+    sentence = (
+        f"{target.name} has no single token for each digit, so it cannot be asked for a grade."
+    )
+    assert str(refused.value) == sentence
+    built(drafter("specreason"), models(), score="likelihood")  # that asks for nothing
 
 
 @pytest.mark.parametrize("rule", ["rejection", "sampler_match"])

@@ -20,9 +20,10 @@ PROMPT = [3, 14, 15, 9, 2, 6]
 
 
 class Cycle(Constraint):
-    """After each multiple of 5 come 11, 12, 13; elsewhere any token from 0 to 30."""
+    """After each multiple of EVERY come 11, 12, 13; elsewhere any token from 0 to 30."""
 
     FORCED = (11, 12, 13)
+    EVERY = 5
 
     def __init__(self) -> None:
         self.text: list[int] = []
@@ -32,7 +33,7 @@ class Cycle(Constraint):
         tokens = [*self.text, *continuation]
         due: list[int] = []
         for token in tokens:
-            due = due[1:] if due else list(self.FORCED) * (token % 5 == 0)
+            due = due[1:] if due else list(self.FORCED) * (token % self.EVERY == 0)
         return due
 
     def allowed(self, continuation):

@@ -16,6 +16,7 @@ from engine.target.states import mixers_of
 from engine.target.structure import structure_of
 from engine.text import TextRequest
 from engine.verifiers import verifier
+from tests.engine.test_constraint import Cycle
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
 
@@ -113,7 +114,7 @@ def test_the_text_is_the_modules_own(model, key):
         assert all(len(rows) > 2 for rows in states)
 
 
-def written(model, draft, key):
+def steps_of(model, draft, key, constraint=None):
     cls = drafter(key)
     models = Models(model, {"draft": draft})
     request = TextRequest(
@@ -122,12 +123,57 @@ def written(model, draft, key):
         Sampling(temperature=0.0),
         PREFIX,
         20,
+        constraint=constraint,
     )
+    return run_loop(model, request)
+
+
+def written(model, draft, key):
     tokens, states = [], []
-    for step in run_loop(model, request):
+    for step in steps_of(model, draft, key):
         tokens += step.output
-        states += [one.rows for one in step.tree.exhibits if one.title.startswith("Share of")]
+        states += tables_of(step)
     return tokens, states
+
+
+def tables_of(step):
+    """The rows of the table of what is left of the state, where the step has one."""
+    return [one.rows for one in step.tree.exhibits if one.title.startswith("Share of")]
+
+
+class Often(Cycle):
+    EVERY = 1
+
+
+def test_behind_forced_tokens_the_table_tells_of_the_rows_below_them(model):
+    """Each row of it is read anew as a plain chain: the root, the forced tokens, the path to the node."""
+    draft = language_model(random_module(config_of("bamba"), seed=4), None, "draft")
+    text, seen = list(PREFIX), 0
+    for step in steps_of(model, draft, "stree", Often()):
+        tree = step.tree
+        forced = [node for node, source in enumerate(tree.sources) if source == "forced"]
+        own = [node for node in range(len(tree)) if node not in forced]
+        if forced and own:
+            seen += 1
+            (rows,) = tables_of(step)
+            paths = [forced, *(tree.path(node) for node in own)]
+            assert [row[1].id for row in rows] == [tree.tokens[path[-1]] for path in paths]
+            assert [row[0] for row in rows] == ["root", *(len(p) - len(forced) for p in paths[1:])]
+            for row, path in zip(rows, paths, strict=True):
+                left = left_after(model, text, [tree.tokens[node] for node in path])
+                assert row[2:] == pytest.approx(left, rel=1e-4)
+        text += step.output
+    assert seen, "nothing was drafted behind forced tokens; the test would see nothing"
+
+
+def left_after(model, text, path):
+    """The share of the state before the root, text[-1], that is left after the root and this path."""
+    session = model.session(16)
+    session.prefill(text[:-1])
+    chain = [text[-1], *path]
+    session.feed(chain, range(-1, len(path)))
+    session.commit(range(len(chain)))
+    return session.transitions[-1].tolist()
 
 
 def test_a_copy_reads_with_its_own_states(model):

@@ -9,13 +9,12 @@ import torch
 from transformers import LlamaForCausalLM
 
 from engine.parts.dflash_model import DFlashModel
-from engine.training import acceptance, alignment
+from engine.training import acceptance, alignment, loop
 from engine.training.budget import Budget, rate_scale
 from engine.training.checkpoint import export_model
 from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors
 from engine.training.distill import divergence_loss, read
 from engine.training.divergences import DIVERGENCES, LOSSES, tvd_plus_plus
-from engine.training.loop import fit
 from engine.training.models import (
     draft_config,
     larger_draft_config,
@@ -34,7 +33,11 @@ SMALL = {
 }
 
 
-def test_resumed_loop_equals_uninterrupted(tmp_path):
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_resumed_loop_equals_uninterrupted(tmp_path, monkeypatch, precision):
+    """In either number format; which of them it is would else be decided by a measurement in each run."""
+    monkeypatch.setattr(loop, "pick_precision", lambda device: precision)
+
     def run(folder: str, stops: list[float]) -> torch.Tensor:
         for stop in stops:
             torch.manual_seed(0)
@@ -44,7 +47,7 @@ def test_resumed_loop_equals_uninterrupted(tmp_path):
                 x = torch.randn(8, 4, generator=torch.Generator().manual_seed(index))
                 return model(x).square().mean(), 8
 
-            fit(model, loss_of, Budget(tokens=160), tmp_path / folder / "x.pt", stop_at=stop)
+            loop.fit(model, loss_of, Budget(tokens=160), tmp_path / folder / "x.pt", stop_at=stop)
         return model.weight
 
     assert torch.equal(run("a", [1.0]), run("b", [0.4, 1.0]))

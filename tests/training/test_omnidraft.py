@@ -38,6 +38,7 @@ def test_windows_are_written_as_runs():
     assert text.counted.tolist() == text.inside.tolist()
 
 
+@torch.no_grad()
 def test_the_loss_is_the_target_s_law_at_beginnings_and_likelihood_inside():
     made, part = student(runs=0.5), draft().eval()
     given = lesson(tiny_target(), made, own_text()[:2])

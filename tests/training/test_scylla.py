@@ -62,6 +62,11 @@ def test_a_small_run_is_stopped_and_goes_on(hasty, places, monkeypatch, capsys):
     monkeypatch.setattr(scylla, "fit", counting)
     with pytest.raises(KeyboardInterrupt):
         main(["scylla", *short])
+    (log,) = path.rglob("scylla.json")
+    kept = json.loads(log.read_text())
+    assert kept["about"] | {"target": ""} == {"target": "", "tokens": 1024, "window": 32, "seed": 0}
+    batches = [rows * kept["about"]["window"] for *_, rows in scylla.plan(1024)]
+    assert [point["batch"] for point in kept["points"]] == batches[:4], "tokens of a step"
     assert main(["scylla", *short]) == 0
     assert len(trained) == 11, "those that were done were not done again"
     told = capsys.readouterr().out

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.viz.tables import results
 from viz.bundle import bundle_css, bundle_js
 from viz.export import page as exported
 
@@ -96,3 +97,9 @@ def script(browser):
     page.add_script_tag(content=bundle_js())
     yield page
     page.close()
+
+
+@pytest.fixture(scope="module")
+def given(script, request):
+    """What every expression of the file's CASES gives, by case."""
+    return results(script, request.module.CASES)

@@ -1,4 +1,4 @@
-// Small worlds for the tables of test_functions.py: steps, traces and a clock that a test turns by hand.
+// Small worlds for the tables of test_words.py, test_trace_model.py, test_drawing.py and test_player.py: steps, traces and a clock that a test turns by hand.
 const toy = (globalThis.toy = {
   /** A tree of equally tall nodes laid out: the y of each. parents: -1 = the root. */
   places(parents, height = 10, gap = 0) {

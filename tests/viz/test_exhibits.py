@@ -62,13 +62,36 @@ def test_the_card_keeps_its_height_and_fits(replay, width):
     phone = str(width < 520).lower()
     until(page, f"document.querySelector('.ds').hasAttribute('data-phone') === {phone}")
     heights = set()
-    for step in (0, 3, 4, 7):
+    for step in (0, 4, 7):
         show(page, step)
         heights.add(page.locator(".ds-exhibits").bounding_box()["height"])
         assert page.evaluate("document.documentElement.scrollWidth") == width
     assert len(heights) == 1
+
+
+def test_a_step_without_exhibits_has_no_card_unless_steps_follow_one_another(replay):
+    lines = exhibited(Toy(steps=8, budget=20, seed=2))
+    lines[4]["drafter"]["exhibits"] = []
+    page = replay(ndjson(lines), reduced_motion="no-preference")
+    card = page.locator(".ds-exhibits")
+    show(page, 2)
+    high = card.bounding_box()["height"]
     show(page, 3)
-    assert page.locator(".ds-exhibits").get_by_text("Nothing to show in this step.").is_visible()
+    assert card.is_hidden()
+    show(page, 4)
+    assert card.bounding_box()["height"] == high
+    page.evaluate(
+        """() => { window.seen = []; view.setPace('brisk'); view.goto(2); view.play();
+          const look = () => { if (view.playing && view.step === 3) {
+            const nothing = document.querySelector('.ds-exhibits .ds-quiet');
+            window.seen.push([document.querySelector('.ds-exhibits').offsetHeight, nothing.hidden]);
+          } if (view.step < 5) requestAnimationFrame(look); };
+          look(); }"""
+    )
+    until(page, "view.step >= 5")
+    seen = page.evaluate("window.seen")
+    assert seen and {height for height, _ in seen} == {round(high)}, "nothing below it moves"
+    assert seen[-1][1] is False, "it says that there is nothing"
 
 
 def test_a_run_without_exhibits_has_no_card(replay):

@@ -109,13 +109,22 @@ def test_lanes_of_one_drafter_are_named_by_what_differs(script):
     from viz.race import titles
 
     runs = [lane("none"), lane("tree", budget=4, depth=9), lane("tree", budget=64, depth=9)]
-    named = ["None", "Tree, budget 4", "Tree, budget 64"]
-    assert script.evaluate(TITLES, runs) == named
-    assert list(titles({f"lane-{i}": run for i, run in enumerate(runs)}).values()) == named
-    for run in runs:
-        run["drafter"]["labels"] = {"budget": "nodes"}
     named = ["None", "Tree, nodes 4", "Tree, nodes 64"]
     assert script.evaluate(TITLES, runs) == named
     assert list(titles({f"lane-{i}": run for i, run in enumerate(runs)}).values()) == named
+    for run in runs:
+        run["drafter"]["labels"] = {"budget": "guesses"}
+    named = ["None", "Tree, guesses 4", "Tree, guesses 64"]
+    assert script.evaluate(TITLES, runs) == named
+    assert list(titles({f"lane-{i}": run for i, run in enumerate(runs)}).values()) == named
+    drafts = [lane("chain", length=4), lane("chain", length=4)]
+    for run, name in zip(drafts, ("draft", "draft-3m"), strict=True):
+        run["drafter"]["parts"] = {"draft": name}
+    named = ["Chain, draft draft", "Chain, draft draft-3m"]
+    assert script.evaluate(TITLES, drafts) == named
+    assert list(titles({f"lane-{i}": run for i, run in enumerate(drafts)}).values()) == named
+    shown = "(runs) => runs.map((run) => Draftscope.settings(run.drafter))"
+    length = ["length", "4"]
+    assert script.evaluate(shown, drafts) == [[length], [length, ["draft", "draft-3m"]]]
     ruled = [lane("tree"), lane("tree", "bild")]
     assert script.evaluate(TITLES, ruled) == ["Tree, rule Greedy", "Tree, rule Bild"]

@@ -48,6 +48,9 @@
   D.clamp = (value, low, high) => Math.min(high, Math.max(low, value));
   D.stillWanted = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
+  /** A screen for fingers, or as narrow as one: nobody presses keys there. */
+  D.fingers = () => matchMedia("(pointer: coarse), (max-width: 520px)").matches;
+
   /** Merge many calls into one drawing per frame. */
   D.coalesce = function (draw) {
     let asked = 0;

@@ -2,7 +2,7 @@
 (function (D) {
   "use strict";
   const SETTINGS = {
-    drafter: (run) => (run.drafter.title || run.drafter.key) + Object.entries(run.drafter.options).map(([name, value]) => `, ${name.replaceAll("_", " ")} ${value}`).join(""),
+    drafter: (run) => [run.drafter.title || run.drafter.key, ...D.settings(run.drafter).map((pair) => pair.join(" "))].join(", "),
     rule: (run) => run.verifier.title || run.verifier.key,
     temperature: (run) => `temperature ${run.sampling.temperature}`,
   };

@@ -59,8 +59,8 @@
   }
 
   /**
-   * The card of a run. fold: closed until the reader opens it (a lane of a comparison). {element, reset, grow(model), draw(step)}; the
-   * card is hidden in a run without exhibits, keeps one height in a run that has some, and is drawn once a frame at most.
+   * The card of a run. fold: closed until the reader opens it (a lane of a comparison). {element, reset, grow(model), draw(step), rest(still)}; the
+   * card is hidden in a run without exhibits and, while nothing moves, in a step without; else it keeps one height. It is drawn once a frame at most.
    */
   D.exhibitCard = function ({ fold } = {}) {
     const id = D.freshId("exhibits"), title = "This method, this step";
@@ -72,7 +72,8 @@
       ? D.el("details", { class: "ds-exhibits", hidden: true, ontoggle: () => ask() }, D.el("summary", { id, text: title }), body)
       : D.el("section", { class: "ds-card ds-exhibits", hidden: true, "aria-labelledby": id }, D.el("h2", { id, text: title }), body);
     const drawOwn = row(own), drawMeters = row(measured);
-    let room = 0, counted = 0, wanted = null, shown = null, metered = false;
+    let room = 0, counted = 0, wanted = null, shown = null, metered = false, still = false;
+    const show = () => { element.hidden = !room || (still && !fold && Boolean(wanted) && !D.exhibitsOf(wanted).length); };
 
     function draw() {
       if (!room || wanted === shown || (fold && !element.open)) return;
@@ -98,11 +99,13 @@
         if (!room) return;
         meters.hidden = !metered;
         if (room === before) return;
-        element.hidden = false;
+        show();
         body.setAttribute("data-room", room);
         ask();
       },
-      draw(step) { wanted = step; if (room) ask(); },
+      draw(step) { wanted = step; show(); if (room) ask(); },
+      /** Whether steps follow one another, or this one stands. */
+      rest(now) { still = now; show(); },
       stop: () => ask.stop(),
     };
   };

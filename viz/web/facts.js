@@ -24,7 +24,8 @@
             badge.classList.add("ds-badge");
             const size = target.parameters ? ` (${millions(target.parameters)})` : "";
             const who = drafter.family === "none" ? ["plain decoding", "by"] : [D.title(drafter.title || drafter.key), "drafts for"];
-            title.append(D.el("strong", {}, glossary.known(drafter.family, who[0])), ` ${who[1]} ${D.shorten(D.visible(target.name), 40)}${size}, `,
+            const other = (drafter.parts || {}).draft, draft = other && other !== "draft" ? ` with ${D.shorten(D.visible(other), 40)}` : "";
+            title.append(D.el("strong", {}, glossary.known(drafter.family, who[0])), `${draft} ${who[1]} ${D.shorten(D.visible(target.name), 40)}${size}, `,
               glossary.term("rule", "rule"), ` ${D.title(verifier.title || verifier.key)} `, badge, " ", glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
           }
         }

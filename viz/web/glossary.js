@@ -9,6 +9,7 @@
     bonus: "The target's own next token. Its pass provides it for free when every token on the path was kept.",
     plain: "Written by the target alone: nothing was drafted in this step.",
     root: "The last token of the text so far. The draft grows from it.",
+    token: "A word or a piece of one: a model reads and writes its text token by token.",
     draft: "The small, fast model or method that guesses tokens ahead.",
     target: "The large model whose text this is. It reads every guess; the draft can never change what it would write.",
     p: "The target's probability for a token, after temperature, top-k and top-p.",

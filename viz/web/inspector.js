@@ -45,7 +45,7 @@
     const most = Math.max(0.0001, ...rows.flatMap((row) => fields.map((f) => row[f] || 0)));
     const table = D.el("table", { class: "ds-bars", "data-fields": fields.length },
       D.el("caption", { text: title }),
-      D.el("thead", {}, D.el("tr", {}, D.el("th", { scope: "col", text: "token" }),
+      D.el("thead", {}, D.el("tr", {}, D.el("th", { scope: "col" }, glossary.term("token", "token")),
         ...fields.map((f) => D.el("th", { scope: "col", "data-field": f }, glossary.term(f, f))))));
     const body = D.el("tbody", {});
     for (const row of rows) {

@@ -3,8 +3,8 @@
   "use strict";
 
   /** "length 4, width 2; ": the options. */
-  function settings({ options }) {
-    const said = Object.entries(options || {}).map(([word, value]) => `${D.visible(word).replaceAll("_", " ")} ${D.visible(value)}`);
+  function settings(drafter) {
+    const said = D.settings(drafter).map((pair) => pair.join(" "));
     return said.length ? `${said.join(", ")}; ` : "";
   }
 

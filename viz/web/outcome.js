@@ -16,6 +16,13 @@
     };
   };
 
+  /** What an option is called. A trace from before options had labels calls the most nodes of a tree its budget. */
+  D.optionName = (drafter, key) => D.title((drafter.labels || {})[key] || (key === "budget" ? "nodes" : key.replaceAll("_", " ")));
+
+  /** A drafter's options, and its parts where they are not the usual ones: [[name, value]] in words. */
+  D.settings = (drafter) => [...Object.entries(drafter.options || {}), ...Object.entries(drafter.parts || {}).filter(([role, name]) => name !== role)]
+    .map(([key, value]) => [D.optionName(drafter, key), D.visible(String(value))]);
+
   /** What lanes are called: their drafters; of lanes with the same drafter also what differs between them, "Chain, length 4". lanes: [[name, model]]. */
   D.laneTitles = function (lanes) {
     const runs = lanes.filter(([, { run }]) => run), written = (value) => D.visible(String(value));
@@ -23,8 +30,8 @@
       if (!run) return [name, D.title(name)];
       const title = D.title(run.drafter.title || run.drafter.key), twins = runs.filter(([, other]) => other.run.drafter.key === run.drafter.key).map(([, other]) => other.run);
       if (twins.length < 2) return [name, title];
-      const options = run.drafter.options || {}, labels = run.drafter.labels || {}, differs = Object.keys(options).filter((key) => twins.some((twin) => (twin.drafter.options || {})[key] !== options[key]));
-      const said = differs.map((key) => `${D.title(labels[key] || key.replaceAll("_", " "))} ${written(options[key])}`);
+      const all = ({ drafter }) => ({ ...drafter.options, ...drafter.parts }), own = all(run), differs = Object.keys(own).filter((key) => twins.some((twin) => all(twin)[key] !== own[key]));
+      const said = differs.map((key) => `${D.optionName(run.drafter, key)} ${written(own[key])}`);
       if (twins.some((twin) => twin.verifier.key !== run.verifier.key)) said.push(`rule ${D.title(run.verifier.title || run.verifier.key)}`);
       return [name, said.length ? [title, ...said].join(", ") : `${title} (${D.title(name)})`];
     }));

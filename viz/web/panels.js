@@ -9,7 +9,7 @@
   /**
    * options: ids, onSelect, onSeek(step), brief: a small canvas, a short inspector and folded exhibits; the caller scrolls the text
    * (strip.newest, strip.scroll), so that several runs are drawn before the layout is read. Returns the elements and
-   * {reset, grow, draw(index, stage, verdicts), select(node), setMode("tree" | "icicle"), camera, destroy}.
+   * {reset, grow, draw(index, stage, verdicts), rest(still), select(node), setMode("tree" | "icicle"), camera, destroy}.
    */
   D.panels = function (model, glossary, options) {
     const tree = D.el("div", D.panelName(options.ids, "tree"));
@@ -159,6 +159,7 @@
 
     return {
       tree, text, timeline, inspector, svg, camera, select, line, strip, sources: sources.element, tracks: tracks.element, exhibits: exhibits.element,
+      rest: (still) => exhibits.rest(still),
       get shown() { return shown; },
       get chosen() { return chosen; },
       get mode() { return mode; },

@@ -3,12 +3,12 @@
   "use strict";
 
   D.mountWatch = function (element, options) {
-    options = { ids: true, keys: true, autoplay: true, onSelect: null, first: null, ...options };
+    options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, ...options };
     const root = D.el("section", { class: "ds", "aria-label": "Speculative decoding, step by step" });
     element.replaceChildren(root);
     const model = D.traceModel();
     const glossary = D.glossary(root);
-    const panels = D.panels(model, glossary, { ids: options.ids, onSelect: options.onSelect, onSeek: (step) => player.seek(step), flights: root });
+    const panels = D.panels(model, glossary, { ids: options.ids, onSelect(found) { if (options.onSelect) options.onSelect(found); options.changed(); }, onSeek: (step) => player.seek(step), flights: root });
     let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true, checked = null;
 
     const player = D.player(model, { show(step, stage, verdicts) { panels.draw(step, stage, verdicts); caption(step, stage); around(); }, changed: () => around() });
@@ -38,7 +38,7 @@
 
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root), unkey = options.keys ? D.keys(root, player) : () => {};
 
-    const HINT = !options.keys || matchMedia("(pointer: coarse)").matches ? "" : "arrow keys step · space plays";   // a phone has no keys
+    const HINT = options.keys && !D.fingers() ? "arrow keys step · space plays" : "";
     const PHASES = { draft: "Guess", judge: "Check", commit: "Keep" };
 
     function caption(index, stage) {
@@ -64,8 +64,10 @@
       facts.draw(model, player.playing || !model.summary ? player.finished : model.steps.length - 1);
       proof.draw(model, checked, { playing: player.playing, shown: player.finished });
       key.draw(model.steps[player.step]);
+      panels.rest(!player.playing);
       D.write(word, player.word || (model.steps.length ? HINT : ""));
       settle();
+      options.changed();
     }
 
     /** data-state changes only when the last step is on the screen. The trace may arrive just after the state. */
@@ -128,6 +130,8 @@
       setPace: (name) => player.setPace(name),
       select: (node) => panels.select(node),
       get step() { return player.step; },
+      /** Whether steps follow one another by themselves. */
+      get playing() { return player.playing; },
       get model() { return model; },
       destroy() { player.stop(); clearTimeout(waiting); panels.destroy(); unfollow(); unwatch(); large.forget(); unkey(); root.remove(); },
     };

@@ -1,0 +1,81 @@
+"""Which of a target's parts are draft models for it: any of them can guess in the place of the usual one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors import SafetensorError, safe_open
+
+from engine.errors import UserError
+from engine.parts.digest import check_belongs
+from engine.parts.files import json_object
+from engine.parts.loading import ModelPaths
+
+ROLE = KIND = "draft"
+
+
+class DraftPart(NamedTuple):
+    path: str
+    parameters: int
+
+
+def drafts_among(paths: ModelPaths) -> dict[str, DraftPart]:
+    """The draft models among the parts, by the names of their folders, the one of the role "draft" first; {} where
+    that role has none. Of the others those count that are causal language models with the target's tokens, and were
+    trained for no other target. Only descriptions are read; files that change later are not read again."""
+    return dict(_found(paths.target, tuple(paths.parts.items())))
+
+
+@lru_cache(maxsize=8)
+def _found(target: str, parts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, DraftPart], ...]:
+    usual = dict(parts).get(ROLE)
+    if usual is None:
+        return ()
+    found = {Path(usual).name: DraftPart(usual, _parameters(usual))}
+    tokens = _tokens(target)
+    for role, path in parts:
+        if role != ROLE and tokens and _is_draft(path, target, tokens):
+            found.setdefault(Path(path).name, DraftPart(path, _parameters(path)))
+    return tuple(found.items())
+
+
+def _is_draft(path: str, target: str, tokens: Mapping[str, int]) -> bool:
+    try:
+        named = json_object(Path(path) / "config.json").get("architectures")
+        check_belongs(path, target, "draft model")
+    except (ValueError, UserError):
+        return False
+    causal = isinstance(named, list) and any(str(one).endswith("ForCausalLM") for one in named)
+    return causal and _tokens(path) == tokens
+
+
+def _tokens(folder: str) -> dict[str, int]:
+    """Token -> id, as the tokenizer's file has them; {} where there is none."""
+    try:
+        written = json_object(Path(folder) / "tokenizer.json")
+        vocabulary = written["model"]["vocab"]
+        if isinstance(vocabulary, list):
+            vocabulary = {entry[0]: index for index, entry in enumerate(vocabulary)}
+        return {**vocabulary, **{one["content"]: one["id"] for one in written["added_tokens"]}}
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def _parameters(folder: str) -> int:
+    """Of the weights in a folder; 0 where they are not there."""
+    try:
+        return sum(
+            prod(shape) for file in Path(folder).glob("*.safetensors") for shape in _shapes(file)
+        )
+    except (OSError, SafetensorError):
+        return 0
+
+
+def _shapes(file: Path) -> Iterator[list[int]]:
+    with safe_open(file, "pt") as stream:
+        for name in stream.keys():  # noqa: SIM118  (no mapping)
+            yield stream.get_slice(name).get_shape()

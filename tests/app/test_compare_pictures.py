@@ -1,0 +1,109 @@
+"""Pictures in Compare: the example's finished race, a race of one's own, and lanes that cannot write any."""
+
+import json
+
+import pytest
+
+from app.controls import lanes
+from app.link import read_race, wish_of_race
+from app.live import compare_job
+from app.menu import drafter_menu, offer, plain_pair, race_menu
+from engine.errors import UserError
+from engine.trace import read_trace
+from presets import race_files, races
+
+STILL = {"reduced_motion": "reduce"}
+PICTURE = next(race for race in races() if race.models)
+OWN = "/?tab=compare&models=image&prompt=3&t=1&n=12&lane1=none&lane2=sjd&lane2.window=6&rule2=gsd"
+
+
+def runs(page) -> list[dict]:
+    lines = map(json.loads, page.evaluate("DraftscopePage.trace('compare')").splitlines())
+    return [line for line in lines if line["kind"] == "run"]
+
+
+def shown(page) -> None:
+    """Wait until the picture is known to show what the controls say."""
+    page.wait_for_function(
+        "DraftscopePage.agrees('compare') && !document.querySelector('.pg-cover[data-for=compare]')"
+    )
+
+
+def test_the_example_is_a_finished_race_of_pictures(visit):
+    page = visit(f"/?tab=compare&preset={PICTURE.name}", **STILL).page
+    page.wait_for_function("DraftscopePage.trace('compare')")
+    shown(page)
+    assert page.locator("#race-models input:checked").get_attribute("value") == PICTURE.models
+    for lane in PICTURE.lanes:
+        trace = read_trace(race_files(PICTURE.name)[lane.name].read_text("utf-8"))
+        written = page.locator(f"[data-lane='{lane.name}'] .text [data-index]")
+        assert written.count() == trace.summary["new_tokens"]
+        assert page.locator(f"[data-lane='{lane.name}'] .ds-picture [data-index]").count() > 50
+    assert page.locator("[data-lane='sjd-2'] .ds-badge").first.inner_text() == "lossy"
+    page.locator("#race-models").get_by_label("Text", exact=True).check()
+    page.locator(".pg-cover[data-for=compare]").get_by_text("what is written").wait_for()
+    page.wait_for_function("document.querySelector('#race-preset input').value === 'Your own'")
+
+
+def test_a_race_of_pictures_is_run_and_travels_in_the_link(visit):
+    page = visit(OWN, **STILL).page
+    page.locator(".pg-racer >> nth=1").wait_for()
+    page.locator("#race-models").get_by_label("Pictures", exact=True).wait_for()
+    page.click("#race")
+    page.wait_for_function("DraftscopePage.stateOf('compare') === 'done'")
+    shown(page)
+    made = runs(page)
+    assert {run["family"] for run in made} == {"image"}
+    assert [run["verifier"]["key"] for run in made][1] == "gsd"
+    page.wait_for_function("new URLSearchParams(location.search).get('models') === 'image'")
+
+
+def test_a_lane_that_cannot_write_pictures_is_grey_and_says_why(visit):
+    visitor = visit(OWN, **STILL)
+    page = visitor.page
+    page.locator(".pg-racer >> nth=1").wait_for()
+    page.wait_for_function("document.querySelector('#race-models [value=image]').checked")
+    second = page.locator(".pg-racer:nth-child(2) .drafter")
+    second.get_by_role("combobox").click()
+    chain = second.locator("[role=option][data-key=chain]")
+    assert chain.get_attribute("aria-disabled") == "true"
+    assert "draft model, which this page does not have for pictures" in chain.inner_text()
+    assert second.locator("[role=option][data-key=jacobi]").get_attribute("aria-disabled") is None
+    page.keyboard.press("Escape")
+    page.click("#add-lane")
+    added = page.locator(".pg-racer:nth-child(3) [role=combobox]").input_value()
+    key = added.rpartition("(")[2].rstrip(")")
+    assert "image" not in drafter_menu()[key]["elsewhere"], "a lane that can run is added"
+    page.locator("#race-models").get_by_label("Text", exact=True).check()
+    second.get_by_role("combobox").click()
+    page.wait_for_function(
+        "document.querySelector('.pg-racer:nth-child(2) [data-key=chain]')?.ariaDisabled === null"
+    )
+
+
+@pytest.mark.parametrize("key", ["chain", "dflash"])
+def test_the_server_refuses_such_a_lane_in_one_sentence(key):
+    chosen = [plain_pair("none"), plain_pair(key)]
+    values = {"prompt": "3", "lanes": json.dumps(chosen), "models": "image", "max_new_tokens": 4}
+    with pytest.raises(UserError) as told:
+        compare_job(values)
+    title = drafter_menu()[key]["title"]
+    reason = drafter_menu()[key]["elsewhere"]["image"]
+    assert str(told.value) == f"{title} cannot run here: it {reason}."
+    assert reason.endswith("for pictures")
+
+
+@pytest.mark.parametrize("models", ["", "image", "nothing", "<b>"])
+def test_an_address_names_what_is_written_if_it_is_known(models):
+    query = {"tab": "compare", "lane1": "none", "lane2": "sjd", "models": models}
+    values = read_race(query, race_menu(), offer())
+    assert values.get("models", "") == ("image" if models == "image" else "")
+    lanes(values["lanes"])
+
+
+def test_a_race_of_pictures_says_how_to_make_it_again():
+    files = race_files(PICTURE.name).values()
+    wish = wish_of_race([read_trace(file.read_text("utf-8")) for file in files], offer())
+    values = read_race(wish, race_menu(), offer())
+    assert values["models"] == "image" and values["temperature"] == PICTURE.temperature
+    assert [lane["verifier"] for lane in json.loads(values["lanes"])] == ["", "", "gsd"]
