@@ -15,9 +15,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.chromium import launch
 
-# What is remembered between runs stays out of the home of whoever runs the tests.
+# What is remembered between runs stays out of the home of whoever runs the tests. Every process would measure what
+# drafts cost, and their servers try every drafter ahead of time; the tests of both set that themselves.
 if not WORKER:
     os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp(prefix="draftscope-tests-")
+    os.environ |= {"DRAFTSCOPE_MEASURE": "0", "DRAFTSCOPE_AHEAD": "none"}
 
 
 def pytest_unconfigure(config):
