@@ -14,7 +14,8 @@ from app.turns import TURNS
 
 
 async def health(_: Request) -> JSONResponse:
-    """200 while runs can begin ("loading": the first one waits for the models), 503 while closing."""
+    """200 while runs can begin, 503 while closing. "loading": drafters are being tried ahead of time, for which a run may
+    have to wait."""
     if shutdown.closing.is_set():
         return JSONResponse({"status": "closing"}, 503)
     return JSONResponse({"status": "ready" if warm.ready.is_set() else "loading"})

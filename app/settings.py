@@ -138,6 +138,18 @@ LIMITS = limits()
 MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
 """Whether the endpoints for programs are an MCP server's tools, too."""
 
+AHEAD = ("all", "examples", "none")
+"""How much a server tries before anybody asks; see ``tried_ahead``."""
+
+
+def tried_ahead(environment: Mapping[str, str] = os.environ) -> str:
+    """DRAFTSCOPE_AHEAD, which drafters the server tries before its first visitor does: all that have their parts, those of
+    the examples and races, or none. Raises UserError for anything else."""
+    given = environment.get("DRAFTSCOPE_AHEAD", "").strip().lower() or AHEAD[0]
+    if given not in AHEAD:
+        raise UserError(f"DRAFTSCOPE_AHEAD must be one of {', '.join(AHEAD)}, not {given!r}.")
+    return given
+
 
 def model_paths(models: str = "") -> ModelPaths:
     """The models of this page: the host's own directories, else the embedded family. models: the name of another

@@ -6,29 +6,46 @@ import threading
 import time
 
 from app import zero
-from app.settings import model_paths
+from app.settings import model_paths, tried_ahead
 from engine.drafters import drafter as drafter_class
 from engine.drafters import drafters
 from engine.errors import UserError
 from engine.parts.loading import load_models
 from engine.run import RunRequest, open_run
+from presets import presets, races
 
 log = logging.getLogger("draftscope")
 ready = threading.Event()
-"""Set once the models lie in memory, or could not be loaded (the first run then says why)."""
+"""Set once everything that is tried ahead was tried. What could not be loaded, the first run says."""
 
 
 def warm(after: float) -> None:
-    """Begin to load in `after` seconds: a page that is being opened comes first."""
-    threading.Thread(target=_load, args=(after,), name="warm", daemon=True).start()
+    """Begin to load in `after` seconds: a page that is being opened comes first. Raises UserError where the host's
+    setting is none."""
+    wanted = chosen(tried_ahead())
+    threading.Thread(target=_load, args=(after, wanted), name="warm", daemon=True).start()
 
 
-def _load(after: float) -> None:
+def chosen(ahead: str) -> list[str]:
+    """The drafters to try, of those that have their parts. ahead: see ``app.settings.tried_ahead``."""
+    parts = model_paths().parts.keys()
+    able = [key for key, cls in drafters().items() if cls.needs.keys() <= parts]
+    if ahead == "all":
+        return able
+    if ahead == "none":
+        return []
+    shown = {one.drafter for one in presets() if not one.models}  # not those of other families
+    shown |= {lane.drafter for race in races() for lane in race.lanes}
+    return [key for key in able if key in shown]
+
+
+def _load(after: float, wanted: list[str]) -> None:
+    if not wanted:
+        ready.set()
     time.sleep(after)
     try:
-        for key, cls in drafters().items():
-            if set(cls.needs) <= set(model_paths().parts):
-                _try(key)
+        for key in wanted:
+            _try(key)
     finally:
         ready.set()
     importlib.import_module("viz.figures")  # brings plotly

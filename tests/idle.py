@@ -1,6 +1,7 @@
 """What a server costs that nobody visits, and how soon a click is answered: python -m tests.idle
 
-Prints, for this page's queue and for gradio's own setting of it, the share of one core over --seconds, and
+Prints, for this page's queue and for gradio's own setting of it, the seconds of computing until the server is ready and
+the memory that it then takes (both follow DRAFTSCOPE_AHEAD), the share of one core over --seconds, and
 the median milliseconds from a click on Run in a real browser to the first step on screen. The drafter
 is *none*, so that little of that time is the engine's.
 """
@@ -46,6 +47,12 @@ def computed(pid: int) -> float:
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         user, system = stat.read().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid: int) -> int:
+    """Megabytes of memory that a process takes."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as sizes:
+        return int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1_000_000
 
 
 def rest(server: Server) -> None:
@@ -95,9 +102,12 @@ def main() -> None:
                 wire.ready()
                 wire.leave()
                 rest(server)
+                start, memory = computed(server.pid), resident(server.pid)
                 share = idle_share(server, given.seconds)
                 times = clicked(browser, server, given.clicks)
             numbers = {
+                "seconds_of_start": round(start, 1),
+                "memory_mb": memory,
                 "idle_share_of_a_core": round(share, 4),
                 "click_to_first_step_ms": round(median(times), 1),
                 "clicks": len(times),

@@ -7,11 +7,12 @@ What it *costs*, the milliseconds of a step, belongs to the machine: it is measu
 taking real steps on prompts of the same kinds, and remembered in the user's cache folder
 (``engine.policies.calibration``), so that the same options resolve to the same numbers the next time.
 On a machine that is busy with other work measuring is given up (``engine.policies.patience``), and this
-process takes the usual size.
+process takes the usual size. So it does where DRAFTSCOPE_MEASURE is 0.
 """
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,14 +61,14 @@ def settle_size(
 ) -> dict[str, Value]:
     """The options with a size of 0, "what pays here", replaced by a number.
 
-    tell: hears how far the measuring is. Where tokens are drawn, and on machines on which nothing
-    can be remembered it is the drafter's usual size: gains are those of greedy decoding.
+    tell: hears how far the measuring is. Where tokens are drawn, where nobody wants measurements, and on machines on
+    which nothing can be remembered it is the drafter's usual size: gains are those of greedy decoding.
     """
     name = cls.size_option
     if name is None or options[name] != 0:
         return options
-    size = _best_size(cls, options, models, tell) if sampling.greedy else cls.usual_size
-    return options | {name: size}
+    pays = sampling.greedy and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
+    return options | {name: _best_size(cls, options, models, tell) if pays else cls.usual_size}
 
 
 def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:

@@ -30,7 +30,11 @@ def check_whole(folder) -> list[str]:
 
 def test_pages_outlive_their_server(browser, tmp_path):
     port, kept = free_port(), {"DRAFTSCOPE_CACHE": str(tmp_path)}
-    with serving(port=port, **kept) as first:
+    writing = {
+        "DRAFTSCOPE_AHEAD": "all",
+        "DRAFTSCOPE_MEASURE": "1",
+    }  # while it is killed, files are written
+    with serving(port=port, **kept, **writing) as first:
         runs, waits = [Visitor(browser, first.url, LINK, {}) for _ in range(2)]
         for visitor in (waits, runs):
             visitor.page.wait_for_function(SET, arg=LONG)

@@ -1,7 +1,5 @@
 """What visitors get wrong, and what ill-meaning ones try."""
 
-import pytest
-
 HOSTILE = (
     '<img src=x onerror="window.hit=1"> ${window.hit=2} {{window.hit}} </script><script>'
     "window.hit=3</script> `${alert(1)}` <svg onload=window.hit=4> javascript:window.hit=5"
@@ -72,15 +70,17 @@ def test_the_saved_page_replays_without_the_server(visit, browser, tmp_path):
     context.close()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "no trace at all\n", '{"kind":"run","schema":1}\n', '{"kind":"step"}\n' * 3],
-)
-def test_a_file_that_is_no_trace_is_told(visit, text, tmp_path):
+NO_TRACES = ["", "no trace at all\n", '{"kind":"run","schema":1}\n', '{"kind":"step"}\n' * 3]
+
+
+def test_a_file_that_is_no_trace_is_told(visit, tmp_path):
     visitor = visit()
-    file = tmp_path / "run.ndjson"
-    file.write_text(text)
-    visitor.page.set_input_files("#open-trace", file)
-    visitor.wait_state("error")
-    assert visitor.alarm
-    assert visitor.page.locator("#tree g[data-node]").count(), "the picture is left as it was"
+    for number, text in enumerate(NO_TRACES):
+        file = tmp_path / f"run {number}.ndjson"
+        file.write_text(text)
+        visitor.page.set_input_files("#open-trace", file)
+        visitor.wait_state("error")
+        assert visitor.alarm, text
+        assert visitor.page.locator("#tree g[data-node]").count(), "the picture is left as it was"
+        visitor.page.evaluate("DraftscopePage.calm('watch')")
+        assert visitor.wait_state("done", "idle") and not visitor.alarm

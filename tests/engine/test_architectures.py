@@ -97,33 +97,38 @@ def test_features_are_the_hidden_states(pair):
     torch.testing.assert_close(torch.cat([read, rest]), expected, atol=2e-5, rtol=1e-4)
 
 
+@pytest.fixture(scope="module")
+def llama():
+    """As ``pair``; compiled here and not while tests are collected, which every process does."""
+    plain = tiny_hf_model("llama", seed=3)
+    return plain, language_model(copy.deepcopy(plain), None, "llama")
+
+
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_any_tree_on_llama(data):
+def test_any_tree_on_llama(llama, data):
+    plain, model = llama
     size = data.draw(st.integers(1, 24))
     parents = [data.draw(st.integers(-1, node - 1)) for node in range(size)]
     prefix, tree = some_tokens(data.draw(st.integers(1, 20)), 9), some_tokens(size, 10)
-    session = LLAMA_ENGINE.session(4)
+    session = model.session(4)
     session.prefill(prefix)
     logits, _ = session.feed(tree, parents)
     node = data.draw(st.integers(0, size - 1))
     path = path_to(node, parents)
-    alone = logits_of(LLAMA, prefix + [tree[n] for n in path])[-1]
+    alone = logits_of(plain, prefix + [tree[n] for n in path])[-1]
     torch.testing.assert_close(logits[node], alone, atol=2e-5, rtol=1e-4)
     session.commit(path)
     following, _ = session.feed([5], [-1])
-    expected = logits_of(LLAMA, prefix + [tree[n] for n in path] + [5])[-1]
+    expected = logits_of(plain, prefix + [tree[n] for n in path] + [5])[-1]
     torch.testing.assert_close(following[0], expected, atol=2e-5, rtol=1e-4)
 
 
-LLAMA = tiny_hf_model("llama", seed=3)
-LLAMA_ENGINE = language_model(copy.deepcopy(LLAMA), None, "llama")
-
-
-def test_long_prompts_are_read_in_parts(monkeypatch):
+def test_long_prompts_are_read_in_parts(llama, monkeypatch):
+    plain, model = llama
     monkeypatch.setattr("engine.target.session.PREFILL_ROWS", 7)
     tokens = some_tokens(40, 11)
-    session = LLAMA_ENGINE.session(4)
+    session = model.session(4)
     session.prefill(tokens[:-1])
     logits, _ = session.feed(tokens[-1:], [-1])
-    torch.testing.assert_close(logits[0], logits_of(LLAMA, tokens)[-1], atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(logits[0], logits_of(plain, tokens)[-1], atol=2e-5, rtol=1e-4)

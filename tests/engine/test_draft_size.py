@@ -23,11 +23,13 @@ from engine.policies.draft_size import (
 from engine.policies.patience import Patience
 from engine.sampling import Sampling
 from presets import family
+from tests.engine.family import offered
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    """However busy this machine is, and whatever tests before these gave up measuring."""
+    """Measured as nowhere else in the tests, however busy this machine is, and whatever tests before these gave up."""
+    monkeypatch.setenv("DRAFTSCOPE_MEASURE", "1")
     monkeypatch.setattr(patience, "SECONDS", float("inf"))
     monkeypatch.setattr(draft_size, "_given_up", set())
 
@@ -143,6 +145,30 @@ def test_what_another_drafter_needs_changes_nothing(memory, models, monkeypatch)
         cls, declared("chain"), more, Sampling()
     )
     assert len(json.loads(memory.read_text())) == 1
+
+
+def test_a_host_may_do_without_measurements(memory, models, monkeypatch):
+    monkeypatch.setenv("DRAFTSCOPE_MEASURE", "0")
+    knowing(monkeypatch, gains_of(0.99, 1, 16))
+    cls = drafter("chain")
+    assert settle_size(cls, declared("chain"), models, Sampling())["length"] == cls.usual_size
+    assert not memory.exists()
+
+
+SIZED = [key for key in offered() if drafter(key).size_option is not None]
+
+
+@pytest.mark.parametrize("key", SIZED)
+def test_every_drafter_with_a_size_can_be_measured(key, monkeypatch):
+    """On the embedded family, as the first run on a machine does it."""
+    monkeypatch.setattr(draft_size, "TOKENS", 12)
+    cls = drafter(key)
+    models = load_models(family(), cls.needs, "float32", "cpu")
+    known = Known({key: gains_of(0.7, 1, 4)}, ["Once upon a time"])
+    found = measure(cls, declared(key), models, known)
+    assert set(found.costs) == {1, 4} == set(found.gains)
+    assert all(cost > 0 for cost in found.costs.values())
+    assert all(tokens >= 1 for tokens in found.gains.values())
 
 
 def test_drawn_tokens_get_the_usual_size(memory, models, monkeypatch):

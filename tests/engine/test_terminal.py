@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.__main__ import main
+from engine.cache_folder import cache_folder
 from engine.errors import UserError
 from engine.printable import one_line, printable
 from engine.terminal import as_unicode
@@ -159,7 +160,12 @@ def test_measuring_is_announced(tmp_path):
         *(sys.executable, "-m", "engine", "run", "--drafter", "chain"),
         *("--prompt", "a b a b a", "--max-new-tokens", "2"),
     ]
-    environment = {**os.environ, "DRAFTSCOPE_CACHE": str(tmp_path)}
+    environment = {**os.environ, "DRAFTSCOPE_CACHE": str(tmp_path), "DRAFTSCOPE_MEASURE": "1"}
+    compiled = (
+        cache_folder() / "compiled"
+    )  # what was measured is forgotten, what was compiled is not
+    compiled.mkdir(exist_ok=True)
+    (tmp_path / "compiled").symlink_to(compiled)
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True
     )  # fmt: skip

@@ -173,7 +173,7 @@ def test_the_embedded_family():
     for index, cls in enumerate(classes):
         options = resolve(cls.key, cls.options, {})
         prompt = models.target.tokenizer(texts[index % 2])["input_ids"]
-        several.append((cls, options, prompt, 6 + 3 * index))
+        several.append((cls, options, prompt, 6 + index))
 
     def made(target):
         own = replace(models, target=target)

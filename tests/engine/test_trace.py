@@ -2,18 +2,23 @@
 
 import copy
 import json
+from collections import Counter
 
+import fastjsonschema
 import jsonschema
 import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from engine.errors import UserError
-from engine.opening import load_language_model
 from engine.run import open_run
 from engine.trace import SCHEMA_PATH, read_trace, to_line
+from engine.trace.reading import _checks
 from presets import family
 from tests.engine.family import lines_of, offered, request, tokens_of, trace_of
 
 SCHEMA = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 PROMPT = 'Copy: "The dog ran to the café 🐕 <b>${x}</b>." The dog ran to the'
 CASES = [(key, temperature) for key in offered() for temperature in (0.0, 0.9)]
 
@@ -25,12 +30,12 @@ def trace(request):
 
 
 def test_the_schema_is_one():
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    VALIDATOR.check_schema(SCHEMA)
 
 
 def test_every_line_fits_the_schema(trace):
     for line in lines_of(trace):
-        jsonschema.validate(line, SCHEMA)
+        VALIDATOR.validate(line)
 
 
 def test_statuses_are_consistent(trace):
@@ -59,22 +64,25 @@ def test_kept_exactly_when_the_coin_fell_below(trace):
                 assert kept == (entry["coin"] < entry["accept"])
 
 
-def test_ids_concatenate_to_the_text(trace):
+@pytest.fixture(scope="module")
+def tokenizer():
+    return AutoTokenizer.from_pretrained(family().target)
+
+
+def test_ids_concatenate_to_the_text(trace, tokenizer):
     tokens = tokens_of(trace)
-    model = load_language_model(family().target)
-    assert (
-        model.tokenizer.decode(tokens, clean_up_tokenization_spaces=False) == trace.summary["text"]
-    )
+    assert tokenizer.decode(tokens, clean_up_tokenization_spaces=False) == trace.summary["text"]
     assert len(tokens) == trace.summary["new_tokens"]
-    assert trace.run["prompt"]["tokens"] == model.tokenizer(PROMPT)["input_ids"]
+    assert trace.run["prompt"]["tokens"] == tokenizer(PROMPT)["input_ids"]
 
 
-def test_p_is_the_targets_after_temperature_and_truncation(trace):
+@pytest.fixture(scope="module")
+def reference():
+    return AutoModelForCausalLM.from_pretrained(family().target, dtype=torch.float32)
+
+
+def test_p_is_the_targets_after_temperature_and_truncation(trace, reference):
     """Recomputed with transformers and a naive operator, node by node, for the first steps."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained(family().target, dtype=torch.float32)
     text = list(trace.run["prompt"]["tokens"])
     for step in trace.steps[:3]:
         nodes = step["nodes"]
@@ -84,7 +92,7 @@ def test_p_is_the_targets_after_temperature_and_truncation(trace):
                 path.insert(0, nodes["token"][parent])
                 parent = nodes["parent"][parent]
             with torch.no_grad():
-                logits = model(torch.tensor([text + path])).logits[0, -1]
+                logits = reference(torch.tensor([text + path])).logits[0, -1]
             expected = naive(logits, trace.run["sampling"])[nodes["token"][node]]
             if nodes["p"][node] is None:
                 unjudged = nodes["status"][node] == "ignored"  # the target has not looked there yet
@@ -95,8 +103,6 @@ def test_p_is_the_targets_after_temperature_and_truncation(trace):
 
 
 def naive(logits, sampling):
-    import torch
-
     if sampling["temperature"] == 0:
         return torch.softmax(logits.double(), -1)
     p = torch.softmax(logits.double() / sampling["temperature"], -1)
@@ -168,6 +174,59 @@ def set_in(lines, number, *path_and_value):
     for key in path:
         entry = entry[key]
     entry[last] = value
+
+
+ODD = [
+    None,
+    True,
+    -1,
+    2,
+    0.5,
+    10**30,
+    "odd",
+    "x" * 5000,
+    [],
+    [[1, "a", 0.5]],
+    [[1, "a"]],
+    {},
+    {"a": 1},
+]
+
+
+def changed(value):
+    """The value with one place in it odd, or left out: every place, of a list its first and last."""
+    yield from ODD
+    if isinstance(value, dict):
+        for name in value:
+            for odd in changed(value[name]):
+                yield {**value, name: odd}
+            yield {key: kept for key, kept in value.items() if key != name}
+        yield {**value, "unknown": 1}
+    elif isinstance(value, list) and value:
+        for place in {0, len(value) - 1}:
+            for odd in changed(value[place]):
+                yield [*value[:place], odd, *value[place + 1 :]]
+        yield [*value, *value]
+
+
+def reader_takes(line) -> bool:
+    try:
+        _checks(line["kind"])(line)
+    except fastjsonschema.JsonSchemaValueException:
+        return False
+    return True
+
+
+def test_the_reader_refuses_what_the_schema_refuses(good):
+    """Its checks are compiled from the schema by another library; a validator that knows this draft is the judge."""
+    told = Counter()
+    for line in (good.run, next(step for step in good.steps if step["judgements"]), good.summary):
+        for odd in changed(line):
+            if isinstance(odd, dict) and odd.get("kind") == line["kind"]:
+                fits = VALIDATOR.is_valid(odd)
+                assert reader_takes(odd) == fits, odd
+                told[fits] += 1
+    assert min(told[True], told[False]) > 100
 
 
 FAULTS = {

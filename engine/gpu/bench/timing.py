@@ -15,7 +15,7 @@ from engine.gpu.bench.costs import Ceilings
 from engine.gpu.capture import Recorder
 
 FLUSH_BYTES = 512 * 2**20  # several times any L2 cache
-CPU_REPEATS = 2  # there the figures mean nothing
+CPU_REPEATS = 1  # there the figures mean nothing
 
 
 def require_gpu() -> None:
