@@ -8,6 +8,8 @@
   const PAUSE = 60;      // ms
   const examples = {};   // by room, then by name: {prompt, pair or lanes, temperature, models, json_schema, look_for, listed}
 
+  const brought = {};    // by room: the example that was shown last; it is known again when all its settings are back, listed or not
+
   /** The prompt of a room's example; undefined where there is none of this name. */
   P.examplePrompt = (room, name) => examples[room][name] && examples[room][name].prompt;
 
@@ -22,6 +24,7 @@
     const show = () => {
       const example = examples[room][c.props.value];
       line.replaceChildren(...(example ? [Draftscope.el("strong", { text: "Look for: " }), example.look_for] : [c.props.own]));
+      if (example) brought[room] = c.props.value;
       P.remember(room, c.props.value);
     };
     c.watch("value", show);
@@ -48,7 +51,7 @@
     const all = examples[room], own = alike(now.pair || now.lanes), same = (one, name) => (one[name] || "").trim() === (now[name] || "").trim();
     const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === now.prompt && all[name].temperature === Number(now.temperature)
       && same(all[name], "models") && same(all[name], "json_schema") && alike(all[name].pair || all[name].lanes) === own;
-    return [shown, ...Object.keys(all).filter((one) => all[one].listed)].find(fits) || "";
+    return [shown, brought[room], ...Object.keys(all).filter((one) => all[one].listed)].find(fits) || "";
   };
 
   /** The same for the note first, then for all that know listed examples only. values: the name so far, then the controls in their order. */

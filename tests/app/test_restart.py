@@ -52,7 +52,8 @@ def test_pages_outlive_their_server(browser, tmp_path):
     with serving(port=port, **kept):
         for visitor in (runs, waits):
             visitor.page.wait_for_function("!window.before && document.querySelector('#run')")
-            visitor.arrived()
             visitor.page.wait_for_function(SET, arg=LONG)
+            visitor.page.wait_for_selector("#tree", state="attached")
+            visitor.follow()
             assert visitor.run() == "done", visitor.alarm
             visitor.leave()

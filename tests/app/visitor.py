@@ -43,9 +43,13 @@ class Visitor:
             )
 
     def arrived(self) -> None:
-        """Wait for the page, and follow its states; again where it has opened anew."""
+        """Wait for the page with its first picture, and follow its states; again where it has opened anew."""
         opened = "#tree g[data-node]" if trace_files() else "#tree"
         self.page.wait_for_selector(opened, state="attached")
+        self.follow()
+
+    def follow(self) -> None:
+        """Note the states of Watch from now on."""
         self.page.evaluate(STATES)
 
     def leave(self) -> None:
