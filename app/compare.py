@@ -105,7 +105,9 @@ class Compare:
         self.tools.link(None, fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}")
         loaded = page.load(self._read_address, None, controls, **QUICK)
         edits = [self.look_for.edited, self.lanes.edited, self.models.change]
-        settled = [event.then for event in brought]  # while they set controls, some still hold the old values
+        settled = [
+            event.then for event in brought
+        ]  # while they set controls, some still hold the old values
         named = [*edits, self.numbers[0].change, loaded.then, *settled[1:]]
         name_whose(TAB, named, [self.look_for, *fields], example)
         numbers = [number.change for number in self.numbers]

@@ -129,7 +129,9 @@ class Watch:
         edits = [self.look_for.edited, self.pair.edited]
         numbers = [number.change for number in self.numbers]
         named = [*edits, self.numbers[0].change, self.json_schema.change, self.models.change]
-        shown = [end.then for end in (loaded, *brought[2:])]  # while they set controls, some still hold the old values
+        shown = [
+            end.then for end in (loaded, *brought[2:])
+        ]  # while they set controls, some still hold the old values
         name_whose(TAB, [*named, *shown], [self.look_for, *self.fields], example)
         changes = [
             *edits,
