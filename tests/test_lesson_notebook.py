@@ -8,6 +8,7 @@ import pytest
 from nbclient import NotebookClient
 
 from presets.lessons import entries, lesson
+from presets.lessons.class_quiz import class_quiz, marked
 from presets.lessons.directives import KINDS
 from presets.lessons.front import read_front
 from tests.test_notebook import NOTEBOOK, outputs
@@ -85,6 +86,31 @@ def test_the_engine_s_rule_follows_p(executed):
     for one in tossed:
         bars = {bar["name"]: bar["y"] for bar in one["data"]}
         assert bars["came"] == pytest.approx(bars["p, the target"], abs=0.05)
+
+
+def test_the_quiz_stands_at_its_end_and_waits_for_answers(executed):
+    asked, judged = (
+        "".join(output.text for output in cell.outputs) for cell in executed.cells[-2:]
+    )
+    questions = class_quiz(1)
+    assert all(question.words in asked for question in questions)
+    assert all(choice in asked for question in questions for choice in question.choices)
+    assert judged.count("Not answered yet.") == 12 and "0 of 12 right." in judged
+
+
+def test_marks_tell_right_from_wrong():
+    questions = class_quiz(7)
+    right = {place: question.answer for place, question in enumerate(questions, 1)}
+    assert "12 of 12 right." in marked(questions, right)
+    choices = {place for place, question in enumerate(questions, 1) if question.choices}
+    near = {p: a if p in choices else a + questions[p - 1].near for p, a in right.items()}
+    assert "12 of 12 right." in marked(questions, near)
+    place = min(choices)
+    wrong = {**right, place: right[place] % len(questions[place - 1].choices) + 1}
+    said = marked(questions, wrong).split("\n")
+    assert said[-1] == "11 of 12 right."
+    answer = questions[place - 1].choices[int(right[place]) - 1]
+    assert said[place - 1].startswith(f"{place}. Not so: {answer}.")
 
 
 def test_a_lesson_that_there_is_not_is_one_line(tmp_path, capsys):

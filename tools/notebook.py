@@ -1,4 +1,4 @@
-"""python -m tools.notebook -o FILE.ipynb [LESSON ...]: the lessons as a Jupyter notebook, all of them or these.
+"""python -m tools.notebook -o FILE.ipynb [LESSON ...]: the lessons as a Jupyter notebook, all of them and the quiz, or these.
 
 The text and its formulas, and for each directive a cell that asks the finished runs and draws the figure in Python.
 The notebook is run from a clone of the project, in its environment, with Jupyter beside it.
@@ -14,6 +14,7 @@ from engine.errors import UserError, unknown
 from engine.trace.writing import write_lines
 from presets.lessons import entries, lesson
 from presets.lessons.front import read_front
+from presets.lessons.quiz import quiz
 from presets.lessons.text import blocks
 from tools.cells import Cell, cells_of, code, markdown, written
 
@@ -41,6 +42,7 @@ from engine.verifiers import Case
 from engine.verifiers.rejection import Rejection
 from presets import examples
 from presets.conditions import figure, finished, holds
+from presets.lessons.class_quiz import class_quiz, marked
 from presets.lessons.directives import held
 from presets.lessons.moments import moment
 from presets.lessons.passes import passes, prices
@@ -61,6 +63,20 @@ def toss(p, q, times):
         kept += len(verdict.accepted)
     return counts, kept
 '''
+
+QUIZ = """# {title}
+
+All of it was in the lessons. The same class number gives everyone the same questions, here and [on the page]({page}?tab=learn&lesson=quiz)."""
+QUESTIONS = r"""
+class_number = 1
+questions = class_quiz(class_number)
+for place, question in enumerate(questions, 1):
+    print(f"{place}. {question.told()}\n")
+"""
+MARKS = """
+answers = {{{answers}}}  # a number, or the number of a choice, in place of None
+print(marked(questions, answers))
+"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -89,6 +105,8 @@ def notebook(names: list[str] | None = None, page: str = PAGE) -> dict:
     cells = [markdown(HEAD.format(count=len(chosen), page=page)), code(SETUP)]
     for name in chosen:
         cells += _lesson(name, known[name], page)
+    if not names:
+        cells += _quiz(page)
     numbered = [{"id": f"cell-{place}", **cell} for place, cell in enumerate(cells)]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     about = {"kernelspec": kernel, "language_info": {"name": "python"}}
@@ -105,6 +123,16 @@ def _lesson(name: str, path: Path, page: str) -> Iterator[Cell]:
     goals = "\n".join(f"- {goal}" for goal in told["goals"])
     papers = "\n".join(_paper(one) for one in told["reading"])
     yield markdown(f"**You can now**\n\n{goals}\n\n**Read on**\n\n{papers}")
+
+
+def _quiz(page: str) -> list[Cell]:
+    told = quiz()
+    answers = ", ".join(f"{place}: None" for place in range(1, len(told["questions"]) + 1))
+    return [
+        markdown(QUIZ.format(title=told["title"], page=page)),
+        code(QUESTIONS),
+        code(MARKS.format(answers=answers)),
+    ]
 
 
 def _screens(text: str, screens: list[dict], page: str, here: str) -> Iterator[Cell]:

@@ -16,7 +16,7 @@
     const panel = Draftscope.el("div", { class: "pg-slide", id: `${room}-slide-tools`, hidden: true });
     let tools = null;
     const button = Draftscope.el("button", { type: "button", class: "pg-tool", id: `${room}-slide`, text: "Save a picture", "aria-expanded": "false", "aria-controls": panel.id,
-      title: "A slide of this moment: SVG or PNG, light or dark.", onclick() {
+      title: "The picture of this moment as SVG or PNG, light or dark.", onclick() {
         if (!tools) {
           tools = Draftscope.slideTools(c.element.closest(".pg-stage"), { name: () => P.fileStem(P.trace(room)), heading: () => heading(room), looks: LOOKS });
           panel.append(tools.element);

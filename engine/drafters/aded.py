@@ -12,6 +12,7 @@ is kept from text to text.
 
 from __future__ import annotations
 
+from engine.drafters.base import tree_size
 from engine.drafters.draft_search import DraftSearch
 from engine.drafters.remembering import RememberingDrafter
 from engine.drafters.trigram_matrix import TrigramMatrix
@@ -28,15 +29,7 @@ class AdaptiveDraftDrafter(RememberingDrafter):
     family = "retrieval"
     summary = "Searches for a draft in a tri-gram matrix that every pass of the target updates."
     options = (
-        Option(
-            "budget",
-            "int",
-            0,
-            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-            0,
-            64,
-            label="Nodes",
-        ),
+        tree_size(64),
         Option(
             "simulations",
             "int",

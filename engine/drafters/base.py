@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
 
 
+def tree_size(most: int, name: str = "budget") -> Option:
+    """The option of a drafter whose tree has as many nodes as pay, at most ``most``."""
+    told = "Most nodes of the tree: more make it wider and deeper (0: the size that pays)."
+    return Option(name, "int", 0, told, 0, most, label="Nodes")
+
+
 @dataclass(frozen=True)
 class Start:
     """The beginning of a text, as its drafter may know it.

@@ -9,6 +9,7 @@ import heapq
 
 from torch import Tensor
 
+from engine.drafters.base import tree_size
 from engine.drafters.dflash import DiffusionDrafter
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
@@ -20,15 +21,7 @@ class DDTreeDrafter(DiffusionDrafter):
     summary = "A diffusion drafter fills a block in one step; its likeliest paths form a tree."
     options = (
         Option("length", "int", 7, "Longest branch.", 1, 31),
-        Option(
-            "budget",
-            "int",
-            0,
-            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-            0,
-            256,
-            label="Nodes",
-        ),
+        tree_size(256),
     )
     size_option, usual_size = "budget", 16
     trial = {"length": 2, "budget": 4}

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from engine.drafters.base import tree_size
 from engine.drafters.draft_model import DraftModelDrafter, stop_option
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
@@ -55,15 +56,7 @@ class DySpecDrafter(DraftModelDrafter):
     family = "tree"
     summary = "A draft model grows a tree, always at the slot most likely to be accepted."
     options = (
-        Option(
-            "budget",
-            "int",
-            0,
-            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-            0,
-            256,
-            label="Nodes",
-        ),
+        tree_size(256),
         Option("depth", "int", 12, "Longest branch.", 1, 32),
         Option(
             "width",

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.drafters.base import Drafter
+from engine.drafters.base import Drafter, tree_size
 from engine.drafters.draft_model import stop_option
 from engine.drafters.eagle_reader import EagleReader
 from engine.drafters.eagle_shown import Outcomes, shown_path, shown_tree
@@ -45,14 +45,7 @@ class EagleDrafter(Drafter):
     )
     needs = {"eagle": "eagle"}
     options = (
-        Option(
-            "nodes",
-            "int",
-            0,
-            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-            0,
-            256,
-        ),
+        tree_size(256, "nodes"),
         Option("depth", "int", 6, "Longest branch.", 1, 16),
         Option(
             "top_k",

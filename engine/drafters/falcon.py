@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from engine.constraint import masked
-from engine.drafters.base import Drafter
+from engine.drafters.base import Drafter, tree_size
 from engine.drafters.eagle_shown import Outcomes, shown_path, shown_tree
 from engine.drafters.eagle_tree import Candidates
 from engine.finite import refuse_nan
@@ -37,14 +37,7 @@ class FalconDrafter(Drafter):
     summary = "A small cell predicts the target's features, a block of tokens per pass."
     needs = {"falcon": "falcon"}
     options = (
-        Option(
-            "nodes",
-            "int",
-            0,
-            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-            0,
-            256,
-        ),
+        tree_size(256, "nodes"),
         Option("passes", "int", 2, "Blocks drafted one after another.", 1, 8, label="Blocks"),
         Option(
             "top_k",

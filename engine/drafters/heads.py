@@ -14,11 +14,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from engine.drafters.base import Drafter, Kept, Start
+from engine.drafters.base import Drafter, Kept, Start, tree_size
 from engine.drafters.fixed_shape import Shape, cheapest_shape
 from engine.exhibits import Table, Token
 from engine.finite import refuse_nan
-from engine.options import Option
 from engine.parts.head_ranks import cost
 from engine.sampling import display_distribution
 from engine.target.language_model import LanguageModel
@@ -34,17 +33,7 @@ class HeadsDrafter(Drafter):
     """heads: ``len`` of them, with the ``accuracies`` of each."""
 
     family = "heads"
-    options = (
-        Option(
-            "budget",
-            "int",
-            0,
-            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-            0,
-            256,
-            label="Nodes",
-        ),
-    )
+    options = (tree_size(256),)
     size_option, usual_size = "budget", 16
     trial = {"budget": 4}
     note: ClassVar[str]

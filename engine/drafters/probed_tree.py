@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from engine.drafters.base import tree_size
 from engine.drafters.ddtree import best_first_tree
 from engine.drafters.probing import ProbingDrafter
 from engine.exhibits import Cell, Exhibit, Table, Token
@@ -28,15 +29,7 @@ class ProbedTreeDrafter(ProbingDrafter):
     def usual_options(cls, asked: int, probes_are: str) -> tuple[Option, ...]:
         """Of every such drafter."""
         return (
-            Option(
-                "budget",
-                "int",
-                0,
-                "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-                0,
-                64,
-                label="Nodes",
-            ),
+            tree_size(64),
             Option(
                 "asked",
                 "int",

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from engine.drafters.base import tree_size
 from engine.drafters.remembering import RememberingDrafter
 from engine.drafters.suffix_automaton import START, Match, SuffixAutomaton
 from engine.exhibits import Table, Token
@@ -57,15 +58,7 @@ class SuffixDrafter(RememberingDrafter):
         "Copies the most frequent continuations of the text's end, from this and earlier texts."
     )
     options = (
-        Option(
-            "budget",
-            "int",
-            0,
-            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-            0,
-            64,
-            label="Nodes",
-        ),
+        tree_size(64),
         Option(
             "factor", "float", 2.0, "Nodes for each token that matches.", 0.0, 8.0, label="Trust"
         ),

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from engine.drafters.base import tree_size
 from engine.drafters.fixed_shape import Shape, cheapest_shape
 from engine.drafters.remembering import RememberingDrafter
 from engine.exhibits import Gauge, Table, Token
@@ -38,15 +39,7 @@ class TokenRecyclingDrafter(RememberingDrafter):
     family = "retrieval"
     summary = "Drafts from the next tokens that the target considered when it last read each token."
     options = (
-        Option(
-            "budget",
-            "int",
-            0,
-            "Most nodes of the tree: more make it wider and deeper (0: the size that pays).",
-            0,
-            80,
-            label="Nodes",
-        ),
+        tree_size(80),
         Option("depth", "int", 6, "Longest branch.", 1, 16, label="Depth", advanced=True),
         Option(
             "successors",

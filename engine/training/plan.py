@@ -72,11 +72,12 @@ class TrainingPlan:
 
 
 TARGET_PLAN = TrainingPlan(
-    numbered((256,) * 5 + (512,) * 6 + (1024,) * 2),
+    numbered((256,) * 5 + (512,) * 5 + (1024,)),
     layers=8,
     shallow=6,
     shallow_layers=4,
-    unlikely_from=0.94,
+    decay_from=0.92,
+    unlikely_from=0.97,
 )
 # The drafts' start: three of the same files.
 _DRAFT_FILES = (WindowFile(0, 256), WindowFile(1, 256), WindowFile(6, 512))

@@ -16,6 +16,7 @@ so each can run alone; those that train resume where they were stopped.
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
     hybrid       corpora -> <models>/families/hybrid: a target with state-space layers and its draft, for the drafter stree
+    family       all recipes from the windows on, in order; a stopped one goes on
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
     scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
@@ -36,6 +37,7 @@ from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabula
 from .budget import Budget
 from .common import UserError, need_data, say
 from .datastore import datastore
+from .family import family
 from .hybrid_pair import MINUTES as HYBRID_MINUTES
 from .hybrid_pair import train_hybrid
 from .large_pair import train_pair
@@ -93,6 +95,7 @@ RECIPES: dict[str, Recipe] = {
     "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,
     "datastore": datastore,
+    "family": family,
     "hybrid": hybrid,
     "large-pair": large_pair,
     "image": image,

@@ -37,7 +37,7 @@ def save(visit, tmp_path):
         page.wait_for_selector(f"#{room}-figures .js-plotly-plot .gtitle")
         page.locator(f"#{room}-slide").focus()
         page.keyboard.press("Enter")
-        tools = page.get_by_role("group", name="Picture for a slide").and_(
+        tools = page.get_by_role("group", name="Save a picture").and_(
             page.locator(f"#{room}-slide-tools *")
         )
 

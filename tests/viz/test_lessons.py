@@ -8,6 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from scipy.stats import chisquare
 
+from presets.lessons.class_quiz import class_quiz
 from presets.lessons.quiz import quiz
 from tests.viz.conftest import until
 from viz.bundle import lesson_css, lesson_js
@@ -119,6 +120,18 @@ def test_a_class_shares_the_numbers_of_its_seed(tools):
             assert tools.evaluate("([q, given]) => Draftscope.quizRight(q, given)", right)
             right[1] += asked["near"]
             assert not tools.evaluate("([q, given]) => Draftscope.quizRight(q, given)", right)
+
+
+@pytest.mark.parametrize("number", [1, 5, 77, 9999])
+def test_python_and_the_page_give_a_class_the_same_quiz(tools, number):
+    make = "([questions, seed]) => Draftscope.quizOf(questions, seed)"
+    shown = tools.evaluate(make, [quiz()["questions"], number])
+    for one, other in zip(class_quiz(number), shown, strict=True):
+        assert (one.words, one.why) == (other["words"], other["why"])
+        assert one.choices == other.get("choices", [])
+        assert one.answer == pytest.approx(other["answer"] + ("choices" in other))
+        if not one.choices:
+            assert (one.near, one.unit) == (other["near"], other["unit"])
 
 
 TOY = {

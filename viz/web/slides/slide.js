@@ -105,6 +105,6 @@
     };
     const button = (kind) => D.el("button", { type: "button", class: looks.button, text: kind.toUpperCase(), "aria-label": `Save this picture as ${kind.toUpperCase()}`, onclick: save(kind) });
     which.hidden = true;
-    return { look, element: D.el("div", { class: "ds-slide", role: "group", "aria-label": "Picture for a slide" }, D.el("span", { class: looks.quiet, text: "Slide:" }), which, theme, button("svg"), button("png"), said) };
+    return { look, element: D.el("div", { class: "ds-slide", role: "group", "aria-label": "Save a picture" }, D.el("span", { class: looks.quiet, text: "Picture:" }), which, theme, button("svg"), button("png"), said) };
   };
 })(globalThis.Draftscope);

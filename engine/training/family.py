@@ -1,0 +1,106 @@
+"""The recipe `family`: all recipes from the tokenizer on, in order, each in a process of its own. A finished one leaves a
+mark in <checkpoints>/done and is not run again, so a stopped family goes on where it was. What a recipe says goes to
+<checkpoints>/logs. To stop it: SIGTERM to its process group (`kill -TERM -- -PID`)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from .common import UserError, need_data, say
+
+SHIPPED = Path(__file__).resolve().parents[2] / "presets" / "models" / "target"
+SEED = "9"  # of the target and its windows
+MINUTES = 40.0  # of the alignment, and of every part
+
+FIRST = "eagle, hydra, ppd, s2d, distillspec, omnidraft, falcon, gto, deer, scylla, hybrid"
+SECOND = "medusa, kangaroo, specdec_pp, hidden_transfer, direct_align, fastdraft, clover, chimera, fspad, learn2pd"
+"""What learns side by side, a thread each; of a lane one after the other. `gto` goes on from `eagle`."""
+
+Lines = dict[str, list[str]]
+"""Name of the mark and the log -> the words behind `python -m engine.training`, the recipe's name last."""
+
+
+def trunk(minutes: float) -> Lines:
+    """What everything else stands on, one after the other."""
+    aligned = ["--minutes", str(minutes), "--students"]
+    return {
+        "tokenizer": ["--start", str(SHIPPED), "tokenizer"],
+        "windows": ["--seed", SEED, "windows"],
+        "target": ["--seed", SEED, "target"],
+        "text": ["--tokens", "900000", "text"],
+        "vocabulary": ["vocabulary"],
+        "draft": ["draft"],
+        "larger-draft": ["--larger", "draft"],
+        "divergences": ["--tokens", "400000", "divergences"],
+        "align": [*aligned, "draft,larger-draft,diffusion", "align"],
+        "align-16": [*aligned, "diffusion-16", "align"],
+    }
+
+
+def lanes(minutes: float) -> list[Lines]:
+    """Parts, side by side."""
+    sides = (side.split(", ") for side in (FIRST, SECOND))
+    return [{key: ["--minutes", str(minutes), key] for key in side} for side in sides]
+
+
+class Family:
+    """places: the options that name folders. start: runs a command with a log file and an environment -> its exit code."""
+
+    def __init__(self, checkpoints: Path, places: list[str], start: Callable[..., int]):
+        self._done, self._logs = checkpoints / "done", checkpoints / "logs"
+        self._places, self._start = places, start
+        for folder in (self._done, self._logs):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def is_done(self, name: str) -> bool:
+        return (self._done / name).exists()
+
+    def run(self, name: str, words: list[str], threads: int | None = None) -> bool:
+        """Whether this recipe is done now."""
+        if self.is_done(name):
+            return True
+        say(f"family: {name} begins")
+        command = [sys.executable, "-m", "engine.training", *self._places, *words]
+        environment = {**os.environ, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
+        path = self._logs / f"{name}.log"
+        with path.open("a", encoding="utf-8") as log:
+            code = self._start(command, log, environment)
+        if code:
+            say(f"family: {name} ended with exit code {code}; see {path}")
+        else:
+            (self._done / name).touch()
+        return not code
+
+    def _run_lane(self, lines: Lines) -> None:
+        for name, words in lines.items():  # a part that fails keeps no other from learning
+            self.run(name, words, threads=1)
+
+    def run_all(self, trunk: Lines, lanes: list[Lines]) -> None:
+        """Raises UserError where a recipe failed."""
+        for name, words in trunk.items():
+            if not self.run(name, words):
+                raise UserError(f"the recipe {name} failed; the family ends here")
+        side = [threading.Thread(target=self._run_lane, args=(lane,)) for lane in lanes]
+        for thread in side:
+            thread.start()
+        for thread in side:
+            thread.join()
+        if missing := [name for lane in lanes for name in lane if not self.is_done(name)]:
+            raise UserError(f"these recipes failed: {', '.join(missing)}")
+
+
+def _start(command: list[str], log, environment: dict[str, str]) -> int:
+    return subprocess.run(command, stdout=log, stderr=log, env=environment, check=False).returncode
+
+
+def family(args) -> None:
+    need_data(args)
+    folders = ("data", "checkpoints", "models", "kept")
+    places = [word for name in folders for word in (f"--{name}", str(getattr(args, name)))]
+    minutes = args.minutes or MINUTES
+    Family(args.checkpoints, places, _start).run_all(trunk(minutes), lanes(minutes))

@@ -1,0 +1,120 @@
+"""The closing quiz with the numbers of a class, outside a browser: the same class number gives the questions, the
+numbers and the order of choices that the page gives (viz/web/learn/quiz.js, which a test holds beside this)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from presets.lessons.quiz import quiz
+
+Random = Callable[[], float]
+"""Numbers in [0, 1)."""
+WORD = 0xFFFFFFFF
+MILLION = 1e6
+
+
+def _tokens(alpha: float, k: float) -> float:
+    """Tokens that a step with a chain of k gains on average; alpha < 1."""
+    return (1 - alpha ** (k + 1)) / (1 - alpha)
+
+
+ANSWERS: dict[str, Callable[..., float]] = {
+    "expected": _tokens,
+    "speedup": lambda alpha, c, k: _tokens(alpha, k) / (1 + c * k),
+    "keeping": lambda p, q: min(1.0, p / q),
+    "plain": lambda gigabytes, bandwidth: 1000 * gigabytes / bandwidth,
+}
+"""By what a question computes, from the numbers that the class number draws."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """words, why: its text. answer: a number, or the place of the right choice, from 1 on. near: by how much a number
+    may miss."""
+
+    words: str
+    why: str
+    answer: float
+    choices: list[str] = field(default_factory=list)
+    near: float = 0.0
+    unit: str = ""
+
+    def told(self) -> str:
+        """The question and its choices, a line each."""
+        choices = [f"   {place}. {choice}" for place, choice in enumerate(self.choices, 1)]
+        number = f"   A number{f' ({self.unit})' if self.unit else ''}."
+        return "\n".join([self.words, *(choices or [number])])
+
+    def is_right(self, given: float | None) -> bool:
+        if given is None:
+            return False
+        return abs(given - self.answer) <= self.near + 1e-9
+
+    def judged(self, given: float | None) -> str:
+        """What is said of an answer."""
+        if given is None:
+            return "Not answered yet."
+        if self.is_right(given):
+            return f"Right. {self.why}"
+        right = self.choices[int(self.answer) - 1] if self.choices else f"{self.answer:.2f}"
+        return f"Not so: {f'{right} {self.unit}'.strip()}. {self.why}"
+
+
+def class_quiz(number: int) -> list[Question]:
+    """The questions of this class number."""
+    random = seeded(number)
+    return [_question(spec, random) for spec in quiz()["questions"]]
+
+
+def marked(questions: Sequence[Question], answers: Mapping[int, float | None]) -> str:
+    """What is said of the answers, by the questions' places from 1 on, and how many are right."""
+    given = [(one, answers.get(place)) for place, one in enumerate(questions, 1)]
+    lines = [f"{place}. {one.judged(own)}" for place, (one, own) in enumerate(given, 1)]
+    right = sum(one.is_right(own) for one, own in given)
+    return "\n".join([*lines, f"{right} of {len(questions)} right."])
+
+
+def _question(spec: Mapping, random: Random) -> Question:
+    numbers = {name: _drawn(random, *span) for name, span in spec.get("numbers", {}).items()}
+    words = re.sub(
+        r"\{(\w+)\}",
+        lambda found: f"{numbers[found[1]]:g}" if found[1] in numbers else found[0],
+        spec["ask"],
+    )
+    if "compute" in spec:
+        answer = ANSWERS[spec["compute"]](**numbers)
+        return Question(words, spec["why"], answer, near=spec["near"], unit=spec.get("unit", ""))
+    order = shuffled(range(len(spec["choices"])), random)
+    choices = [spec["choices"][place] for place in order]
+    return Question(words, spec["why"], 1 + order.index(spec["value"]), choices)
+
+
+def _drawn(random: Random, low: float, high: float, step: float) -> float:
+    count = math.floor((high - low) / step + 0.5) + 1
+    return math.floor((low + math.floor(random() * count) * step) * MILLION + 0.5) / MILLION
+
+
+def seeded(seed: int) -> Random:
+    """mulberry32, a generator of 32 bits."""
+    state = seed & WORD
+
+    def random() -> float:
+        nonlocal state
+        state = (state + 0x6D2B79F5) & WORD
+        mixed = ((state ^ state >> 15) * (state | 1)) & WORD
+        mixed ^= (mixed + (mixed ^ mixed >> 7) * (mixed | 61)) & WORD
+        return (mixed ^ mixed >> 14) / 2**32
+
+    return random
+
+
+def shuffled(items: Sequence, random: Random) -> list:
+    """The items in another order."""
+    mixed = list(items)
+    for i in range(len(mixed) - 1, 0, -1):
+        j = math.floor(random() * (i + 1))
+        mixed[i], mixed[j] = mixed[j], mixed[i]
+    return mixed
