@@ -121,7 +121,7 @@ def drafters() -> dict[str, type[Drafter]]:
 
 
 def drafter(key: str) -> type[Drafter]:
-    """The drafter class of this key. Raises UserError that names known ones."""
+    """The drafter class of this key. Raises UserError that names the known keys."""
     known = drafters()
     if key not in known:
         raise unknown("drafter", key, known, LISTED)

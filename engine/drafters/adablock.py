@@ -1,7 +1,7 @@
 """The block ends where a line or a sentence ends, if the first pass is sure of that end.
 
-AdaBlock (Lu et al., "AdaBlock-dLLM: Semantic-Aware Diffusion LLM Inference via Adaptive Block Size", 2025) as the unmasking
-policy of a block-diffusion drafter: the draft of a step is one block.
+AdaBlock (Lu et al., "AdaBlock-dLLM: Semantic-Aware Diffusion LLM Inference via Adaptive Block Size", 2025) serves here
+as the unmasking policy of a block-diffusion drafter; the draft of a step is one block.
 """
 
 from engine.drafters.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
@@ -62,7 +62,7 @@ class AdaptiveBlockDrafter(UnmaskingDrafter):
         return tree
 
     def _is_delimiter(self, token: int) -> bool:
-        """By the token's text; a model without a tokenizer has no delimiters."""
+        """Judged by the token's text; a model without a tokenizer has no delimiters."""
         tokenizer = self.target.tokenizer
         text = "" if tokenizer is None else tokenizer.decode([token]).strip(" ")
         return "\n" in text or text[-1:] in tuple(MARKS[self.settings["delimiters"]])

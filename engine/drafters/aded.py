@@ -2,12 +2,12 @@
 
 ADED (Liu et al., Adaptive Draft-Verification for Efficient Large Language Model Decoding, AAAI 2025): a
 tri-gram matrix stands in for the target: for each pair of tokens it holds the likeliest next tokens and their
-probabilities. Every pass of the target writes its probabilities into the rows of the pairs that it read,
-kept or refused. A Monte-Carlo tree search on the matrix makes the draft: it balances likely tokens against
-those seldom tried, and the most visited nodes are drafted.
+probabilities. Every pass of the target writes its probabilities into the rows of all pairs that it read,
+whether they were kept or refused. A Monte-Carlo tree search on the matrix makes the draft: it balances likely
+tokens against those seldom tried, and the most visited nodes are drafted.
 
-The paper counts its first matrix in a corpus. Here the matrix begins with the prompt, and each visitor's matrix
-is kept from text to text.
+The paper fills its first matrix with counts from a corpus. Here the matrix begins with counts from the prompt, and
+each visitor's matrix is kept from text to text.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class AdaptiveDraftDrafter(RememberingDrafter):
         return tree
 
     def observe(self, kept):
-        """Write the target's distribution after every pair that it read."""
-        last, self._last = self._last, None  # nothing may be proposed in the step that follows
+        """Write into the matrix the target's distribution after every pair that the pass read."""
+        last, self._last = self._last, None  # the next step might not propose anything
         if last is None or kept.logits is None:
             return
         tokens, parents = kept.tree.tokens, kept.tree.parents

@@ -1,10 +1,10 @@
-"""Copy the input, and after a difference find the place to go on copying.
+"""Copy the input; after a difference, find the place from which to go on copying.
 
 Input-guided Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with
 Aggressive Decoding, 2022): where the output mostly repeats the input, as when a sentence is
 corrected, the input itself is the draft. A pointer walks through it while output and input agree.
-Where they part (a bifurcation) the target writes alone until the end of the output stands exactly
-once in the input; from there copying goes on.
+Where they part (a bifurcation), the target writes alone until the end of the output occurs exactly
+once in the input; copying goes on from there.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class InputPointer:
     """The place in the input from which the output goes on, if there is one.
 
     place: index of the input token that should come next; None after a bifurcation, until a suffix
-    of the output stands exactly once in the input. suffix: the tokens of the last such suffix; none
-    at first, when copying begins at the beginning. bifurcations: how often another token came than the input's.
+    of the output occurs exactly once in the input. suffix: the tokens of the last such suffix; empty
+    at first, when copying starts at the beginning. bifurcations: how often the output's next token was not the input's.
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
@@ -85,7 +85,7 @@ class InputPointer:
             self._behind.setdefault(token, []).append(place)
 
     def follow(self, token: int) -> None:
-        """The output goes on with this token."""
+        """Take up the next token of the output."""
         self._output.append(token)
         expected = self.rest(1)
         if expected == [token]:
@@ -95,11 +95,11 @@ class InputPointer:
         self._align()
 
     def rest(self, most: int) -> list[int]:
-        """Up to so many tokens of the input from the pointer on; none where there is no pointer."""
+        """Up to ``most`` tokens of the input from the pointer on; empty if there is no pointer."""
         return [] if self.place is None else self.tokens[self.place : self.place + most]
 
     def _align(self) -> None:
-        """Point behind the shortest suffix of the output that stands exactly once in the input."""
+        """Find the shortest suffix of the output that occurs exactly once in the input, and point behind it."""
         self.place, size = None, 1
         places = self._behind.get(self._output[-1], [])
         while len(places) > 1 and size < len(self._output):

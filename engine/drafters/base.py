@@ -1,4 +1,4 @@
-"""What every way of drafting takes and gives."""
+"""The interface of all drafters: their inputs and their output."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "no
 
 
 def tree_size(most: int, name: str = "budget") -> Option:
-    """The option of a drafter whose tree has as many nodes as pay, at most ``most``."""
+    """The option for the number of nodes in a drafter's tree, at most ``most``; 0 picks the number that pays."""
     told = "Most nodes of the tree: more make it wider and deeper (0: the size that pays)."
     return Option(name, "int", 0, told, 0, most, label="Nodes")
 
 
 @dataclass(frozen=True)
 class Start:
-    """The beginning of a text, as its drafter may know it.
+    """Everything that a drafter may know at the beginning of a text.
 
     prompt: tokens, the root last. chance: the drafter's random choices. features: [T - 1, n*H], the
-    target's hidden states of all but the root (of the last ``feature_rows`` of these tokens), or None if the drafter
-    asked for none. target: the
-    session in which the target reads the text; a drafter that uses the target's own layers may feed
-    it rows, and drops them before it proposes unless the target is to go on from them (``DraftTree.begun``). memory: the visitor's. constraint: on the text,
-    or None.
+    target's hidden states at all tokens but the root (at the last ``feature_rows`` of these tokens), or None if the
+    drafter asked for none. target: the session in which the target reads the text. A drafter that uses the target's
+    own layers may feed rows to this session; it drops them before it proposes, unless the target is to go on from
+    them (``DraftTree.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None.
     """
 
     prompt: Sequence[int]
@@ -53,9 +52,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Load:
-    """The load of one pass of the target. texts: how many shared the pass. rows: of all these texts. context:
-    tokens before their roots, all together. written: tokens that a text wrote in the pass before, a mean over
-    the texts; 0 if there was no such pass."""
+    """The load of one pass of the target. texts: how many texts shared the pass. rows: the rows of all these texts.
+    context: the tokens up to their roots, summed over the texts. written: the mean number of tokens that a text
+    wrote in the pass before; 0 if there was no such pass."""
 
     texts: int = 1
     rows: int = 1
@@ -65,16 +64,17 @@ class Load:
 
 @dataclass(frozen=True)
 class Kept:
-    """What became of a step, as a drafter may know it.
+    """The outcome of a step, as far as a drafter may know it.
 
-    tree: what it proposed. path: kept nodes from depth 1 downwards. tokens: the step's output
-    (kept path and final token). final: as of a verdict; under a rule that leaves the next token to the draft (``none``)
-    the last kept node stands for the final token: it is the next root, has yet to be read, and is not in ``path``. logits: [N+1, V] the target's, after the root and each node; a row
-    of NaN, or None, where the target did not look.
+    tree: the drafter's proposal. path: kept nodes from depth 1 downwards. tokens: the step's output
+    (kept path and final token). final: as in a verdict. Under a rule that leaves the next token to the draft
+    (``none``), the last kept node takes the place of the final token: it is the next root, has yet to be read, and is
+    not in ``path``. logits: [N+1, V] of the target, after the root and each node; where the target did not look, a row
+    is NaN, or ``logits`` is None.
     features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
-    None if the drafter asked for none. root: the token the tree stood on; position: tokens committed
-    before the step. milliseconds: of the step so far, by stage. probes: logits [M, V] of its probe
-    rows, or None. load: of the pass; of what it took, ``milliseconds`` holds this text's share.
+    None if the drafter asked for none. root: the token below which the tree was drafted. position: tokens committed
+    before the step. milliseconds: the time of the step so far, by stage; of a shared pass, only this text's share.
+    probes: logits [M, V] of the drafter's probe rows, or None. load: the load of the pass.
     """
 
     tree: DraftTree
@@ -91,57 +91,57 @@ class Kept:
 
 
 class Drafter(ABC):
-    """Proposes trees for one sequence; one instance a run.
+    """Proposes trees for one sequence; one instance serves one run.
 
-    It sees the context, its own state, and what ``Start`` holds.
+    A drafter sees the context, its own state, and the contents of ``Start``.
     """
 
     key: ClassVar[str]
     title: ClassVar[str]
-    """Its name for people; the key is for programs."""
+    """The name shown to people; ``key`` is for programs."""
 
     family: ClassVar[Family]
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
 
     default_verifier: ClassVar[str] = "rejection"
-    """The rule of sampled decoding."""
+    """The default rule of sampled decoding."""
 
     default_greedy_verifier: ClassVar[str] = "greedy"
-    """The rule at temperature 0; a lossy one where that is what the method is."""
+    """The default rule at temperature 0; a lossy rule if the method itself is lossy."""
 
     needs: ClassVar[Mapping[str, str]] = {}
-    """The parts it takes beside the target: role -> kind (``engine.parts``)."""
+    """The parts that the drafter takes besides the target: role -> kind (``engine.parts``)."""
 
     loop: ClassVar[str] = "speculative"
-    """The loop that it runs in (``engine.loops``)."""
+    """The loop in which the drafter runs (``engine.loops``)."""
 
     mixed_siblings: ClassVar[bool] = False
     """Whether siblings may differ in kind or law."""
 
     uses_target: ClassVar[bool] = False
-    """Whether it feeds rows to the target's own session, or adds probe rows to the target's passes."""
+    """Whether the drafter feeds rows to the target's own session, or adds probe rows to the target's passes."""
 
     learns: ClassVar[bool] = False
-    """Whether it keeps anything in the visitor's memory."""
+    """Whether the drafter keeps anything in the visitor's memory."""
 
     size_option: ClassVar[str | None] = None
-    """The option that says how many nodes are drafted; its 0 means what pays on this machine."""
+    """The option that sets the number of drafted nodes; 0 means the number that pays on this machine."""
 
     usual_size: ClassVar[int] = 0
-    """What a 0 becomes where nobody has measured."""
+    """The size that replaces a 0 where nothing has been measured."""
 
     trial: ClassVar[Mapping[str, Value]] = {}
-    """Options for tests and figures: a small setting in which a tiny model shows it at work."""
+    """Options for tests and figures: a small setting in which a tiny model shows the drafter at work."""
 
     feature_layers: tuple[int, ...] = ()
-    """Indices into the target's hidden_states that it wants handed in."""
+    """Indices into the target's hidden_states that the drafter asks for."""
 
     feature_rows: int | None = None
-    """Last tokens of the prompt at which it wants them; None is all."""
+    """The number of last prompt tokens at which the drafter asks for hidden states; None is all."""
 
     max_context: float = math.inf
-    """Tokens it can follow; beyond them the target decodes plainly."""
+    """The longest text, in tokens, that the drafter can follow; beyond it the target decodes plainly."""
 
     def __init__(self, settings: Mapping[str, Value]) -> None:
         self.settings = dict(settings)
@@ -156,13 +156,13 @@ class Drafter(ABC):
     @classmethod
     @abstractmethod
     def kinds(cls, sampling: Sampling) -> frozenset[str]:
-        """The kinds of draw it makes under these settings; they decide exactness.
+        """The kinds of draw that the drafter makes under these settings; they decide exactness.
 
-        ``unseen``: tokens that are kept though the target never looks at them, exact under no rule.
+        ``unseen``: tokens that are kept although the target never looks at them; no rule is exact for them.
         """
 
     def begin(self, start: Start) -> None:
-        """Start a sequence. What is kept of ``start`` holds no features: they are large and wanted here only."""
+        """Start a sequence. The copy of ``start`` that is kept has no features: they are large and needed only here."""
         self.start = replace(start, features=None)
         self.sampling = start.sampling
         self.chance = start.chance
@@ -172,11 +172,11 @@ class Drafter(ABC):
         """Draft below the root, context[-1]; no deeper than max_depth (at least 1)."""
 
     def observe(self, kept: Kept) -> None:
-        """Learn what became of the last proposal."""
+        """Take note of the outcome of the last proposal."""
 
     def passes(self) -> Mapping[str, int]:
         """Forward passes of its own models since the text began, by role."""
         return {}
 
     def close(self) -> None:
-        """Free what the run held."""
+        """Free the resources of the run."""

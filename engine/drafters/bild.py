@@ -13,8 +13,8 @@ from engine.tree import ROOT, DraftTree
 class BigLittleDrafter(DraftModelDrafter):
     """The large model takes over where the small one's highest probability falls below the threshold.
 
-    Nothing is drawn at that place, and whether something is drawn there never depends on the token
-    drawn, so with an exact rule in place of its own the drafter is exact.
+    Nothing is drawn at that place, and whether a token is drawn there never depends on the token
+    itself, so the drafter is exact if an exact rule replaces its own.
     """
 
     key = "bild"

@@ -1,7 +1,7 @@
-"""Words are filled once several passes, each in another light, have named them.
+"""A word is filled in once several passes, each with other words around it, have named it.
 
 Coherent Contextual Decoding (Chen et al., "Beyond Confidence: Adaptive and Coherent Decoding for Diffusion Language
-Models", 2025), in its adaptive form, as the unmasking policy of a block-diffusion drafter.
+Models", 2025), in its adaptive form, serves here as the unmasking policy of a block-diffusion drafter.
 """
 
 from engine.drafters.unmasking import LENGTH, UnmaskingDrafter

@@ -1,9 +1,9 @@
 """A light draft model that reads trigrams at the bottom and the target's own states above them.
 
 Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
-(2024). The tree is that of Medusa. At each of its nodes the trigram that ends there reads the target's states of the
-text, and the states that were drafted for the tokens above it; the readout of that depth, which sees the target's last
-true state, too, gives the children.
+(2024). The tree is Medusa's. At each node, the trigram that ends there reads the target's states of the text and the
+states that were drafted for the tokens above the node. The readout of that depth, which also sees the target's last
+true state, gives the children.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from engine.exhibits import Curve, Series, Table, Token
 from engine.parts.chimera_heads import GRAM, Columns
 from engine.target.cache import KVCache
 
-CAPACITY = 512  # columns of the first buffers; they double when they must
-MOST_TRIGRAMS = 4096  # whose rows are remembered
+CAPACITY = 512  # columns of the first buffers, which double when they are full
+MOST_TRIGRAMS = 4096  # trigrams whose rows are remembered
 Path = tuple[int, ...]
-"""Tokens behind the last true state, the root first."""
+"""Tokens after the last true state, the root first."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ChimeraDrafter(HeadsDrafter):
 
     def begin(self, start):
         self._cache = KVCache.empty(1, CAPACITY)
-        self._rows: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()  # the latest trigrams
+        self._rows: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()  # of the latest trigrams
         self._encoded = 0  # trigrams of this text so far
         super().begin(start)
 
@@ -61,7 +61,7 @@ class ChimeraDrafter(HeadsDrafter):
 
     def propose(self, context, max_depth):
         known = self._read
-        first = [context[0]] * max(0, GRAM - 1 - known)  # in the place of tokens before the text
+        first = [context[0]] * max(0, GRAM - 1 - known)  # stands in for tokens before the text
         self._before = (*first, *context[max(0, known - GRAM + 1) : known])
         self._unread = tuple(context[known:])
         return super().propose(context, max_depth)
@@ -76,7 +76,7 @@ class ChimeraDrafter(HeadsDrafter):
         return self._choices(self.heads.spoken(head, true, states), self.target.head, count)
 
     def _draft(self, paths: Sequence[Path]) -> None:
-        """The states at the ends of these paths, which are of one length; those above them are drafted already."""
+        """Draft the states at the ends of these paths of equal length; the states above are drafted already."""
         if not paths:
             return
         depth, encoder = len(paths[0]) - 1, self.heads.encoder

@@ -1,7 +1,7 @@
-"""One recurrent cell drafts token after token, on the output of a block that has read the whole text.
+"""One recurrent cell drafts token after token, from the output of a block that has read the whole text.
 
-Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024). The tree is that of Medusa;
-each branch passes its hidden state to the next head, which adds the token drafted last.
+Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024). The tree is
+Medusa's; each branch passes its hidden state to the next head, which adds the last drafted token.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class CloverDrafter(HeadsDrafter):
     @torch.no_grad()
     def _keep(self, features):
         if len(features) > len(self._following):
-            return  # the text has ended: the last state has no token behind it
+            return  # the text has ended: the last state has no token after it
         if len(features):
             following = self._embedded(self._following[: len(features)])
             features = self.heads.states(features[None], following[None], self._cache)[0]
@@ -55,7 +55,7 @@ class CloverDrafter(HeadsDrafter):
         return self._choices(self.heads.spoken(hidden, last), self.target.head, count)
 
     def _hidden_behind(self, drafted: Sequence[tuple[int, ...]]) -> Tensor:
-        """[R, H]: the hidden states behind these tokens, each made once from the one before it."""
+        """[R, H]: the hidden states after these tokens, each computed once from the state before it."""
         for length in range(1, len(drafted[0]) + 1):
             begun = dict.fromkeys(one[:length] for one in drafted)
             fresh = [one for one in begun if one not in self._hidden]

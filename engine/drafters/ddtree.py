@@ -1,8 +1,8 @@
-"""The block's marginals as a tree: the most probable paths first.
+"""The most probable paths through a block's marginals form the tree.
 
 DDTree (Ringel, 2026): positions of a block are independent, so the probability of a path is
-the product of its marginals and the best paths come out of a heap. Nothing is drawn; the tree
-is judged one-hot and therefore exact whatever its shape.
+the product of its marginals, and a heap yields the best paths. Nothing is drawn; the tree
+is judged one-hot and is therefore exact whatever its shape.
 """
 
 import heapq
@@ -38,12 +38,12 @@ class DDTreeDrafter(DiffusionDrafter):
 def best_first_tree(marginals: Tensor, budget: int) -> DraftTree:
     """The ``budget`` likeliest prefixes under independent marginals [L, V], parents first.
 
-    Of equals, those of less depth come first, then those whose parent did, then those of the lower
-    rank; which of equally likely tokens ranks first is settled where the marginals lie.
+    Of equally likely prefixes, the shallower comes first, then the one with the earlier parent, then the one of the
+    lower rank. The device that holds the marginals decides which of equally likely tokens ranks first.
     """
     values, tokens = marginals.topk(min(budget, marginals.shape[-1]), dim=-1)
     values, tokens, marginals = values.tolist(), tokens.tolist(), marginals.cpu()
-    tree, filled = DraftTree(), [0] * len(values)  # nodes a level
+    tree, filled = DraftTree(), [0] * len(values)  # nodes on each level
     # (-probability of the prefix, depth, place of the parent on its level, rank; parent, its probability)
     heap = [(-values[0][0], 0, 0, 0, ROOT, 1.0)]
     while heap and len(tree) < budget:

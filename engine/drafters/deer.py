@@ -1,9 +1,9 @@
-"""A diffusion language model of its own drafts a long block in one denoising step: DEER.
+"""DEER: a separate diffusion language model drafts a long block in one denoising step.
 
-Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models" (2025). The drafter reads the text and nothing of
-the target. All positions of a block are filled in one pass, so no guess rests on an earlier guess, and a long block
-costs as many passes as a short one. The positions are independent given the text, so the q of each is the true law of
-its token.
+Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models" (2025). The drafter reads only
+the text, no states of the target. All positions of a block are filled in one pass, so no guess rests on an earlier
+guess, and a long block costs as many passes as a short one. The positions are independent given the text, so the q at
+each is the true law of its token.
 """
 
 from engine.drafters.base import Drafter

@@ -1,8 +1,8 @@
 """A block-diffusion drafter on the target's hidden states: one denoising step, one chain.
 
 DFlash (Chen et al., 2026): the drafter sees features of the committed text and fills a whole
-block of masks in a single pass. The positions are independent given the text, so the q of each
-is the true law of its token whatever stands before it.
+block of masks in a single pass. The positions are independent given the text, so the q at each
+position is the true law of its token, whatever was drafted before it.
 """
 
 from engine.drafters.base import Drafter
@@ -12,7 +12,7 @@ from engine.tree import ROOT, DraftTree
 
 
 class DiffusionDrafter(Drafter):
-    """What drafters on marginals have in common."""
+    """The common base of drafters that work on the marginals of a block."""
 
     family = "diffusion"
     needs = {"diffusion": "denoiser"}

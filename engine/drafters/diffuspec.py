@@ -1,8 +1,9 @@
-"""The block as a lattice, and the path through it that reads well from left to right: DiffuSpec.
+"""DiffuSpec: the block is a lattice, and the draft is the path through it that reads best from left to right.
 
-Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025); the search and the adaptive
-length are in ``engine.policies.path_search``. The paper's causal proxy is a 3-gram model of a corpus; here the corpus is a
-datastore, and the text so far counts as well. The path is searched, not drawn, so it is judged one-hot and is exact.
+Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025); the search and the
+adaptive length are in ``engine.policies.path_search``. The paper's causal proxy is a 3-gram model of a corpus; here the
+corpus is a datastore, and the text so far is counted as well. The path is searched, not drawn, so it is judged one-hot
+and is exact.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
 
 
 def lattice(columns: list[Column], path: Path) -> Lattice:
-    """The candidates of the positions on the path: the likeliest few, and the chosen one."""
+    """The positions on the path, each with its few likeliest candidates and the chosen one."""
     shown, rows = [], []
     for column, row in zip(columns, path.rows, strict=False):
         few: list[Choice] = column[:SHOWN]

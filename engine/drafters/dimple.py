@@ -1,7 +1,7 @@
-"""A block filled in several denoising passes: sure words first, the others in the light of them.
+"""A block is filled in several denoising passes: sure words first, then the others, which can see the sure ones.
 
 Dimple's confident decoding (Yu et al., "Dimple: Discrete Diffusion Multimodal Large Language Model with
-Parallel Decoding", 2025), here as the unmasking policy of a block-diffusion drafter.
+Parallel Decoding", 2025) serves here as the unmasking policy of a block-diffusion drafter.
 """
 
 from engine.drafters.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold

@@ -1,4 +1,4 @@
-"""The draft model's side of a sequence: what it has read, and rows under tree nodes."""
+"""The draft model's side of a sequence: the text that it has read, and its rows for tree nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -16,22 +16,22 @@ from engine.target.language_model import LanguageModel
 from engine.tree import ROOT, DraftTree, Kind
 
 NEVER = -1e4
-"""The logit of a token that a cut head lacks: its probability is 0 unless only such tokens are allowed."""
-CAPACITY = 512  # first size of the KV buffers; they double when they must
+"""The logit of a token that a cut head lacks; its probability is 0 unless only such tokens are allowed."""
+CAPACITY = 512  # first size of the KV buffers, which double when they are full
 
 
 def stop_option(usual: float, what: str) -> Option:
-    """When to draft no further. Greedy only: there q says how likely the target's favourite is,
-    while a drawn token is often kept however small its q."""
+    """The option that says when to draft no further. For greedy decoding only: there q tells how likely a token is
+    to be the target's favourite, whereas a drawn token is often kept however small its q."""
     words = f"{what} (0: never)."
     return Option("stop_below", "float", usual, words, 0.0, 1.0, advanced=True, only="greedy")
 
 
 class DraftReader:
-    """Feeds a draft model along a tree and keeps the accepted rows.
+    """Feeds the nodes of a tree to a draft model and keeps the accepted rows.
 
-    q comes out in the target's vocabulary: a draft padded to another size is cut or filled with
-    probability 0. It lies on the host, or where it was made, if it ``stays`` there.
+    q is over the target's vocabulary: the q of a draft model padded to another size is cut, or filled with
+    probability 0. q is copied to the host unless it ``stays`` on the device that computed it.
     passes: how often the draft model was run.
     """
 
@@ -46,9 +46,9 @@ class DraftReader:
         head_tokens: Tensor | None = None,
         features: tuple[int, ...] = (),
     ) -> None:
-        """features: indices into the model's hidden_states; ``states`` then holds those of the last
-        tree nodes that were read, [R, n*H]. head_tokens: [K], the token of each row of the model's head where it was cut; see
-        ``engine.target.cut_head``. q is 0 for all others."""
+        """features: indices into the model's hidden_states; ``states`` then holds these states at the tree nodes
+        that were read last, [R, n*H]. head_tokens: [K], the token of each row of the model's head, if the head was cut
+        (see ``engine.target.cut_head``); q is 0 for all other tokens."""
         self._model = model
         self._head_tokens = None if head_tokens is None else head_tokens.to(model.device)
         self._session = model.session(CAPACITY, features)
@@ -58,7 +58,7 @@ class DraftReader:
         self._stays = stays
         self._constraint = constraint
         self._prompt_length = prompt_length
-        self._path_of: dict[int, tuple[int, ...]] = {}  # tokens behind the committed ones
+        self._path_of: dict[int, tuple[int, ...]] = {}  # tokens after the committed ones
         self._row_of: dict[int, int] = {}
         self.passes = 0
 
@@ -67,7 +67,7 @@ class DraftReader:
         return self.law(self.read_logits(context))
 
     def read_logits(self, context: Sequence[int]) -> Tensor:
-        """The same before constraint, temperature and truncation, in the draft's own vocabulary."""
+        """Like ``read``, but without constraint, temperature and truncation: logits in the draft's own vocabulary."""
         self._row_of = {ROOT: -1}
         if self._constraint is not None:
             committed = self._prompt_length + self._constraint.committed
@@ -76,15 +76,15 @@ class DraftReader:
         return self._spread(self._extended(context[self._session.length :]))
 
     def _extended(self, tokens: Sequence[int]) -> Tensor:
-        """Read and commit these tokens; returns the logits behind the last of them."""
+        """Read and commit these tokens; returns the logits after the last of them."""
         return self._session.extend(tokens)
 
     def law(self, logits: Tensor) -> Tensor:
-        """What ``read_logits`` returned -> q [V]"""
+        """The logits from ``read_logits`` -> q [V]"""
         return self._q(logits if self._constraint is None else self._constrained(logits, ROOT))
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """Read tree nodes in one pass, a parent before its children. Returns q [len(nodes), V]."""
+        """Read tree nodes in one pass, parents before children. Returns q [len(nodes), V]."""
         parent_rows = []
         for row, (node, parent) in enumerate(
             zip(nodes, parents, strict=True), start=self._session.rows
@@ -114,7 +114,7 @@ class DraftReader:
         return masked(logits, self._constraint.allowed(self._path_of[node]))
 
     def renumber(self, place_of: Mapping[int, int]) -> None:
-        """The tree's nodes have other numbers now; rows of nodes without a new number are never kept."""
+        """Take over the new numbers of the tree's nodes; rows of nodes without a new number are never kept."""
         rows = {place_of[node]: row for node, row in self._row_of.items() if node in place_of}
         self._row_of = {ROOT: -1} | rows
 
@@ -123,11 +123,11 @@ class DraftReader:
         self._session.commit([self._row_of[node] for node in path if node in self._row_of])
 
     def rewind(self, length: int) -> None:
-        """Forget what was read beyond the first ``length`` tokens of the text."""
+        """Forget everything read beyond the first ``length`` tokens of the text."""
         self._session.rewind(length)
 
     def _q(self, logits: Tensor) -> Tensor:
-        """logits [..., v] of the draft model -> q [..., V]. Raises UserError for NaN, where the host
+        """logits [..., v] of the draft model -> q [..., V]. Raises UserError for NaN if the host
         has the numbers."""
         if not self._model.asynchronous:
             refuse_nan(logits, self._model.name)
@@ -145,13 +145,13 @@ class DraftModelDrafter(Drafter):
     """A drafter whose guesses come from a draft model of its own."""
 
     needs = {"draft": "draft"}
-    q_stays: ClassVar[bool] = False  # on the draft model's device
+    q_stays: ClassVar[bool] = False  # whether q stays on the draft model's device
 
     head_tokens: Tensor | None = None
-    """Of a draft whose head was cut; see ``DraftReader``."""
+    """The tokens of a draft model's head that was cut; see ``DraftReader``."""
 
     draft_features: tuple[int, ...] = ()
-    """Indices into the draft's hidden_states that it wants; see ``DraftReader``."""
+    """Indices into the draft model's hidden_states that the drafter asks for; see ``DraftReader``."""
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
         super().__init__(settings)
@@ -199,8 +199,9 @@ class DraftModelDrafter(Drafter):
         reads: Callable[[DraftTree], bool] = lambda tree: True,
         follows: Callable[[DraftTree], bool] = lambda tree: True,
     ) -> DraftTree:
-        """At most ``length`` tokens, one after another. After each but the last, ``reads`` decides whether the draft
-        reads the token, and then ``follows`` whether another one follows. The token itself stays in any case."""
+        """Draft at most ``length`` tokens, one after another. After each token but the last, ``reads`` decides whether
+        the draft model reads it, and ``follows`` then decides whether another one follows. The token itself stays in
+        any case."""
         tree, parent = DraftTree(), ROOT
         drawn = None if self.sampling.greedy else self.chance.uniforms(length)
         q = self._reader.read(context)
@@ -219,7 +220,7 @@ class DraftModelDrafter(Drafter):
         return not self.stop_below or prod(tree.q) >= self.stop_below
 
     def _pick(self, q: Tensor, drawn: Tensor | None) -> tuple[Kind, int]:
-        """How the next token is drafted, and the token. drawn: a uniform; None in greedy decoding."""
+        """The kind of the next draw, and its token. drawn: a uniform; None in greedy decoding."""
         if drawn is None:
             return "one_hot", int(q.argmax())
         return "iid", int(self.chance.pick(q, drawn))

@@ -5,8 +5,8 @@ child that no simulation has visited; the value found there goes back up. The sc
 
     Q + P * sqrt(N) / (1 + n) * (EXPLORE + log((N + SLOWLY + 1) / SLOWLY))
 
-P: the child's probability. n: its visits, N: those of all siblings. Q: the mean value of the simulations
-through the child: the number of tokens from this one on that can be expected to be kept, divided by the
+P: the child's probability. n: its visits; N: the visits of all siblings. Q: the mean value of the simulations
+through the child. The value is the expected number of kept tokens from this child on, divided by the
 greatest depth.
 """
 
@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 
 EXPLORE = 1.25
 SLOWLY = 19_652
-"""The number of visits at which the search begins to prefer children that it has seldom tried."""
+"""The number of visits from which on the search prefers children that it has seldom tried."""
 
 Prior = Callable[[tuple[int, int]], list[tuple[int, float]]]
-"""(token, next token) -> what may come after both, and with what probability."""
+"""(token, next token) -> the tokens that may come after both, with their probabilities."""
 
 
 @dataclass
@@ -34,21 +34,21 @@ class Place:
     parent: Place | None = None
     visits: int = 0
     worth: float = 0.0
-    """The sum of what its simulations found."""
+    """The sum of the values that its simulations found."""
     children: list[Place] | None = None
     """None until a simulation has looked at what may follow."""
     order: int = 0
-    """The simulation that came here first."""
+    """The number of the simulation that came here first."""
 
     @property
     def mean(self) -> float:
-        """Q: of its simulations."""
+        """Q: the mean value of its simulations."""
         return self.worth / self.visits if self.visits else 0.0
 
 
 @dataclass
 class DraftSearch:
-    """One search. explore: the weight of seldom-tried children against good ones; 1 is AlphaZero."""
+    """One search. explore: the weight of seldom-tried children against good ones; AlphaZero's is 1."""
 
     prior: Prior
     before: tuple[int, int]
@@ -61,7 +61,7 @@ class DraftSearch:
         self.root = Place(self.before[1], 1.0, 0)
 
     def run(self, simulations: int) -> None:
-        """Walk so often. Ends where there is nowhere to go."""
+        """Run so many simulations, fewer if there is nowhere left to go."""
         for number in range(simulations):
             leaf = self._descend(number + 1)
             if leaf is self.root:
@@ -69,8 +69,8 @@ class DraftSearch:
             self._back_up(leaf)
 
     def best(self, most: int) -> list[Place]:
-        """The places that were visited most, of equals the one that was reached first; parents before
-        children, for no child has more visits than its parent."""
+        """The ``most`` most visited places; of equals, the one reached first comes first. Parents come before
+        children, because no child has more visits than its parent."""
         return sorted(self.visited, key=lambda place: (-place.visits, place.order))[:most]
 
     def _descend(self, number: int) -> Place:

@@ -1,8 +1,8 @@
 """The target drafts with its first layers; the number of layers and of drafted tokens is chosen at every step.
 
 Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding"
-(2025). The shadow tokens of every exit follow from the hidden states of the verified positions, the last
-positions of the prompt included; see ``engine.policies.exits``. The target goes on from the exit, so each
+(2025). The shadow tokens of every exit are computed from the hidden states at the verified positions, including the
+last positions of the prompt; see ``engine.policies.exits``. The target goes on from the exit, so each
 layer reads a drafted row once.
 
 Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``), and the
@@ -97,7 +97,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
     def begin(self, start):
         super().begin(start)
         self._exits = None
-        self._undrafted = 0  # steps in a row
+        self._undrafted = 0  # steps in a row without a draft
         if self.feature_layers:
             self._exits = Exits(self.target.layers, self.settings["decay"])
             self._look(start.features)
@@ -125,11 +125,11 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     @torch.no_grad()
     def _look(self, features: Tensor) -> None:
-        """Record what each exit would have drafted at verified positions. features: [R, L*H] there."""
+        """Record the tokens that each exit would have drafted at verified positions. features: [R, L*H] at these."""
         if not len(features):
             return
         layers = self.target.layers
-        states = features.unflatten(-1, (layers, -1)).transpose(0, 1)  # [L, R, H], the last normed
+        states = features.unflatten(-1, (layers, -1)).transpose(0, 1)  # [L, R, H]; last is normed
         states = torch.cat([self.target.norm(states[:-1]), states[-1:]]).flatten(0, 1)
         tokens, sure = [], []
         for part in states.split(max(1, ELEMENTS // self.target.vocab_size)):

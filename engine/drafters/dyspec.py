@@ -1,8 +1,8 @@
 """Grow a tree where acceptance is most likely.
 
-DySpec (Xiong et al., 2024): a slot for the next child of a node is worth the chance that the
-walk will reach it: the path's estimated probability times what earlier siblings left. The best
-slot is chosen first and its token drawn afterwards, so that no drawn value is ever dropped.
+DySpec (Xiong et al., 2024): the value of a slot for a node's next child is the chance that the
+walk reaches it: the path's estimated probability times the share that earlier siblings left. The best
+slot is chosen first and its token is drawn afterwards, so no drawn value is ever dropped.
 """
 
 import heapq
@@ -17,24 +17,24 @@ from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
 WORTH_READING_WITH = 0.3
-"""Slots worth less than this share of the best one wait: what the best brings may be worth more."""
+"""Slots worth less than this share of the best one wait: the slots that the best one opens may be worth more."""
 
 WORTH_CHECKING = 0.1
-"""What a slot must be worth to be filled where nothing is read any more: the target checks it."""
+"""The least value of a slot that is filled once nothing more is read: the target has to check its token."""
 
 
 class Place(Protocol):
-    """A node that may get children. q: what its proposal shows or was drawn from, or None."""
+    """A node that may get children. q: the law from which they are drawn, or which is shown for them, or None."""
 
     q: Tensor | None
 
     def take(self) -> tuple[int, float, float | None] | None:
-        """Its next child's token, that token's share of what is left, and its q, if that is known
-        by the way; None if nothing is left."""
+        """The next child's token, the token's share of the remaining weight, and its q if that is known
+        at no extra cost; None if nothing remains."""
 
 
 class HostPlace:
-    """See ``Place``. left: the weights without its children, not renormalised."""
+    """See ``Place``. _left: the weights without those of its children, not renormalised."""
 
     def __init__(self, drafter: "DySpecDrafter", q: Tensor) -> None:
         self.q = q
@@ -117,15 +117,15 @@ class DySpecDrafter(DraftModelDrafter):
             growth.open(leaf.node, place, leaf.value, leaf.depth)
 
     def places(self, q: Tensor) -> list[Place]:
-        """One a row of q [R, V]."""
+        """One place for each row of q [R, V]."""
         return [HostPlace(self, row) for row in q]
 
     def ranked(self, q: Tensor) -> Tensor:
-        """The weights by which slots are valued; where tokens are drawn they must be q itself."""
+        """The weights by which slots are valued; where tokens are drawn, they must be q itself."""
         return q ** self.settings["sharpness"] if self.sampling.greedy else q.clone()
 
     def pick(self, left: Tensor) -> int:
-        """The next sibling: drawn from what is left, or the best of it in greedy decoding."""
+        """The next sibling: drawn from the remaining weights, or in greedy decoding the best of them."""
         if self.sampling.greedy:
             return int(left.argmax())
         return self.chance.draw(left)
@@ -164,7 +164,7 @@ class _Growth:
         self._order += 1
 
     def fill(self, most: int) -> list[_Leaf]:
-        """Fill the best ``most`` slots; each that is filled opens its sibling's slot."""
+        """Fill the best ``most`` slots; each filled slot opens the slot of its next sibling."""
         fresh = []
         least = -self.slots[0][0] * WORTH_READING_WITH
         while self.slots and len(fresh) < most and -self.slots[0][0] >= least:
@@ -175,7 +175,7 @@ class _Growth:
         return fresh
 
     def fill_rest(self) -> None:
-        """Fill what is worth it though no more is read."""
+        """Fill the slots that are still worth it although nothing more is read."""
         while self.room and self.slots and -self.slots[0][0] >= WORTH_CHECKING:
             self.fill(1)
 

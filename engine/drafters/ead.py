@@ -1,4 +1,4 @@
-"""Switch between a small and a large model by how uncertain the one in charge has been lately.
+"""Switch between a small and a large model by the recent uncertainty of the model in charge.
 
 Simonds, Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference (2025).
 """
@@ -17,11 +17,11 @@ SMALL, LARGE = "draft", "target"
 
 
 class EntropyAdaptiveDrafter(DraftModelDrafter):
-    """Proposes one token, which nobody checks, while the small model is in charge; else nothing.
+    """Proposes one unchecked token while the small model is in charge, and nothing otherwise.
 
     The entropy H of a model's next-token distribution is taken before temperature and truncation,
-    in bits. After each token the mean of the last ``window`` entropies, each of the model that wrote
-    the token, decides: above ``threshold`` the large model takes over, else the small one, but
+    in bits. After each token, the mean of the last ``window`` entropies, each from the model that wrote
+    its token, decides: above ``threshold`` the large model takes over, else the small one, but
     only once the model in charge has written ``duration`` tokens. The small model begins.
     """
 
@@ -120,7 +120,7 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
 
 
 def _short(values: list[float]) -> list[float]:
-    """As many digits as a curve shows: every step has one."""
+    """Rounded to the digits that a curve shows, because every step has a curve."""
     return [round(value, 2) for value in values]
 
 

@@ -1,21 +1,21 @@
-"""Drafting on the target's own features: a small cell predicts the next ones, and its best guesses form a tree.
+"""Drafting from the target's own features: a small cell predicts the next ones, and its best guesses form a tree.
 
-EAGLE (Li et al., 2024) drafts features, not tokens: the feature at a place and the token behind it give the
-next feature, and a head turns that feature into the next token's law; the token tells which way a drawn text
-went, which the feature alone cannot. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
-(``engine.drafters.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state. The part
-alone decides which of the three methods is used (``engine.parts.eagle_cell``); the recipes ``gto`` and ``fspad`` leave
+EAGLE (Li et al., 2024) drafts features, not tokens: the feature at a place and the token after it give the
+next feature, and a head turns that feature into the next token's law. The cell reads the token because the feature
+alone cannot tell which token was drawn. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
+(``engine.drafters.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state. Only the
+part decides which of the three methods is used (``engine.parts.eagle_cell``); the recipes ``gto`` and ``fspad`` make
 parts of the same kind.
 
 After a step the target's features replace the drafted ones, so no error outlives the step.
 
-Exactness: the nodes are picked by their probabilities and never drawn, so the tree is judged one-hot, in
-sampled texts too; q ranks the nodes and is shown, and no rule uses it. (Were tokens drawn,
-re-ranking would drop drawn ones, and their law would not be q.)
+Exactness: the nodes are picked by their probabilities and never drawn, so the tree is judged one-hot, even in
+sampled texts; q ranks the nodes and is shown, but no rule uses it. (If tokens were drawn,
+re-ranking would drop some of them, and the law of the others would not be q.)
 
-Beyond the paper: a candidate that is not among the best N when its level is drafted is not read, for
+Beyond the paper: a candidate that is not among the best N when its level is drafted is not read, because
 nothing below it could be kept; the tree stays the same. In greedy decoding no further level is read once
-its nodes are unlikely to be reached (``stop_below``; 0 is the paper's).
+its nodes are unlikely to be reached (``stop_below``; the paper's value is 0).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class EagleDrafter(Drafter):
 
     def observe(self, kept):
         features = kept.features
-        drafted, self._drafted = self._drafted, None  # the step that follows may propose nothing
+        drafted, self._drafted = self._drafted, None  # the next step might not propose anything
         self._reader.learn(features)
         if drafted is None:
             return
@@ -122,8 +122,8 @@ class EagleDrafter(Drafter):
 def drafted_below(
     reader: EagleReader, state: Tensor, count: int, levels: int, width: int, stop_below: float = 0.0
 ) -> Drafted:
-    """Everything that may be kept of a tree of ``count`` nodes and so many levels, below a state [H]; see the options
-    of the drafter."""
+    """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep, below a state [H]; see
+    the drafter's options."""
     width = min(width, count)
     found = Drafted(state)
     candidates, level, states = found.candidates, [ROOT], state[None]
@@ -149,8 +149,8 @@ def drafted_below(
 
 
 class Drafted:
-    """A step's candidates. laws: q [V] after each that was asked about. states: the drafted state [H] at each
-    that was read, and at the text's last token (ROOT)."""
+    """A step's candidates. laws: q [V] after each place whose children were drafted. states: the drafted state [H] at
+    each candidate that was read, and at the text's last token (ROOT)."""
 
     def __init__(self, state: Tensor) -> None:
         self.candidates = Candidates()
@@ -159,7 +159,7 @@ class Drafted:
         self.node_of: dict[int, int] = {}
 
     def tree(self, kept: Sequence[int]) -> tuple[DraftTree, dict[int, int]]:
-        """The tree of the kept candidates, and the node of each."""
+        """The tree of the kept candidates, and each candidate's node."""
         tree, node_of, found = DraftTree(), {ROOT: ROOT}, self.candidates
         for place in kept:
             parent = found.parents[place]

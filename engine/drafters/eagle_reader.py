@@ -1,4 +1,4 @@
-"""Reads a text with an EAGLE cell: true features as they come in, drafted ones behind the end of the text."""
+"""Reads a text with an EAGLE cell: true features as they come in, drafted ones beyond the end of the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.transfer import to_device
 
 
 class EagleReader:
-    """Reads pairs of a feature and the token behind it, a pass a level of the tree.
+    """Reads pairs of a feature and the token after it, one pass per level of the tree.
 
     passes: how often the cell was run.
     """
@@ -33,21 +33,21 @@ class EagleReader:
         self._constraint, self._prompt_length = constraint, prompt_length
         self._context = context_of(cell)
         self._waiting: list[Tensor] = []
-        self._known = 0  # features, of tokens 0 ... known - 1
+        self._known = 0  # number of features: those of tokens 0 ... known - 1
         self.passes = 0
 
     def learn(self, features: Tensor | None) -> None:
-        """The target's features [T, n*Ht] of the tokens that were committed next."""
+        """Take in the target's features [T, n*Ht] of the tokens that were committed next."""
         if features is not None and len(features):
             self._waiting.append(features)
             self._known += len(features)
 
     @torch.no_grad()
     def catch_up(self, context: Sequence[int]) -> Tensor | None:
-        """Read what was committed, true features in the place of drafted ones; returns the state [H] at
-        the text's last token, or None where no feature is known yet.
+        """Read the committed tokens, with true features in place of drafted ones; returns the state [H] at
+        the text's last token, or None if no feature is known yet.
 
-        Tokens at the end that the target has not seen, forced ones, are read with drafted features.
+        Forced tokens at the end, which the target has not seen, are read with drafted features.
         """
         if not self._known:
             return None
@@ -70,9 +70,9 @@ class EagleReader:
     def grow(
         self, states: Tensor, tokens: Sequence[int], depth: int, seen: Tensor | None
     ) -> Tensor:
-        """A level of the tree, 0 for the root's children: the states [R, H] at their parents and the
-        tokens -> the states [R, H] at them. seen: bool [R, S + R], the drafted rows that each sees, itself
-        among them; None: all."""
+        """Read a level of the tree: the states [R, H] at the parents, and the tokens -> the states [R, H] at the
+        tokens. depth: 0 for the root's children. seen: bool [R, S + R], the drafted rows that each row sees, including
+        itself; None: all."""
         self.passes += 1
         forced = self._forced
         if seen is not None and forced:
@@ -83,7 +83,7 @@ class EagleReader:
 
     @torch.no_grad()
     def law(self, states: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
-        """q [R, V] after the states [R, H]. paths: the drafted tokens that lead to each."""
+        """q [R, V] after the states [R, H]. paths: the drafted tokens that lead to each state."""
         target = self._target
         logits = self._cell.logits(states, target.head)
         logits = self._cell.spread(logits, target.vocab_size)
@@ -104,7 +104,7 @@ class EagleReader:
         return found
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        """[R, H]; a token that the embeddings do not know counts as token 0."""
+        """[R, H]; a token that has no embedding is read as token 0."""
         cell, target = self._cell, self._target
         if cell.embed_tokens is None:
             tokens = target.readable(tokens)

@@ -1,4 +1,4 @@
-"""The exhibits of an EAGLE draft: its levels, its re-ranking, and how true its features stayed."""
+"""The exhibits of an EAGLE draft: its levels, its re-ranking, and how close its features stayed to the true ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.drafters.eagle_tree import Candidates
 from engine.exhibits import Curve, Exhibit, Series, Table, Token
 from engine.tree import ROOT
 
-MOST_ROWS = 16  # of a table; a longer one is not read
+MOST_ROWS = 16  # of a table; nobody reads a longer one
 BINS = 5  # of confidence
 
 
@@ -74,11 +74,11 @@ def _ranking(found: Candidates, kept: Sequence[int]) -> Table:
 def shown_path(
     kept: Kept, places: Sequence[int], drafted: Mapping[int, Tensor], true: Tensor
 ) -> list[Exhibit]:
-    """The draft along the kept path: at each token how near its drafted state came to the true one, how sure
+    """The draft along the kept path: for each token, how near its drafted state came to the true one, how sure
     the draft was of the token, and how likely the target finds it.
 
     places: the candidates of the path, the text's last token (ROOT) first. drafted: states [H] by place.
-    true: [len(places), H].
+    true: the true states, [len(places), H].
     """
     near = []
     for place, state in zip(places, true, strict=True):
@@ -103,7 +103,7 @@ def shown_path(
 
 
 def _likely(kept: Kept) -> list[float | None]:
-    """p of each kept node, as the plain softmax."""
+    """p of each kept node, from the plain softmax."""
     if kept.logits is None or not kept.path:
         return [None] * len(kept.path)
     tree = kept.tree
@@ -121,7 +121,7 @@ class Outcomes:
         self._sure, self._kept, self._count = [0.0] * BINS, [0] * BINS, [0] * BINS
 
     def count(self, kept: Kept) -> None:
-        """The children of the kept path's nodes: they could have been kept."""
+        """Count the children of the root and of the kept nodes: each of them could have been kept."""
         tree, path = kept.tree, set(kept.path)
         for parent in (ROOT, *kept.path):
             for child in tree.children(parent):

@@ -2,7 +2,7 @@
 
 Every candidate has a joint confidence, the product of the draft's probabilities along its path. A level's
 best candidates are read next; at the end the best N of all are kept. A child is never more confident than
-its parent, and of equals the parent comes first, so the N best are always a connected tree.
+its parent, and of equals the parent comes first, so the N best always form a connected tree.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from engine.tree import ROOT
 
 @dataclass
 class Candidates:
-    """The candidates of a step, parents before children, each level behind the one above it.
+    """The candidates of a step, parents before children, one level after another.
 
-    tokens, parents (-1: the text's last token), depths (1 for its children), own (the draft's probability
-    after the parent) and joint: one entry a candidate. read: places of the candidates that the draft was
-    asked about, in the order of its rows.
+    tokens, parents (-1: the text's last token), depths (1 for that token's children), own (the draft's probability
+    after the parent) and joint: one entry per candidate. read: places of the candidates that the draft has read, in
+    the order of its rows.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -54,13 +54,13 @@ class Candidates:
                     self.joint.append(above * own)
 
     def best(self, count: int) -> list[int]:
-        """Places of the ``count`` most confident ones, the most confident first; of equals the one that
+        """Places of the ``count`` most confident candidates, the most confident first; of equals, the one that
         was drafted first."""
         return sorted(range(len(self)), key=lambda place: (-self.joint[place], place))[:count]
 
     def worth_reading(self, width: int, count: int) -> list[int]:
-        """The most confident ``width`` of the last level, without those that are not among the best
-        ``count`` so far: nothing below them could be, either."""
+        """The ``width`` most confident candidates of the last level, without those that are not among the best
+        ``count`` so far: nothing below those could be among the best, either."""
         last = self.depths[-1] if self.depths else 0
         level = [place for place in self.best(count) if self.depths[place] == last]
         return level[:width]
@@ -74,8 +74,8 @@ class Candidates:
         return tuple(reversed(tokens))
 
     def seen_by(self, level: Sequence[int]) -> Tensor | None:
-        """bool [R, S + R]: which of the rows read so far, and of these R places that are read next, each
-        of them sees: its ancestors and itself. None where each sees all of them."""
+        """For R places that are read next, bool [R, S + R]: which of the S rows read so far, and of these R places,
+        each place sees (its ancestors and itself). None if each place sees all of them."""
         rows = {place: row for row, place in enumerate([*self.read, *level])}
         seen = torch.zeros(len(level), len(rows), dtype=torch.bool)
         for row, place in enumerate(level):

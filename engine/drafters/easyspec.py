@@ -1,11 +1,12 @@
-"""A chain whose draft model runs groups of layers in parallel, and is set right once a step.
+"""A chain whose draft model runs groups of layers in parallel, and is corrected once per step.
 
-Wu et al., EasySpec: Layer-Parallel Speculative Decoding for Efficient Multi-GPU Utilization (2025). While drafting, the layers
-of a group are all given the input of the first (``engine.target.fuzzy``), so that they can run at the same time. Their errors
-would add up in keys and values; so at the beginning of the next step the draft reads what was kept, and the target's own
-token, once more and layer after layer. The laws of that pass are the true ones, and show how far the fuzzy ones were off.
+Wu et al., EasySpec: Layer-Parallel Speculative Decoding for Efficient Multi-GPU Utilization (2025). While drafting,
+all layers of a group get the input of the first (``engine.target.fuzzy``), so they can run at the same time. Their
+errors would add up in keys and values. So at the beginning of the next step, the draft model reads the kept tokens and
+the target's own token once more, layer after layer. The laws of that pass are the true ones, and show how far off the
+fuzzy ones were.
 
-q is the law of the fuzzy pass that drew the token, so the text stays the target's.
+q is the law of the fuzzy pass that drew the token, so the text still has the target's distribution.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from engine.target.fuzzy import FuzzyModel, fuzzy
 
 
 class FuzzyReader(DraftReader):
-    """Reads the committed text layer after layer, tree nodes fuzzily. errors: of the nodes kept in the last step, half
-    the L1 distance of the fuzzy law behind each from the true one."""
+    """Reads the committed text layer after layer, and tree nodes fuzzily. errors: for each node kept in the last
+    step, half the L1 distance between the fuzzy law after it and the true one."""
 
     def begin(self, model: FuzzyModel) -> None:
         self._fuzzy = model
-        self._laws: dict[int, Tensor] = {}  # fuzzy, behind the nodes
+        self._laws: dict[int, Tensor] = {}  # the fuzzy law after each node
         self._kept: list[Tensor] = []
         self.errors: list[float] = []
 
@@ -39,7 +40,7 @@ class FuzzyReader(DraftReader):
         return q
 
     def keep(self, path: Sequence[int]) -> None:
-        """No row stays: its keys and values are fuzzy."""
+        """Drop all rows, because their keys and values are fuzzy."""
         self._kept = [self._laws[node] for node in path if node in self._laws]
         self._laws = {}
         self._session.drop()

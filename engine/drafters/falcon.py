@@ -1,12 +1,12 @@
 """Several tokens per draft pass: a cell predicts the next block of features from the last block.
 
-Falcon (Gao et al., 2025): semi-autoregressive drafting on features, see ``engine.parts.falcon_cell``. The tokens of one
-block are independent of each other given the text before it, so a block is a tree of top choices. Its most confident
-whole paths are read next, all in one pass, and each gives a block of its own.
+Falcon (Gao et al., 2025) drafts features semi-autoregressively; see ``engine.parts.falcon_cell``. The tokens of one
+block are independent of each other given the text before it, so a block is a tree of top choices. The most confident
+whole paths through it are read next, all in one pass, and each gives a block of its own.
 
-The paper's tree has one shape for every step; here it grows by joint confidence and is re-ranked, as EAGLE-2's
-(``engine.drafters.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so that any shape is exact. Nothing
-is drafted behind tokens that a constraint forces, or while the text is shorter than a block.
+The paper's tree has one shape for every step; here the tree grows by joint confidence and is re-ranked, as in EAGLE-2
+(``engine.drafters.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so any shape is exact. Nothing
+is drafted after tokens that a constraint forces, or while the text is shorter than a block.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class FalconDrafter(Drafter):
     @torch.no_grad()
     def observe(self, kept):
         self._learn(kept.features)
-        last, self._drafted = self._drafted, None  # the step that follows may propose nothing
+        last, self._drafted = self._drafted, None  # the next step might not propose anything
         if last is None:
             return
         blocks, place_of = last
@@ -116,7 +116,7 @@ class FalconDrafter(Drafter):
         return tree
 
     def _catch_up(self, context: Sequence[int]) -> Tensor | None:
-        """Read what was committed; returns the states [k, H] of the next block."""
+        """Read the committed tokens; returns the states [k, H] of the next block."""
         if self._waiting:
             states = torch.cat(self._waiting)
             begin = self._context.length + 1
@@ -126,13 +126,13 @@ class FalconDrafter(Drafter):
         return self._ahead if self._context.length else None
 
     def _grown(self, states: Tensor, count: int, levels: int) -> _Blocks:
-        """Everything that may be kept of a tree of ``count`` nodes and so many levels. states: [k, H] behind the
-        text."""
+        """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep. states: [k, H], of the
+        block after the text."""
         size, width = self.cell.block_size, min(self.settings["top_k"], count)
         blocks, level = _Blocks(states), [ROOT]
         found = blocks.candidates
         for depth in range(levels):
-            if depth and depth % size == 0:  # the last level ends blocks
+            if depth and depth % size == 0:  # the last level completed blocks
                 self._read(blocks, level, depth // size - 1)
             q = self._laws(
                 blocks.states_at(level, depth % size), [found.path(place) for place in level]
@@ -146,7 +146,7 @@ class FalconDrafter(Drafter):
         return blocks
 
     def _read(self, blocks: _Blocks, level: list[int], depth: int) -> None:
-        """The blocks that end at these places, in one pass."""
+        """Read the blocks that end at these places, in one pass."""
         size, paths = self.cell.block_size, map(blocks.candidates.path, level)
         embedded = self._embedded([token for path in paths for token in path[-size:]])
         embedded = embedded.unflatten(0, (len(level), size))
@@ -155,7 +155,7 @@ class FalconDrafter(Drafter):
         blocks.begin(level, self._context.grow(states, embedded, parents, depth, seen))
 
     def _laws(self, states: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
-        """q [R, V] after the states [R, H], to which these drafted tokens lead."""
+        """q [R, V] after the states [R, H]. paths: the drafted tokens that lead to each state."""
         logits = self.target.head(states)
         constraint = self.start.constraint
         if constraint is not None:
@@ -175,22 +175,22 @@ class FalconDrafter(Drafter):
 
 
 class _Blocks:
-    """A step's candidates, and the blocks that they stand in.
+    """A step's candidates, and the blocks that contain them.
 
-    A block is known by the place at which it begins: ROOT, or the candidate behind which it stands. laws:
-    q [V] after each candidate that was asked about.
+    A block is identified by the place at which it begins: ROOT, or the candidate after which its tokens stand. laws:
+    q [V] after each place whose children were drafted.
     """
 
     def __init__(self, states: Tensor) -> None:
-        """states: [k, H] of the block behind the text."""
+        """states: [k, H] of the block after the text."""
         self.candidates = Candidates()
         self.laws: dict[int, Tensor] = {}
         self._states = {ROOT: states}
-        self._block = {ROOT: ROOT}  # of the candidates behind each place
-        self._before: dict[int, int] = {}  # the block that ended where a block begins
+        self._block = {ROOT: ROOT}  # by place: the block of the candidates after it
+        self._before: dict[int, int] = {}  # by block: the block that ended where it begins
 
     def state_of(self, place: int) -> Tensor | None:
-        """[H], drafted in the place of the feature at this candidate, or at the text's last token; None where
+        """The state [H] drafted in place of the feature at this candidate, or at the text's last token; None if
         its block was never begun."""
         depth = 0 if place == ROOT else self.candidates.depths[place]
         states = self._states[self._block[place]]
@@ -201,11 +201,11 @@ class _Blocks:
         return 0 if block == ROOT else self.candidates.depths[block]
 
     def states_at(self, level: Sequence[int], place_in_block: int) -> Tensor:
-        """[R, H], of which the tokens behind these places are made."""
+        """The states [R, H] from which the tokens after these places are made."""
         return torch.stack([self._states[self._block[one]][place_in_block] for one in level])
 
     def add(self, level: Sequence[int], tokens, chances, laws: Tensor) -> None:
-        """Children of these places, as of ``Candidates.add``, and q [R, V] after each."""
+        """Add children of these places, as in ``Candidates.add``, and q [R, V] after each place."""
         first = len(self.candidates)
         self.laws |= zip(level, laws, strict=True)
         self.candidates.add(level, tokens, chances)
@@ -214,7 +214,7 @@ class _Blocks:
 
     def to_read(self, level: Sequence[int]) -> tuple[Tensor, list[int], Tensor]:
         """The blocks that end at these places: their states [B, k, H], the number of the block before each,
-        and which of all blocks each of them sees, bool [B, S + B]."""
+        and bool [B, S + B]: which of all blocks each of them sees."""
         number = {place: row for row, place in enumerate([*self.candidates.read, *level])}
         before = self._before | {place: self._block[place] for place in level}
         seen = torch.zeros(len(level), len(number), dtype=torch.bool)
@@ -226,7 +226,7 @@ class _Blocks:
         return states, [number.get(before[place], ROOT) for place in level], seen
 
     def begin(self, level: list[int], states: Tensor) -> None:
-        """Blocks behind these places, which were read: states [B, k, H]."""
+        """Begin blocks after these places; the blocks that end there have been read. states: [B, k, H]."""
         for place, ahead in zip(level, states, strict=True):
             self._before[place], self._block[place] = self._block[place], place
             self._states[place] = ahead

@@ -1,4 +1,4 @@
-"""Trees of fixed shape: which rank of candidates is tried below which is settled before any token is known."""
+"""Trees of fixed shape: before any token is known, the shape settles which ranks of candidates are tried where."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Shape = tuple[tuple[int, int], ...]
 def cheapest_shape(costs: Costs, budget: int) -> Shape:
     """The ``budget`` cheapest places in breadth-first order, each (index of its parent's place or -1, rank).
 
-    costs: by level and rank, what a place costs more than its parent; none is negative. A place is
-    taken only behind its parent and behind its sibling of the rank before; of equals the one whose
-    ranks come first.
+    costs: by level and rank, the cost that a place adds to its parent's; none is negative. A place is
+    taken only after its parent and after its sibling of the rank before; ties go to the place whose
+    list of ranks sorts first.
     """
     chosen: list[tuple[int, ...]] = []
     waiting: list[tuple[float, tuple[int, ...]]] = []
@@ -26,7 +26,7 @@ def cheapest_shape(costs: Costs, budget: int) -> Shape:
         depth, rank = len(path), path[-1]
         if depth <= len(costs) and rank < len(costs[depth - 1]):
             cost = sum(costs[level][rank] for level, rank in enumerate(path))
-            heapq.heappush(waiting, (round(cost, 9), path))  # equal but for rounding is equal
+            heapq.heappush(waiting, (round(cost, 9), path))  # rounding differences do not count
 
     offer((0,))
     while waiting and len(chosen) < budget:

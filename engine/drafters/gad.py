@@ -3,13 +3,13 @@
 Generalised Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive
 Decoding, 2022; Xia et al., Speculative Decoding: Exploiting Speculative Execution for Accelerating
 Seq2seq Generation, 2022): where the output does not repeat the input, a non-autoregressive model takes
-the input's place. It fills a block of masks in one pass; the target checks the block; from the first
-difference (a bifurcation) on the rest is dropped, and a new block is filled behind it.
+the input's place. It fills a block of masks in one pass; the target checks the block; the rest
+from the first difference (a bifurcation) on is dropped, and a new block is filled there.
 
-The model here is the denoiser that reads the target's states; the paper's is an encoder and a decoder of
-its own. The lossy rule of the paper's GAD++ is ``engine.verifiers.gad``. Beyond the paper, ``realign`` uses the
+The model here is the denoiser that reads the target's states; the paper's is a separate encoder and
+decoder. The lossy rule of the paper's GAD++ is ``engine.verifiers.gad``. Beyond the paper, ``realign`` uses the
 dropped rest of a block once more: where the end of the output occurs exactly once in the dropped block, the
-tokens behind it become a second branch. That helps where the block repeats a word and the target does not,
+tokens after it become a second branch. That helps where the block repeats a word and the target does not,
 which is rare.
 """
 
@@ -68,7 +68,7 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         self._since = kept.tokens
 
     def _rest(self) -> list[int]:
-        """The rest of the last block, behind the one place in it where the output's end occurs."""
+        """The rest of the last block, after the only place in it where the end of the output occurs."""
         pointer = InputPointer(self._block)
         for token in self._since:
             pointer.follow(token)

@@ -1,7 +1,7 @@
 """The common base of drafters with several heads on the target's last hidden state.
 
-The state behind the final norm at t gave the token at t + 1, the root; head k (from 0) drafts the token at t + 2 + k. The
-tree has a fixed shape, which follows from how often each rank of each head's choices was right when the heads were
+The state after the final norm at t gave the token at t + 1, the root; head k (from 0) drafts the token at t + 2 + k.
+The tree has a fixed shape, which follows from how often each rank of each head's choices was right when the heads were
 measured. Nothing is drawn, so the tree is judged one-hot and is exact under every exact rule.
 """
 
@@ -30,7 +30,7 @@ Choices = tuple[Tensor, list[int]]
 
 
 class HeadsDrafter(Drafter):
-    """heads: ``len`` of them, with the ``accuracies`` of each."""
+    """heads: ``len(heads)`` is their number; ``heads.accuracies`` has an entry for each."""
 
     family = "heads"
     options = (tree_size(256),)
@@ -66,7 +66,7 @@ class HeadsDrafter(Drafter):
         self._keep(kept.features)
 
     def _keep(self, features: Tensor) -> None:
-        """features: [R, H] of the tokens that were read since the last time."""
+        """features: [R, H] of the tokens that were read since the last call."""
         self._read += len(features)
         if len(features):
             self._state = features[-1]
@@ -76,7 +76,7 @@ class HeadsDrafter(Drafter):
         tree = DraftTree()
         if self._state is None:
             return tree  # the prompt has one token, and the target has read nothing yet
-        unread = list(context[self._read :])  # the root, and behind it what a schema forced
+        unread = list(context[self._read :])  # the root and the forced tokens after it
         self._first = len(unread) - 1
         nodes, shape = {ROOT: ROOT}, self._shape(max_depth)
         for depth, children in enumerate(by_level(shape)):
@@ -103,8 +103,8 @@ class HeadsDrafter(Drafter):
 
     @abstractmethod
     def _after(self, head: int, paths: Sequence[Sequence[int]], count: int) -> Sequence[Choices]:
-        """A head's choices behind each of these paths, at least its ``count`` best tokens. paths: tokens
-        behind the state, the root first; all are of one length."""
+        """A head's choices after each of these paths, at least its ``count`` best tokens. paths: tokens
+        after the state, the root first; all have the same length."""
 
     def _choices(self, hidden: Tensor, project: nn.Module, count: int) -> list[Choices]:
         """hidden: [R, H] of heads, project: H -> V. Raises UserError for NaN."""
@@ -144,7 +144,7 @@ class HeadsDrafter(Drafter):
 
 
 def by_level(shape: Shape) -> list[dict[int, list[int]]]:
-    """A dictionary a level, parent -> its places; the parents in the order of their places."""
+    """One dictionary per level, parent -> its children's places; parents are in the order of their places."""
     depths: list[int] = []
     levels: list[dict[int, list[int]]] = []
     for place, (parent, _) in enumerate(shape):

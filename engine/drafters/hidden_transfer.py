@@ -1,12 +1,12 @@
-"""Linear maps at a middle layer make pseudo states of coming tokens, which go through the layers above in the same pass.
+"""Linear maps at a middle layer make pseudo states of coming tokens; the layers above finish them in the same pass.
 
-Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). A map for each
-place turns the hidden state that a token has at the map's layer into a stand-in for the state that the token so many
-places later will have there; the layers above let the stand-ins read the text and one another, and the target's head
-turns them into the laws of coming tokens. The next pass verifies the likeliest paths, and makes pseudo states of its own.
+Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). The map of
+place k turns a token's hidden state at the map's layer into a stand-in for the state that the token k places later
+will have at that layer. In the layers above, the stand-ins read the text and one another, and the target's head
+turns them into the laws of coming tokens. The next pass verifies the likeliest paths, and makes its own pseudo states.
 
 The pseudo states are probe rows that join the pass at their layers (``engine.parts.transfer_maps``). Beyond the paper:
-they stand behind the nodes at which the step is likeliest to end, not behind all (``engine.drafters.probed_tree``).
+they follow only the nodes at which the step is likeliest to end, not all nodes (``engine.drafters.probed_tree``).
 """
 
 from engine.drafters.own_layers import OwnLayersDrafter

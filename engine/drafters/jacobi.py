@@ -1,11 +1,11 @@
 """The target improves a window of guesses, all places at once.
 
 Jacobi decoding (Santilli et al., Accelerating Transformer Inference for Translation via Parallel
-Decoding, 2023): the next W tokens are unknowns that must each be the target's choice after those
-before. Guess all of them, let one pass of the target say its choice at every place, take these as
-the next guesses, and so on: at a fixed point nothing changes any more. At least the first wrong
-guess is mended in each pass, because all before it were right. As in the baseline of Lookahead
-decoding (Fu et al., 2024) the window moves on with the text instead of waiting for a whole block.
+Decoding, 2023): the next W tokens are unknowns, each of which must be the target's choice after the
+tokens before it. Guess all of them, let one pass of the target give its choice at every place, take
+these as the next guesses, and repeat until nothing changes (a fixed point). Each pass mends at least
+the first wrong guess, because all guesses before it were right. As in the baseline of Lookahead
+decoding (Fu et al., 2024), the window moves on with the text instead of waiting for a whole block.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from engine.exhibits import Table, Token
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
-SHOWN = 4  # passes of which the table shows the guesses
+SHOWN = 4  # passes whose guesses the table shows
 
 
 @dataclass
 class Place:
-    """A place of the window. guesses: the latest last. source: who made the latest."""
+    """A place of the window. guesses: the latest last. source: the maker of the latest one."""
 
     guesses: list[int] = field(default_factory=list)
     source: str = "first guess"
@@ -37,7 +37,7 @@ class Place:
 
     @property
     def calm(self) -> int:
-        """For how many passes the latest guess has stood."""
+        """The number of passes that have left the latest guess unchanged."""
         run = itertools.takewhile(lambda guess: guess == self.guesses[-1], reversed(self.guesses))
         return sum(1 for _ in run) - 1
 
@@ -95,13 +95,13 @@ class JacobiDrafter(Drafter):
         return tree.draw(parent, place.guesses[-1], source=place.source)
 
     def observe(self, kept):
-        """The target's choice at every place, made with the guesses before it, is the next guess."""
+        """Take the target's choice at every place, given the guesses before it, as the next guess."""
         self._move(kept.position)
         self._mend(kept.logits)
         self._move(kept.position + len(kept.tokens))
 
     def _mend(self, logits: Tensor) -> None:
-        """Take what the target said. logits: [N + 1, V], row i about place i of the window."""
+        """Take the target's choices as guesses. logits: [N + 1, V], row i about place i of the window."""
         choices = logits.argmax(-1).tolist()
         if len(choices) > len(self._window):
             self._window.append(Place())
@@ -122,7 +122,7 @@ class JacobiDrafter(Drafter):
         return root
 
     def _table(self) -> Table:
-        """The window and its last passes; equal cells in a row: the guess has come to rest."""
+        """The window and its last passes; equal cells in a row mean that the guess no longer changes."""
         rows = []
         for position, place in enumerate(self._window, start=self._first):
             latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]

@@ -1,9 +1,9 @@
-"""The target's first layers and a small adapter draft; the layers above go on from their states to verify.
+"""The target's first layers and a small adapter draft; to verify, the layers above go on from those layers' states.
 
-Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): the first exit is behind
-a fixed few layers, whose states a trained adapter (``engine.parts.adapter``) prepares for the target's head; the
-second exit ends the draft, once the adapter's likeliest token is less probable than a threshold. Each layer reads
-a drafted row once.
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): the first exit comes after
+a small, fixed number of layers, whose states a trained adapter (``engine.parts.adapter``) prepares for the target's
+head; the second exit ends the draft once the adapter's likeliest token is less probable than a threshold. Each layer
+reads a drafted row once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class KangarooDrafter(OwnLayersDrafter):
         super().begin(start)
         self._reader = AdapterReader(self.adapter)
         self._committed = 0  # rows of the text that the adapter has read
-        self._waiting = start.features  # [R, H] of those behind them
+        self._waiting = start.features  # [R, H] of the rows after them
 
     def propose(self, context, max_depth):
         tree = DraftTree()
@@ -67,7 +67,7 @@ class KangarooDrafter(OwnLayersDrafter):
         return tree
 
     def observe(self, kept):
-        """Forget the drafted rows that were not kept. The adapter has read the root and all nodes but the last."""
+        """Forget the drafted rows that were not kept. The adapter had read the root and all nodes but the last."""
         read = min(self._reader.length - self._committed, len(kept.features))
         self._committed += read
         self._reader.rewind(self._committed)

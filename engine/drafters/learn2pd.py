@@ -1,7 +1,7 @@
-"""A small trained filter says which words of a block are right already; behind an end of text nothing is filled.
+"""A small trained filter says which tokens of a block are already right; nothing is filled behind an end of text.
 
-Learn2PD with end-of-text prediction (Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via
-Learnable Parallel Decoding", 2025) as the unmasking policy of a block-diffusion drafter.
+Learn2PD with end-of-text prediction (Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models
+via Learnable Parallel Decoding", 2025) as the unmasking policy of a block-diffusion drafter.
 """
 
 from engine.drafters.unmasking import LENGTH, PASSES, UnmaskingDrafter

@@ -22,7 +22,7 @@ SHAPES = (
 
 
 def shape_option(usual: str, help_text: str) -> Option:
-    """Branching factors, one a level."""
+    """Branching factors, one per level."""
     return Option(
         "branching", "choice", usual, help_text, choices=SHAPES, label="Branching factors"
     )
@@ -31,8 +31,8 @@ def shape_option(usual: str, help_text: str) -> Option:
 class LevelDrafter(DraftModelDrafter):
     """A drafter that grows its tree level by level.
 
-    How many levels and how many children there are never depends on a token that was drawn under
-    the same parent, unless a subclass says why that is exact.
+    The numbers of levels and of children never depend on a token that was drawn under the same
+    parent, unless a subclass says why that is exact.
     """
 
     family = "tree"
@@ -93,7 +93,7 @@ class ShapedDrafter(LevelDrafter):
 
     @abstractmethod
     def place(self, tree: DraftTree, parent: int, q: Tensor, tokens: Sequence[int]) -> None:
-        """Put them into the tree. q: [V]."""
+        """Put these tokens into the tree. q: [V]."""
 
 
 def favourites(q: Tensor, count: int) -> list[list[int]]:

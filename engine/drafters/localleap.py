@@ -1,4 +1,4 @@
-"""Sure words are anchors, and places near an anchor are filled at a lower confidence.
+"""Confident tokens are anchors, and places near an anchor are filled at a lower confidence.
 
 LocalLeap (Kong et al., "Accelerating Diffusion LLM Inference via Local Determinism Propagation", 2025) as the unmasking
 policy of a block-diffusion drafter.

@@ -1,13 +1,15 @@
-"""Jacobi's iterations leave n-grams behind, and the n-grams are drafted: lookahead decoding.
+"""Lookahead decoding: Jacobi iterations leave n-grams behind, and these n-grams are drafted.
 
-Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). A window of W columns and
-N - 1 levels rides in the target's pass as rows that are never judged. The oldest level stands behind the root as a chain;
-each further level holds the guesses of one pass later, one place further on, and a guess sees its own column and what
-stands before the column's first token. The pass says for each column the token behind its newest guess: with the column it
-makes an n-gram, the oldest level is dropped, and the new tokens are the newest level. The pool keeps the last n-grams by
-their first token; those that begin with the root are the draft, judged in the same pass.
+Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). A window of W columns
+and N - 1 levels is added to the target's pass as rows that are never judged. The oldest level stands behind the root
+as a chain. Each further level holds the guesses of one pass later, one place further on; a guess sees its own column
+and the tokens before the column's first token. For each column the pass predicts the token behind its newest guess.
+The column and this token make an n-gram; then the oldest level is dropped, and the predicted tokens become the newest
+level. The pool keeps the latest n-grams by their first token; those that begin with the root are the draft, judged in
+the same pass.
 
-The branches are picked by the target's likeliest tokens, drawn from nothing, so they are exact under every exact rule.
+The branches are built from the target's likeliest tokens and not drawn from a law, so they are exact under every
+exact rule.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ Ngram = tuple[int, ...]
 
 
 class NgramPool:
-    """The last ``most`` n-grams of each first token, without that token."""
+    """The last ``most`` n-grams for each first token, stored without it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -46,7 +48,7 @@ class NgramPool:
         self._size += len(after)
 
     def after(self, token: int) -> list[Ngram]:
-        """The latest first."""
+        """The n-grams behind this token, latest first."""
         return list(reversed(self._after.get(token, ())))
 
 
@@ -157,7 +159,7 @@ class LookaheadDrafter(Drafter):
         self._levels = [*self._levels[1:], said]
 
     def _table(self, position: int, drafted: int) -> Table:
-        """Each place ahead and its guesses, made by different levels; equal ones: the window comes to rest there."""
+        """Each place ahead with the guesses of the levels; where they are equal, the window has come to rest."""
         rows, still = [], 0
         levels, width = len(self._levels), self.settings["window"]
         for place in range(width + levels - 1):

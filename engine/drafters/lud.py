@@ -1,11 +1,12 @@
 """The model writes several tokens at once where it is sure enough of each.
 
-Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024). Placeholders
-stand behind the text, and one pass predicts the next token and those at the placeholders; the longest run of tokens
-that are all probable enough, a *lexical unit*, is written. Nobody checks these tokens, so the method is lossy. In the paper the whole model is fine-tuned to read placeholders; here the target stays as it is, and the
+Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024).
+Placeholders stand behind the text, and one pass predicts the next token and those at the placeholders; the longest
+run of tokens that are all probable enough, a *lexical unit*, is written. These tokens are not checked, so the method
+is lossy. In the paper the whole model is fine-tuned to read placeholders; here the target stays as it is, and the
 placeholders are trained instead (``engine.parts.prompt_tokens``).
 
-A step here drafts the unit that the pass before has found, so that the trace can show what the target would have
+Here a step drafts the unit that the previous pass found, so that the trace can show what the target would have
 written instead. The method's own rule, ``engine.verifiers.lud``, is lossy; under an exact rule the drafter is exact.
 """
 

@@ -1,4 +1,4 @@
-"""What the two block-diffusion drafters share: one denoising step over a block of masks."""
+"""The common part of the block-diffusion drafters: one denoising step over a block of masks."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -19,8 +19,8 @@ EMPTY: Mapping[int, int] = MappingProxyType({})
 class BlockReader:
     """Reads the target's hidden states as they come in and predicts a block at a time.
 
-    The prefix is never read again: its keys and values are made once from the target's features
-    and kept, a row a committed token.
+    The prefix is never read again: its keys and values are made once from the target's features and
+    kept, one row per committed token.
     """
 
     def __init__(self, drafter: DFlashModel, target: LanguageModel) -> None:
@@ -38,8 +38,9 @@ class BlockReader:
     def marginals(
         self, root: int, length: int, sampling: Sampling, filled: Mapping[int, int] = EMPTY
     ) -> Tensor:
-        """q [length, V], on the target's device, for the tokens after the root: all at once and
-        independent. filled: tokens by place, 0 behind the root, that are known already."""
+        """q [length, V], on the target's device, for the tokens after the root, predicted all at
+        once and independently. filled: the tokens that are already known, by place; place 0 is
+        right behind the root."""
         logits = self.target.head(self.denoise(root, filled)[1 : length + 1])
         return display_distribution(logits, sampling)
 
@@ -62,10 +63,10 @@ class BlockReader:
 
 
 def usable_length(wanted: int, block_size: int, max_depth: int) -> int:
-    """How many positions of the block are drafted: the root takes one of its rows."""
+    """How many positions of the block are drafted; the root takes one of the block's rows."""
     return min(wanted, block_size - 1, max_depth)
 
 
 def feature_layers(config) -> Sequence[int]:
-    """Indices into hidden_states; DFlash counts layers, hidden_states begins with embeddings."""
+    """Indices into hidden_states. DFlash counts layers; hidden_states begins with embeddings."""
     return tuple(layer + 1 for layer in config.target_layer_ids)

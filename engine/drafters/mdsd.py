@@ -9,12 +9,12 @@ from engine.tree import ROOT
 
 
 class MDSDGreedy(ShapedDrafter):
-    """Under every node the k - 1 likeliest tokens, and one draw from q without them.
+    """Under every node stand the k - 1 likeliest tokens, and one draw from q without them.
 
     The drawn token is judged first, as the only draw from its law, and the fixed ones afterwards,
-    one-hot. In this order rejection sampling keeps one of them with probability
-    p(fixed) + sum of min(p, q of the rest) over the others, which is the optimum of the transport
-    problem of this way of drafting. In the other order it would fall short of it.
+    one-hot. In this order rejection sampling keeps one of them with probability p(fixed) + sum of
+    min(p, q of the rest) over the others, which is the optimum of the transport problem for this
+    way of drafting. In the other order the rule would fall short of the optimum.
 
     In greedy decoding all k are the likeliest tokens.
     """

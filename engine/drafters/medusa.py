@@ -1,8 +1,8 @@
-"""Several heads on one hidden state of the target, each for one later token; their choices as a fixed tree.
+"""Several heads on one hidden state of the target, each for one later token; their choices form a fixed tree.
 
-Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). No head knows what the
-others chose: the tree puts the best choices of a head below those of the head before it, and how many of each follows from
-their measured accuracies.
+Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). No head knows
+what the others chose, so the tree puts the best choices of a head below those of the head before it. The heads'
+measured accuracies decide how many choices of each are taken.
 """
 
 from engine.drafters.heads import HeadsDrafter

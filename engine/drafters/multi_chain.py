@@ -12,11 +12,11 @@ from engine.tree import DraftTree
 
 
 class MultiChainDrafter(LevelDrafter):
-    """Under a node there are as many draws as chains pass through it, all independent, so equal
-    draws count each: how many there are is settled before the first of them.
+    """A node has one draw for each chain that passes through it. The draws are independent, so
+    equal ones all count; their number is fixed before the first is drawn.
 
-    In greedy decoding independent chains would all be the same one. Chain i then begins with the
-    draft model's i-th favourite.
+    In greedy decoding independent chains would all be the same, so chain i begins with the draft
+    model's i-th favourite.
     """
 
     key = "multi_chain"
@@ -62,7 +62,8 @@ class MultiChainDrafter(LevelDrafter):
         return [*best, *[None] * (len(rows) - len(best))]
 
     def _drop_ended(self, level: int) -> None:
-        """Forget chains that found no token: there were more than the vocabulary holds."""
+        """Forget chains that found no token because there are more chains than tokens in the
+        vocabulary."""
         alive = [chain for chain, path in enumerate(self._paths) if len(path) > level]
         self._ends = [self._ends[chain] for chain in alive]
         self._paths = [self._paths[chain] for chain in alive]

@@ -1,14 +1,15 @@
-"""A chain from a draft model with another vocabulary; it learns the target's runs of tokens, and the target, while it drafts.
+"""A chain from a draft model with another vocabulary, which learns the target and its runs of tokens while drafting.
 
 Ramakrishnan et al., OmniDraft: A Cross-Vocabulary, Online Adaptive Drafter for On-Device Speculative Decoding (2025).
-Tokens that both vocabularies have are translated one to one. A run of the draft's tokens that is one token of the target is
-entered in a cache when the target writes that token, and merged from then on (``engine.drafters.translating``). Where a
-token is refused, a copy of the draft is distilled between steps: on the target's distribution, carried over to the draft's
-vocabulary, and on the run of the token that the target wrote. The length of a draft follows a head on the draft's
-hidden states that learns which tokens are kept.
+Tokens that both vocabularies have are translated one to one. A run of the draft's tokens that spells one token of the
+target enters a cache when the target writes that token, and is merged from then on (``engine.drafters.translating``).
+After refusals, a copy of the draft is distilled between steps: on the target's distribution, mapped to the draft's
+vocabulary, and on the run of the token that the target wrote. The length of a draft is set by a head on the draft's
+hidden states, which learns which tokens are kept.
 
-All of this is the visitor's own: cache, copy and head lie in the memory and go with it. The paper's rule compares p with the
-product of the run's probabilities, which is not the law of a merged token; here each token is judged by a law that is.
+Cache, copy and head belong to one visitor: they are kept in the visitor's memory and forgotten with it. The paper's
+rule compares p with the product of the run's probabilities, which is not the law of a merged token; here each token
+is judged by its true law.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ REREAD = 4  # updates after which the text so far is read anew, as in ``online``
 
 @dataclass
 class Learned(Store):
-    """What a visitor's texts have taught."""
+    """Everything learned from a visitor's texts."""
 
     private: PrivateDraft
     cache: RunCache
@@ -99,18 +100,16 @@ class OmniDraftDrafter(Drafter):
         self._learned = start.memory.store((self.key, *self._pair, rate), lambda: self._new(rate))
         self._new_runs = self._learned.cache.see(start.prompt)
         self._pace = Pace(self.settings["milliseconds"], self.settings["every"])
-        self._text: list[int] = []  # in the draft's tokens
-        self._count = self._passes = (
-            0  # of the context's tokens that stand there; of readers that are gone
-        )
+        self._text: list[int] = []  # the context in the draft's tokens
+        self._count = self._passes = 0  # context tokens already in it; passes of discarded readers
         self._reader, self._version = self._reading(), self._learned.private.version
         self._passage = self._learned.private.begin(self._spelled(start.prompt))
         self._forget_step()
 
     def _forget_step(self) -> None:
         self._proposals: list[Proposal] = []
-        self._nodes: list[list[int]] = []  # that the draft has read, of each proposal
-        self._states: list[Tensor] = []  # behind the proposals that were read
+        self._nodes: list[list[int]] = []  # for each proposal, those that the draft has read
+        self._states: list[Tensor] = []  # hidden states behind the proposals that were read
 
     def _new(self, rate: float) -> Learned:
         width = self._model.hidden_size
@@ -189,8 +188,8 @@ class OmniDraftDrafter(Drafter):
         self._forget_step()
 
     def _fail(self, tokens: list[int], p: Tensor) -> None:
-        """The last of these tokens is the target's own. What the draft learns: the target's law in the draft's vocabulary,
-        and the rest of the run of that token."""
+        """Note a refusal to learn from. The last of these tokens is the target's own. The draft learns the target's
+        law in the draft's vocabulary, and the rest of that token's run."""
         passage, private = self._passage, self._learned.private
         *path, written = tokens
         passage.tokens += self._spelling.spelled(path)

@@ -1,9 +1,9 @@
-"""A chain from a draft model that learns while it is used; each visitor has a copy.
+"""A chain from a draft model that learns while it is used; each visitor has their own copy.
 
 Liu et al., Online Speculative Decoding (ICML 2024). Where a drafted token was refused, the target's distribution is
-kept, and between steps the visitor's copy of the draft is distilled on it (``engine.policies.private_draft``), within a
-budget of time. q always comes from the weights that drew the token, so the text stays the target's. A copy that has
-learned runs through its module, because compiled passes have their weights built in.
+stored, and between steps the visitor's copy of the draft is distilled on it (``engine.policies.private_draft``),
+within a time budget. q always comes from the weights that drew the token, so the text stays the target's. A copy that
+has learned runs uncompiled, because compiled passes have their weights built in.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OnlineDrafter(DraftModelDrafter):
         return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
-        self._passes = 0  # of readers that are gone
+        self._passes = 0  # of discarded readers
         rate = self.settings["rate"]
         key = (self.key, *self._pair, rate)
         self._private = start.memory.store(key, lambda: PrivateDraft(self.draft, rate))

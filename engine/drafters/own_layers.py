@@ -17,7 +17,7 @@ from engine.tree import ROOT, DraftTree
 
 
 class OwnLayersDrafter(Drafter):
-    """Drafts a chain row by row in the target's own session. The rows that it has read stay there, so that the
+    """Drafts a chain row by row in the target's own session. The rows already read stay there, so that the
     target goes on from the exit instead of reading them again."""
 
     family = "self"
@@ -30,7 +30,7 @@ class OwnLayersDrafter(Drafter):
     @staticmethod
     def make_ready(target: LanguageModel, cuts: Sequence[int], nodes: int) -> None:
         """Prepare, before a text is timed, the passes that leave the target at these layers, or go on from there
-        with about so many nodes. The first of these layers is tried."""
+        with about ``nodes`` nodes. Whether the target can go on is tested at the first of these layers."""
         target.prepare_stretches(cuts, nodes)
         goes_on(target, cuts[0])
 
@@ -74,7 +74,7 @@ class OwnLayersDrafter(Drafter):
         return self.target.head(self.target.norm(states[-1:]))
 
     def _sure(self, q: Tensor, token: int) -> float:
-        """The number that is compared with the threshold once a token was drafted from q [V]."""
+        """The number that is compared with the threshold after a token was drafted from q [V]."""
         return float(q[token])
 
     def law(self, logits: Tensor) -> Tensor:

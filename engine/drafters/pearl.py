@@ -11,7 +11,8 @@ from engine.tree import ROOT, DraftTree
 class PearlDrafter(DraftModelDrafter):
     """Writes ``length`` tokens behind a text whose end may not have been checked yet.
 
-    What it reads it commits at once; after a refusal its session is rewound to the last kept token.
+    It commits every token as soon as it has read it; after a refusal its session is rewound to the
+    last kept token.
     """
 
     key = "pearl"

@@ -23,11 +23,11 @@ class ProbedTreeDrafter(ProbingDrafter):
     size_option, usual_size = "budget", 4
     trial = {"budget": 3, "asked": 2}
     probes_are: ClassVar[str]
-    """What its probe rows are called."""
+    """The name of its probe rows."""
 
     @classmethod
     def usual_options(cls, asked: int, probes_are: str) -> tuple[Option, ...]:
-        """Of every such drafter."""
+        """The options of every such drafter."""
         return (
             tree_size(64),
             Option(
@@ -50,7 +50,8 @@ class ProbedTreeDrafter(ProbingDrafter):
         return tree
 
     def _likeliest_ends(self, tree: DraftTree) -> list[int]:
-        """By the laws of the tree: a step ends at a node when it is reached and none of its children is right."""
+        """The nodes at which the step is likeliest to end by the laws of the tree: those that are reached while none
+        of their children is right."""
         reached = {ROOT: 1.0}
         for node, parent in enumerate(tree.parents):
             reached[node] = reached[parent] * (tree.q[node] or 0.0)

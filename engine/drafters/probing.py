@@ -1,8 +1,9 @@
 """The common base of drafters with probe rows in the target's pass, which are evaluated after it.
 
-Such a drafter has a part that makes the rows: ``places``, how many coming tokens they predict; ``len``, how many rows
-stand behind a node; ``probes(nodes, size)``, those behind some nodes of a tree of ``size`` nodes; ``rows_behind(index,
-asked)``, which of them stand behind the index-th of the asked nodes; ``logits``, rows -> places.
+Such a drafter has a part that makes the rows. Of the part it uses ``places``, how many coming tokens the rows
+predict; ``len``, how many rows stand behind a node; ``probes(nodes, size)``, the rows behind some nodes of a tree of
+``size`` nodes; ``rows_behind(index, asked)``, which rows stand behind the index-th of ``asked`` nodes; ``logits``,
+rows -> places.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from engine.tree import ROOT, DraftTree
 
 
 class ProbingDrafter(Drafter):
-    """The probes behind the last kept node predict the tokens after the next one. The next one itself is the
+    """The probes behind the last kept node predict the tokens after the next one. The next token itself is the
     target's own, from the same pass."""
 
     uses_target = True
@@ -53,15 +54,15 @@ class ProbingDrafter(Drafter):
             self._marginals = display_distribution(logits, self.sampling).cpu()
 
     def _laws(self, context: Sequence[int]) -> Tensor:
-        """[k, V]: of the next k places, as far as they were predicted. Forced tokens, which stand at the end of the
-        context, fill the first of the predicted places."""
+        """[k, V], the laws of the next k places, as far as they were predicted. Forced tokens, which stand at the
+        end of the context, take up the first of the predicted places."""
         if self._marginals is None:
             return torch.zeros(0, self.target.vocab_size)
         return self._marginals[len(context) - self._committed :]
 
     def _ask_behind(self, tree: DraftTree, nodes: Sequence[int], context: Sequence[int]) -> None:
-        """Put probes behind these nodes, which may be ROOT, as far as they fit into the pass and into the
-        target's context. Nodes that come first go before the others."""
+        """Put probes behind these nodes, which may include ROOT, as far as they fit into the pass and into the
+        target's context. Earlier nodes take precedence."""
         deepest = self.target.max_context - len(context) - self.part.places
         fitting = [node for node in nodes if len(tree.path(node)) <= deepest]
         fitting = fitting[: MOST_PROBES // len(self.part)]

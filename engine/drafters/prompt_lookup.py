@@ -1,7 +1,7 @@
-"""Copy what followed the last time these words stood in the text.
+"""Copy the tokens that followed the last occurrence of the text's final tokens.
 
-Prompt lookup decoding (Saxena, 2023): the longest n-gram that ends the context is looked up
-earlier in the context; what followed it there is the draft. No model, no training.
+Prompt lookup decoding (Saxena, 2023): the longest n-gram that ends the context is looked up earlier
+in the context; the tokens that followed it there are the draft. No model, no training.
 """
 
 import sys
@@ -51,7 +51,7 @@ class PromptLookupDrafter(Drafter):
 
 
 class NgramIndex:
-    """Where each n-gram was last continued. Reading a token costs max - min + 1 entries."""
+    """Where each n-gram was last continued. Reading a token adds longest - shortest + 1 entries."""
 
     def __init__(self, shortest: int, longest: int) -> None:
         self._sizes = range(longest, shortest - 1, -1)
@@ -60,7 +60,7 @@ class NgramIndex:
 
     @property
     def nbytes(self) -> int:
-        """Of the table and its keys; the numbers in the keys are the text's own."""
+        """Bytes of the table and its keys; the numbers in the keys belong to the text."""
         keys = sum(map(sys.getsizeof, self._continued_at))
         return sys.getsizeof(self._continued_at) + keys
 

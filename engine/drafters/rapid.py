@@ -1,14 +1,13 @@
-"""The draft model reads a short, retrieved prompt; the target reads all of it.
+"""The draft model reads a short, retrieved prompt; the target reads the whole prompt.
 
-RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding, ICML 2025):
-with a long prompt a draft model is hardly faster than the target, because both read the prompt's keys and
-values at every token. Here the draft model reads only the end of the prompt and the pieces that have to do with
-it. The target checks the draft with the whole prompt, so that under any exact rule the text is the target's own.
-The lossy rule that moves p towards q (the transfer) is ``engine.verifiers.rapid``.
+RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding, ICML 2025): with a long
+prompt a draft model is hardly faster than the target, because both read the prompt's keys and values at every
+token. Here the draft model reads only the end of the prompt and the pieces related to that end. The target
+checks the draft with the whole prompt, so under any exact rule the text is the target's own. The lossy rule that
+moves p towards q (the transfer) is ``engine.verifiers.rapid``.
 
-The paper retrieves with an embedding model and BM25; here it is BM25 over token ids alone
-(``engine.drafters.retrieved_prompt``). A draft model whose context is too short for the prompt can
-draft all the same.
+The paper retrieves with an embedding model and BM25; here only BM25 over token ids is used
+(``engine.drafters.retrieved_prompt``). Even a draft model whose context is too short for the prompt can draft.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class RapidDrafter(Drafter):
     trial = {"length": 2, "retrieved": 2, "ending": 2, "piece": 4}
 
     def __init__(self, settings, own: ChainDrafter) -> None:
-        """own: drafts behind the short prompt."""
+        """own: the drafter that writes behind the short prompt."""
         super().__init__(settings)
         self._own = own
 
@@ -95,7 +94,7 @@ class RapidDrafter(Drafter):
 
 
 def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
-    """How much of the prompt the draft model reads, and why those pieces."""
+    """How much of the prompt the draft model reads, and how its pieces were chosen."""
     read = Gauge(
         title="How much of the prompt the draft model reads",
         note="The target reads all of it."

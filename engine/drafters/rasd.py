@@ -1,4 +1,4 @@
-"""A draft model's tree, merged with continuations from a text of the user's.
+"""A draft model's tree, merged with continuations from a text that the user supplied.
 
 RASD (Quan et al., Retrieval-Augmented Speculative Decoding, ACL 2025): the end of the text is looked up
 in the text itself, as prompt lookup does, and in a datastore, as REST does (He et al., 2024). The
@@ -6,8 +6,8 @@ continuations found make a second tree. The draft model's q prunes that tree, be
 draft model finds impossible is hardly ever the target's. Then both trees are merged: common prefixes become one
 path, and the rest of a continuation branches off where the two differ.
 
-The draft model's own tree is DySpec's (``engine.drafters.dyspec``). The retrieved one is read by the draft
-model in one pass; it was not proposed by q, so its nodes are judged one-hot, behind those that were drawn.
+The draft model's own tree is DySpec's (``engine.drafters.dyspec``). The draft model reads the retrieved tree in
+one pass; that tree was not drawn from q, so its nodes are judged one-hot, after those that were drawn.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SHOWN = 10  # retrieved nodes in the table
 
 @dataclass(frozen=True)
 class Lookup:
-    """What follows the last ``matched`` tokens where they stand: ``times`` in all. source: "this text" or
-    "datastore"."""
+    """The continuations of the last ``matched`` tokens at the places where these occur, ``times`` in all.
+    source: "this text" or "datastore"."""
 
     source: str
     matched: int
@@ -117,7 +117,7 @@ class RetrievalAugmentedDrafter(Drafter):
     trial = {"budget": 2, "retrieved": 3, "length": 3, "shortest_match": 1}
 
     def __init__(self, settings, own: DySpecDrafter, datastore: Datastore) -> None:
-        """own: grows the draft model's tree."""
+        """own: the drafter that grows the draft model's tree."""
         super().__init__(settings)
         self._own, self.index = own, datastore
         self.max_context = own.max_context
@@ -154,7 +154,7 @@ class RetrievalAugmentedDrafter(Drafter):
         return self._own.passes()
 
     def _lookups(self, context: Sequence[int], length: int) -> Iterator[Lookup]:
-        """What follows the end of the text, in the text itself and in the datastore."""
+        """Look up the end of the text in the text itself and in the datastore."""
         most, least = self.settings["longest_match"], self.settings["shortest_match"]
         if self.settings["this_text"]:
             self._text.read(context)
@@ -168,7 +168,7 @@ class RetrievalAugmentedDrafter(Drafter):
             yield Lookup("datastore", found.length, found.last - found.first, followers)
 
     def _add(self, tree: DraftTree, lookup: Lookup, context: Sequence[int]) -> None:
-        """Weigh what was found, and graft what stays onto the tree."""
+        """Weigh the continuations found, and graft the nodes that stay onto the tree."""
         retrieved = frequent(lookup.continuations, WIDER * self.settings["retrieved"])
         places, own = self._read(tree, retrieved), len(tree)
         stay = retrieved.pruned(self.settings["least_q"], self.settings["retrieved"])
@@ -177,8 +177,9 @@ class RetrievalAugmentedDrafter(Drafter):
         tree.exhibits += told(lookup, context, retrieved, stay, in_both)
 
     def _read(self, tree: DraftTree, retrieved: Retrieved) -> list[int]:
-        """Have the draft model read the retrieved nodes that have children, in one pass, and weigh them
-        all. Returns the place of each in the tree; those that are not in it stand behind its end."""
+        """Have the draft model read the retrieved nodes that have children, in one pass, and weigh all
+        retrieved nodes. Returns each node's place in the tree; nodes that are not in the tree get places behind
+        its end."""
         places: list[int] = []
         for token, parent in zip(retrieved.tokens, retrieved.parents, strict=True):
             above = ROOT if parent == ROOT else places[parent]
@@ -208,7 +209,7 @@ class RetrievalAugmentedDrafter(Drafter):
         places: Sequence[int],
         source: str,
     ) -> None:
-        """Graft what stays onto the tree, whose nodes keep their numbers."""
+        """Graft the nodes that stay onto the tree, whose own nodes keep their numbers."""
         own = len(tree)
         merged = tree.graft(retrieved.branches(stay, source))
         for place in merged:
@@ -225,7 +226,7 @@ def told(
     stay: Sequence[int],
     in_both: set[int],
 ) -> list[Words | Table]:
-    """The match, and what became of what follows it."""
+    """The match, and the outcome for the nodes that continue it."""
     matched = [Token(token) for token in context[len(context) - lookup.matched :]]
     times = "once" if lookup.times == 1 else f"{lookup.times:,} times"
     often = "earlier" if lookup.source == "this text" else times

@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-SHORT = 4  # letters of a cue that begins many other words: yes, wait
+SHORT = 4  # cues of at most so many letters (yes, wait) begin many other words, so only whole words match
 ENDINGS = {"line": ("\n",), "sentence": ("\n", ".")}
-"""What the text of a token holds (a line break) or ends with (a full stop) that ends a step."""
+"""A token ends a step if its text holds a line break or ends with one of these."""
 
 CUES = {
     "affirmation": ("yes", "yeah", "final answer", "confident"),
     "reflection": ("wait", "alternatively", "hold on", "another"),
     "verification": ("verify", "think again", "recap", "check"),
 }
-"""Those of Speculative Thinking's authors."""
+"""The cues of Speculative Thinking's authors."""
 
 COLUMN_CUES = {"affirmation": ("answer",), "reflection": ("borrow:",)}
-"""Where a worked sum in columns, as the embedded models write it, names its result, and where it has to borrow."""
+"""Cues in a worked sum in columns, as the embedded models write it: naming the result, and having to borrow."""
 
 
 class Steps:
-    """The steps of a text. Without a tokenizer no token ends one."""
+    """The steps of a text. Without a tokenizer no token ends a step."""
 
     def __init__(self, tokenizer, ending: str) -> None:
         """ending: a key of ``ENDINGS``."""
@@ -29,7 +29,8 @@ class Steps:
         self._known: dict[int, bool] = {}
 
     def ended(self, step: Sequence[int]) -> bool:
-        """Whether a step ends with the last of its tokens. White space alone is no step, nor is nothing."""
+        """Whether the last of these tokens ends a step. Neither white space alone nor an empty sequence is a
+        step."""
         return bool(step) and self._ends_with(step[-1]) and any(self._says(token) for token in step)
 
     def _ends_with(self, token: int) -> bool:
@@ -46,8 +47,8 @@ class Steps:
 
 
 def cue_in(text: str, kinds: dict[str, tuple[str, ...]]) -> tuple[str, str] | None:
-    """The kind of the first group with a cue in this text, and the cue. Words count whole, but may have an ending
-    (\"checking\") where the cue has more than four letters."""
+    """The kind of the first group with a cue in this text, and the cue. Cues match whole words, but those of more
+    than four letters may have an ending (\"checking\")."""
     for kind, cues in kinds.items():
         for cue in cues:
             if re.search(_pattern(cue), text, re.IGNORECASE):

@@ -1,12 +1,12 @@
-"""The target reads the draft twice in one pass: once as ever, and once more behind a request to reflect on it.
+"""The target reads the draft twice in one pass: once as usual, and once more behind a request to reflect on it.
 
-"Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). Behind the drafted
-tokens stand, as probe rows of the same pass, the words of a reflective prompt and then the draft once more. At each
-place the target so gives two distributions: its own, and the one of a reader that has seen the draft. The rule
+"Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). A reflective
+prompt and a second copy of the draft follow the drafted tokens as probe rows of the same pass. So the target gives
+two distributions at each place: its own, and that of a reader who has seen the draft. The rule
 ``engine.verifiers.reflective`` fuses them and accepts by the result, which is lossy.
 
-The paper's prompts are for chat models. Those here are short, and some of the last words of the text stand before the
-second copy of the draft, so that a model without instructions knows where it is to go on.
+The paper's prompts are for chat models. The prompts here are short, and the last few tokens of the text are repeated
+before the second copy of the draft, so that a model not tuned for instructions knows where to go on.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class ReflectiveDrafter(DraftModelDrafter):
         return tree
 
     def _reflect(self, tree: DraftTree, before: Sequence[int], length: int) -> None:
-        """Put the prompt and the second copy behind the draft, where the pass and the context have room for them.
+        """Put the prompt and the second copy behind the draft, if the pass and the context have room for them.
 
-        before: the tokens between the two copies, the last of them the root's. length: of the text."""
+        before: the tokens between the two copies, the last of which is the root's. length: of the text."""
         rows = [*before, *tree.tokens]
         room = self.target.max_context - length - len(tree)
         if not len(tree) or len(rows) > min(room, MOST_PROBES):
@@ -118,7 +118,7 @@ def _between(before: Sequence[int], read: bool) -> Words:
 
 
 def _tokens_of(model: LanguageModel, text: str) -> list[int]:
-    """Ids of a text that goes on; none where the model has no tokenizer."""
+    """Token ids of a text that continues another; none if the model has no tokenizer."""
     if model.tokenizer is None or not text:
         return []
     return model.tokenizer(text, add_special_tokens=False)["input_ids"]

@@ -1,10 +1,11 @@
-"""Drafters without a model that remember what a target wrote or considered."""
+"""Drafters without a model that remember the tokens that a target wrote or considered."""
 
 from engine.drafters.base import Drafter
 
 
 class RememberingDrafter(Drafter):
-    """Keeps a store in the visitor's memory; its key must name the target, which is at hand here."""
+    """Keeps a store in the visitor's memory; the store's key must name the target, whose name is
+    kept in ``_target``."""
 
     learns = True
 

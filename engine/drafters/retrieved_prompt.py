@@ -1,8 +1,8 @@
-"""A short prompt made of the pieces of a long one that have most to do with its end.
+"""A short prompt made of those pieces of a long one that are most relevant to its end.
 
-Pieces are scored by Okapi BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009) over
-token ids: by how many of the end's rarer tokens a piece holds. No model of meaning takes part: a piece is found
-where the end repeats its names, numbers or words, and not where it says the same in other words.
+Pieces are scored by Okapi BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009) over token
+ids: by how many of the end's rarer tokens a piece holds. No model of meaning is involved: a piece is found if
+the end repeats its names, numbers or words, but not if the end says the same in other words.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FLATTEN = 1.2  # k1: how soon a token that is repeated in a piece adds nothing more
-BY_LENGTH = 0.75  # b: how much long pieces are held to account for their length
+FLATTEN = 1.2  # k1: how soon repetitions of a token in a piece stop adding to the score
+BY_LENGTH = 0.75  # b: how strongly long pieces are penalised for their length
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Tokens start to end of the prompt, and how much they have to do with its end."""
+    """Tokens ``start`` to ``end`` of the prompt, and how relevant they are to the prompt's end."""
 
     start: int
     end: int
@@ -31,16 +31,16 @@ class Piece:
 
 @dataclass(frozen=True)
 class ShortPrompt:
-    """tokens: of the kept pieces, in the order of the prompt, and of its end. pieces: all of them."""
+    """tokens: those of the kept pieces, in the order of the prompt, then those of its end. pieces: all."""
 
     tokens: Sequence[int]
     pieces: Sequence[Piece]
 
 
 def shortened(prompt: Sequence[int], ending: int, piece: int, most: int) -> ShortPrompt:
-    """The last ``ending`` tokens, and before them the best pieces of ``piece`` tokens, up to ``most`` tokens of
-    pieces. The first token stays, too, because models attend to it strongly. A prompt no longer than all that
-    stays whole."""
+    """Keep the last ``ending`` tokens and, before them, the best pieces of ``piece`` tokens each, up to
+    ``most`` tokens of pieces. The first token is also kept, because models attend to it strongly. A prompt that
+    is no longer than all this stays whole."""
     if len(prompt) <= 1 + most + ending:
         return ShortPrompt(list(prompt), ())
     cut = len(prompt) - ending
@@ -62,7 +62,7 @@ def shortened(prompt: Sequence[int], ending: int, piece: int, most: int) -> Shor
 
 
 def bm25(pieces: Sequence[Sequence[int]], query: Sequence[int]) -> list[float]:
-    """One score a piece: the sum over the query's distinct tokens."""
+    """One score per piece: the sum over the query's distinct tokens."""
     counts = [Counter(piece) for piece in pieces]
     mean = sum(map(len, pieces)) / max(1, len(pieces))
     holders = Counter(token for count in counts for token in count)

@@ -14,9 +14,9 @@ from engine.tree import ROOT, DraftTree
 
 @dataclass
 class Retrieved:
-    """tokens, parents, times: one entry a node, parents before children; ``times`` continuations go
-    through it. laws: the draft model's q [V] after the root and each inner node. q: of each node, the
-    product of q down to it."""
+    """tokens, parents, times: one entry per node, parents before children; ``times`` counts the
+    continuations that go through the node. laws: the draft model's q [V] after the root and each inner
+    node. q: for each node, the product of q down to the node."""
 
     tokens: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Retrieved:
 
 
 def frequent(continuations: Iterable[Sequence[int]], most: int) -> Retrieved:
-    """A tree of ``most`` nodes at most: those that most continuations go through."""
+    """A tree of at most ``most`` nodes: those that the most continuations go through."""
     paths = Counter(tuple(path) for path in continuations)
     times: Counter[tuple[int, ...]] = Counter()
     for path, count in paths.items():

@@ -1,4 +1,4 @@
-"""Siblings drawn without replacement, as many under every node of a level.
+"""Siblings drawn without replacement, the same number under every node of a level.
 
 Recursive Speculative Decoding with constant branching factors (RSD-C), Jeon et al. 2024.
 """
@@ -11,7 +11,8 @@ from engine.tree import ROOT
 class RSDConstant(ShapedDrafter):
     """The Gumbel-top-k trick draws k siblings without replacement in the order of their perturbed
     log-probability. The same law comes from k draws one after another, each from q without the
-    tokens before it, which is how they are drawn here: the next draw of a whole level at once.
+    tokens drawn before. Siblings are drawn here in this second way, the next draw of a whole level
+    at once.
 
     In greedy decoding the siblings are the k likeliest tokens, judged one-hot.
     """

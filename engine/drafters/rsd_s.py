@@ -18,20 +18,22 @@ from engine.tree import DraftTree
 
 class RSDBeam(LevelDrafter):
     """Each level keeps W sequences: those with the highest Gumbel-perturbed log-probability, where the
-    values of a node's children have the node's own value as their maximum.
+    maximum over a node's children is the node's own value.
 
-    The search in discrete draws. -log of a perturbed log-probability is the logarithm of the time at
-    which an exponential clock rings whose rate is the sequence's q, and a node rings with the
-    earliest of its children. So a level's beam is the order in which its sequences ring. Clocks
-    forget: given the beam of the level above, in order, the next sequence to ring is a child that
-    is left under a node that rang before, with the rate of what is left there, or the first child
-    of the next node of the beam, with the rate of everything under nodes that have not rung. Which
-    child it is is a draw from what q has left there. ``Race`` draws this. It gives every tree with
-    the probability of the recursion with truncated Gumbels, and needs no noise for a whole vocabulary.
+    The search works with discrete draws. A perturbed log-probability, negated, is the logarithm of the
+    time at which an exponential clock rings whose rate is the sequence's q, and a node rings with the
+    earliest of its children. So a level's beam is the order in which its sequences ring. Exponential
+    clocks are memoryless: given the beam of the level above, in order, the next sequence to ring is
+    either a remaining child of a node that has rung, at the rate of what is left there, or the first
+    child of the next node of the beam, at the rate of everything under nodes that have not rung. The
+    child is then drawn from what is left of q there. ``Race`` makes these draws. Every tree has the
+    same probability as under the recursion with truncated Gumbels, and no noise for a whole vocabulary
+    is needed.
 
-    Exact with rejection sampling: how many children a node has depends on values, but whether the
-    j-th child is kept is settled by the time at which it rings, which says nothing about which
-    token it is. Given its elder siblings and that it exists, it is a draw from q without them.
+    The drafter is exact with rejection sampling. The number of a node's children depends on drawn
+    values, but whether the j-th child stays in the beam depends only on the time at which it rings,
+    which says nothing about its token. Given its earlier siblings and that it exists, the child is a
+    draw from q without them.
 
     In greedy decoding this is beam search, judged one-hot.
     """
@@ -108,14 +110,14 @@ class RSDBeam(LevelDrafter):
 
 @dataclass(frozen=True)
 class Beam:
-    """A sequence that was kept. share: the draft's probability of all of it."""
+    """A sequence that was kept. share: the draft's probability of the whole sequence."""
 
     node: int
     share: float
 
 
 class Race:
-    """The clocks of one level: see ``RSDBeam``. Nodes of the beam above ring in their order."""
+    """The clocks of one level: see ``RSDBeam``. The nodes of the beam above ring in order."""
 
     def __init__(self, beam: Sequence[Beam], q: Tensor) -> None:
         """q: [len(beam), V]."""
@@ -124,7 +126,8 @@ class Race:
         self._rung = 0
 
     def weights(self) -> Tensor:
-        """[R + 1] float64: what is left under each node that rang, then all that has not rung."""
+        """[R + 1] float64: the mass left under each node that has rung, then the mass of all that have
+        not."""
         rung = [
             share * float(left.sum())
             for share, left in zip(self._shares[: self._rung], self._left, strict=False)
@@ -134,6 +137,6 @@ class Race:
         return torch.tensor(rung, dtype=torch.float64)
 
     def left(self, place: int) -> Tensor:
-        """[V], what is left under the node that rings now; the caller takes the token out of it."""
+        """[V], the mass left under the node that rings now; the caller removes the drawn token."""
         self._rung = max(self._rung, place + 1)
         return self._left[place]

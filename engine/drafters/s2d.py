@@ -1,13 +1,14 @@
-"""A chain from a nested draft: each token comes from the first of its exits that is sure enough.
+"""A chain from a nested draft: each token comes from the first of the draft's exits that is sure enough.
 
-Kavehzadeh et al., S2D: Sorted Speculative Decoding for More Efficient Deployment of Nested Large Language Models (2024). The
-sub-models share their layers, the final norm and the head, and were trained together (sorted fine-tuning). A drafted token
-is read by the shallowest sub-model; where its likeliest token is less probable than a threshold, the next deeper one goes
-on from there. Rows that earlier tokens left behind at that exit go along, so that the deeper layers have read all of them.
+Kavehzadeh et al., S2D: Sorted Speculative Decoding for More Efficient Deployment of Nested Large Language Models
+(2024). The sub-models share their layers, the final norm and the head, and were trained together (sorted
+fine-tuning). A drafted token is read by the shallowest sub-model; if the likeliest next token is then less probable
+than a threshold, the next deeper sub-model goes on from there. Rows of earlier tokens that stopped at that exit go
+along, so that the deeper layers have read all rows.
 
-The exit is chosen by looking at laws, never at a drawn token, so q is the law of the token. What was kept is read by all
-layers at the beginning of the next step, together with the target's own token; the first token of a draft therefore comes
-from the whole draft.
+The exit is chosen by looking at laws, never at a drawn token, so q is the law of the token. Kept tokens are read by
+all layers at the beginning of the next step, together with the target's own token; the first token of a draft
+therefore comes from the whole draft model.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class NestedReader(DraftReader):
-    """Reads one token after another, each through as many layers as it is asked for. exits: see
+    """Reads one token after another, each through as many layers as the caller asks for. exits: see
     ``NestedDraft``."""
 
     def begin(self, exits: Sequence[int]) -> None:
@@ -62,7 +63,7 @@ class NestedReader(DraftReader):
         return self._level + 1 == len(self._exits)
 
     def deeper(self) -> Tensor:
-        """The last token, and all that wait at its exit, go on to the next one -> q [V]."""
+        """The last token, and all tokens waiting at its exit, go on to the next exit -> q [V]."""
         self.passes += 1
         rows = torch.cat(self._waiting[self._level])
         self._waiting[self._level] = []
@@ -71,7 +72,7 @@ class NestedReader(DraftReader):
         return self._left(self._session.proceed(rows, layers))
 
     def _layers(self, level: int | None) -> Layers:
-        """From one exit, or from the beginning, to the next."""
+        """The layers from one exit, or from the beginning, to the next exit."""
         following = 0 if level is None else level + 1
         last = following + 1 == len(self._exits)
         first = 0 if level is None else self._exits[level]

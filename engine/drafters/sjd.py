@@ -1,12 +1,13 @@
-"""Jacobi's window, drawn instead of picked: speculative Jacobi decoding.
+"""Speculative Jacobi decoding: the tokens of Jacobi's window are drawn instead of picked.
 
-Teng et al., "Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative Jacobi Decoding" (2024).
-A token of the window was drawn from the law that the target gave its place in the pass before, behind the guesses of that
-pass; the present pass gives the place a better law. The token is kept with the chance p_new / p_old, else the place
-is drawn from what p_new has left. That is rejection sampling with the target's own last laws as q.
+Teng et al., "Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative Jacobi Decoding"
+(2024). A token of the window was drawn from the law that the target gave its place in the previous pass, behind the
+guesses of that pass; the current pass gives the place a better law. The token is kept with the chance p_new / p_old;
+otherwise the place is drawn from the residual of p_new. This is rejection sampling with the target's own previous
+laws as q.
 
-What follows a refusal is drawn anew from the last laws. A token that stayed while its place got a new law would be judged
-by a law that it was not drawn from, and the output would not be the target's.
+The places after a refusal are drawn anew from the latest laws. If a token stayed while its place got a new law, it
+would be judged by a law that it was not drawn from, and the output would not follow the target's law.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from engine.tree import DraftTree
 
 @dataclass
 class DrawnPlace(Place):
-    """law: [V], of the next draw. change: distance in total variation between the last two laws, None before."""
+    """law: [V], of the next draw. change: distance in total variation between the last two laws; None before there
+    are two."""
 
     law: Tensor | None = None
     change: float | None = None
 
     @property
     def fresh(self) -> bool:
-        """Whether the target has not said anything about it."""
+        """Whether the target has not yet given this place a law."""
         return self.source == "first guess"
 
     def take(self, law: Tensor) -> None:
@@ -68,7 +70,7 @@ class SpeculativeJacobiDrafter(JacobiDrafter):
             place.take(law)
 
     def _first_law(self, root: int) -> Tensor:
-        """[V]: of the prompt's tokens, of all tokens, or the last token alone."""
+        """[V], a law over the prompt's tokens, over all tokens, or on the last token alone."""
         law = torch.zeros(self._vocabulary)
         match self.settings["fill"]:
             case "prompt":

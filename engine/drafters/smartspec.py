@@ -1,8 +1,8 @@
-"""The draft model's chain, at every step with the length of the greatest goodput.
+"""A chain from a draft model, at every step of the length with the greatest expected goodput.
 
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec.
-Where texts share passes of the target, each chooses its own length and takes the others as they were in the
-round before; so a text whose drafts are kept goes on drafting where others have stopped. The length is settled
+Where texts share passes of the target, each text chooses its own length and assumes that the others do as in the
+previous round; so a text whose drafts are kept goes on drafting where others have stopped. The length is fixed
 before the first token is drawn and never depends on the drafted tokens, so the drafter stays exact.
 """
 
@@ -29,8 +29,8 @@ from engine.tree import DraftTree
 UNTIMED = 2  # first steps of a text: a pass of a new shape takes longer
 FIRST = 4  # tokens drafted before anything was timed
 PATIENCE, MOST_PATIENCE = 8, 64
-"""Steps without a draft after which one token is drafted, to see whether it is kept now. Twice as many each time
-that drafting still does not pay."""
+"""Steps without a draft after which one token is drafted, to see whether it is kept now. The number doubles, up
+to MOST_PATIENCE, each time that drafting still does not pay."""
 LOADS = tuple(range(1, 17))  # texts, of the curve that shows where drafting stops paying
 
 
@@ -140,7 +140,7 @@ class Moment:
         )
 
     def by_load(self) -> Curve:
-        """If so many texts like this one shared each pass."""
+        """The expected goodput by the number of texts like this one in each pass."""
         tokens = expected_tokens(self.chance, self.most)
         own = self.others.context / (self.others.texts + self.others.alike)
         each = [goodputs(tokens, self.costs, Round(context=n * own, alike=n)) for n in LOADS]

@@ -1,9 +1,9 @@
 """A chain that ends where a trained head expects that one of its tokens will be refused.
 
-Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). The draft reads
-each drafted token, and the head predicts from the hidden state how likely the token is to be kept. Drafting ends when the
-chance that a token so far is refused, 1 - the product of those chances, exceeds a threshold. The last token stays: it was
-drawn from q, and dropping a drawn token for its value would change the law of the text.
+Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). The draft reads each
+drafted token, and the head predicts from the hidden state how likely the token is to be kept. Drafting ends when the
+chance that a token so far is refused, 1 - the product of those chances, exceeds a threshold. The last token stays: it
+was drawn from q, and dropping a drawn token for its value would change the law of the text.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
 
 
 def table(tokens: list[int], chances: list[float], happened: list[bool]) -> Table:
-    """Beside each drafted token its chance, where it was read, and what became of it, where it was judged."""
+    """Each drafted token with its chance, if it was read, and its outcome, if it was judged."""
     rows, all_kept = [], 1.0
     for place, token in enumerate(tokens):
         chance = chances[place] if place < len(chances) else None

@@ -1,9 +1,9 @@
-"""The small model writes a whole reasoning step; the large one grades it, and writes it itself where the grade is low.
+"""A small model writes a whole reasoning step; a large one grades the step, and rewrites it if the grade is low.
 
-Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025). A step is a line of
-a worked sum, or a sentence. It is drafted as one chain, which the large model reads in one pass. The rule
-``engine.verifiers.specreason`` keeps all of it or nothing. After a refusal nothing is drafted until the large model
-has ended its own step.
+Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025). A step is a line
+of a worked sum, or a sentence. It is drafted as one chain, which the large model reads in one pass. The rule
+``engine.verifiers.specreason`` keeps the whole step or nothing. After a refusal nothing is drafted until the large
+model has ended its own step.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ GRADES = "0123456789"
 
 
 class SpecReasonDrafter(DraftModelDrafter):
-    """A step that the draft has drawn ends at a token that stays in it, so that under an exact rule, which keeps a part
-    of it, the drafter is exact."""
+    """The token that ends a drawn step stays in the step, so no drawn token is dropped. Under an exact rule, which
+    may keep a part of the step, the drafter is therefore exact."""
 
     key = "specreason"
     title = "Steps by a small model, SpecReason"
@@ -114,7 +114,7 @@ class SpecReasonDrafter(DraftModelDrafter):
 
 
 def asked(model: LanguageModel) -> tuple[list[int], list[int]] | None:
-    """The tokens of the question, and those of its answers; None where a grade is no single token."""
+    """The tokens of the question, and those of its answers; None if a grade is not a single token."""
     if model.tokenizer is None:
         return None
     question = model.tokenizer(QUESTION, add_special_tokens=False)["input_ids"]

@@ -1,9 +1,9 @@
 """The small model thinks, and hands over to the large one where its words say that it needs help.
 
-Yang et al., "Speculative Thinking: Enhancing Small-Model Reasoning with Large Model Guidance at Inference Time" (2025).
-At the beginning of each step the small model looks some tokens ahead. Where these hold a cue, they are thrown away and
-the large model writes instead: a few tokens where the small one affirms or reflects, more where it wants to
-verify, and still more once it has reflected too often. All other tokens are the small model's, unchecked.
+Yang et al., "Speculative Thinking: Enhancing Small-Model Reasoning with Large Model Guidance at Inference Time"
+(2025). At the beginning of each step the small model looks some tokens ahead. Where these hold a cue, they are thrown
+away and the large model writes instead: a few tokens where the small one affirms or reflects, more where it wants to
+verify or has reflected too often. All other tokens are the small model's, unchecked.
 
 Left out: the sentence that the authors put into the text before they help a model that reflects too often.
 """
@@ -22,7 +22,7 @@ SHOWN = 6  # hand-overs
 
 
 class SpeculativeThinkingDrafter(DraftModelDrafter):
-    """Proposes one token, which nobody checks, while the small model thinks; else nothing (``engine.switching``)."""
+    """Proposes one unchecked token while the small model thinks, and otherwise nothing (``engine.switching``)."""
 
     key = "speculative_thinking"
     title = "Speculative Thinking"
@@ -84,10 +84,10 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
     def begin(self, start):
         super().begin(start)
         self._steps = Steps(self.tokenizer, self.settings["ending"])
-        self._step: list[int] = []  # its tokens so far
+        self._step: list[int] = []  # tokens of the step so far
         self._large = 0  # tokens that the large model still has to write
-        self._ready = DraftTree()  # what was seen ahead
-        self._used = 0  # of it
+        self._ready = DraftTree()  # tokens looked ahead
+        self._used = 0  # how many of them were proposed
         self._reflections = 0
         self._written = {"small": 0, "large": 0}
         self._handed: list[list] = []
@@ -112,10 +112,10 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
             context, count, lambda tree: not self._steps.ended([*self._step, *tree.tokens])
         )
         self._used = 0
-        self._reader.keep([])  # the text catches up when it has come so far
+        self._reader.keep([])  # these rows are read again once the text has come so far
 
     def _look_ahead(self, context) -> None:
-        """Decide at the beginning of a step who writes it."""
+        """Decide at the beginning of a step which model writes it."""
         self._see(context, min(self.settings["ahead"], self.max_context - len(context)))
         found = None
         for kinds in KINDS[self.settings["cues"]]:

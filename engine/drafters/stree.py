@@ -1,11 +1,11 @@
 """A static tree, read in one pass by a target that keeps a recurrent state.
 
-Wu et al., "STree: Speculative Tree Decoding for Hybrid State-Space Models" (2025). A state-space layer has no rows that
-a mask could hide: its memory is one state. Reading the paths of a tree one after another costs every shared row
-again. Here the products of the transitions along the tree take the place of these scans (``engine.target.states``),
-and what a path that was refused did to the state is never in it.
+Wu et al., "STree: Speculative Tree Decoding for Hybrid State-Space Models" (2025). A state-space layer has no rows
+that a mask could hide: its memory is one state. Scanning the paths of a tree one after another would read shared rows
+again for every path. Here products of the transitions along the tree replace these scans (``engine.target.states``),
+and a refused path never affects the committed state.
 
-The drafter is the paper's baseline: a draft model and a tree whose shape is settled beforehand. Any other drafter's
+The drafter is the paper's baseline: a draft model and a tree whose shape is fixed beforehand. Any other drafter's
 tree is read in the same way.
 """
 
@@ -27,7 +27,7 @@ class STreeDrafter(RSDConstant):
     trial = {"branching": "2-1"}
 
     def show(self, tree):
-        """Nothing yet: what became of the state is known after the pass."""
+        """Show nothing yet, because the effect on the state is known only after the pass."""
 
     def observe(self, kept):
         super().observe(kept)

@@ -1,12 +1,12 @@
 """Copy the most frequent continuations of the text's own end, from this text and from earlier ones.
 
-SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for Emerging AI
-Applications, NeurIPS 2025): one index of the running text, prompt and output, and one of the texts
-written before. The end of the text is looked up in both; below each match a tree is grown greedily,
-always where the estimated chance is highest: the product of the shares with which the tokens followed.
-A match of p tokens is trusted for ``offset`` plus ``factor`` times p nodes, and of all trees the one with the
-greatest sum of chances is drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al.,
-2024) instead of the paper's suffix trees: the same runs and counts in memory that grows with the text.
+SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for Emerging AI Applications,
+NeurIPS 2025): there is one index of the running text (prompt and output), and one of the texts written
+before. The end of the text is looked up in both. Below each match a tree grows greedily, always where the
+estimated chance is highest: the product of the shares with which the tokens followed. A match of p tokens is
+trusted for ``offset`` plus ``factor`` times p nodes, and the tree with the greatest sum of chances is
+drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al., 2024) instead of the paper's suffix
+trees: the same runs and counts in memory that grows with the text.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
 MOST_BYTES = 4_000_000
-"""Of a visitor's earlier texts. Beyond them the older half is forgotten."""
+"""The most bytes for a visitor's earlier texts. Beyond this the older half is forgotten."""
 
 SHOWN = 8  # continuations of the match that the table shows
 
 
 @dataclass
 class Branches:
-    """A tree read off one index. chances: of each node, that the text goes on so far.
+    """A tree read off one index. chances: for each node, the chance that the text reaches it.
 
     counts: (how often the node's token followed, how often any token did).
     """
@@ -46,7 +46,7 @@ class Branches:
 
     @property
     def score(self) -> float:
-        """Tokens that can be expected to be right."""
+        """The expected number of right tokens."""
         return sum(self.chances)
 
 
@@ -100,7 +100,7 @@ class SuffixDrafter(RememberingDrafter):
         self._earlier = start.memory.store((self.key, self._target), EarlierTexts)
         self._before = (
             self._earlier.automaton
-        )  # another text may end, and the store start a new one
+        )  # the store may start a new one when another text ends
         self._place = Match(START, 0)
 
     def propose(self, context, max_depth):
@@ -121,14 +121,14 @@ class SuffixDrafter(RememberingDrafter):
         self._written += kept.tokens
 
     def close(self):
-        """The text is over: later ones may copy what it wrote."""
+        """The text has ended: later texts may copy its output."""
         if self._written:
             self._earlier.add(self._written)
             self.start.memory.trim()
             self._written = []
 
     def _follow(self, context: Sequence[int]) -> None:
-        """Read what the text grew by since the last step."""
+        """Read the tokens that the text gained since the last step."""
         grown = context[self._read :]
         self._read = len(context)
         self.index.read(grown)
@@ -147,7 +147,7 @@ class SuffixDrafter(RememberingDrafter):
         for source, index, match in indices:
             for shorter in index.shorter(match):
                 room = self._room(shorter)
-                if room <= best:  # no tree has more than one expected token a node
+                if room <= best:  # no tree has more than one expected token per node
                     break
                 tree = self._grown(index, Branches(source, shorter), room, max_depth)
                 found.append(tree)
@@ -173,7 +173,7 @@ class SuffixDrafter(RememberingDrafter):
                 count = index.count[child]
                 if chance * count / total < self.settings["least_chance"]:
                     break
-                number += 1  # of equals the one that was found first
+                number += 1  # breaks ties for the node found first
                 entry = (-chance * count / total, number, token, child, parent, depth, count, total)
                 heapq.heappush(heap, entry)
 
@@ -208,7 +208,7 @@ def _table(tree: Branches) -> Table:
 
 
 class EarlierTexts(Store):
-    """What was written before, as one index."""
+    """The texts written before, as one index."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes = most_bytes
@@ -220,7 +220,7 @@ class EarlierTexts(Store):
         return self.automaton.nbytes + sum(8 * len(text) for text in tuple(self._texts))
 
     def add(self, text: list[int]) -> None:
-        """Append a text; where that is too much, the older half of the texts is forgotten."""
+        """Append a text; if the store is then too large, the older half of the texts is forgotten."""
         self._texts.append(list(text))
         self._index(text)
         while self.nbytes > self.most_bytes and self._texts:

@@ -1,9 +1,9 @@
 """All runs of tokens in one or several texts, and how often each was followed by which token.
 
 A suffix automaton (Blumer et al., The Smallest Automaton Recognizing the Subwords of a Text, 1985): a
-state stands for runs of tokens that end at the same places. It has at most two states and three
-transitions a token, and reading one more token takes constant time on average. The link of a state
-leads to the longest shorter suffix that stands at further places.
+state stands for runs of tokens that end at the same places. The automaton has at most two states and
+three transitions per token, and reading one more token takes constant time on average. The link of a
+state leads to the longest shorter suffix that also ends at other places.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STATE_BYTES, TRANSITION_BYTES = 320, 90  # measured with sys.getsizeof on CPytho
 
 @dataclass(frozen=True)
 class Match:
-    """A run of tokens that ends the context and stands in the automaton. length: its tokens."""
+    """A run of tokens that ends the context and stands in the automaton. length: in tokens."""
 
     state: int
     length: int
@@ -41,7 +41,7 @@ class SuffixAutomaton:
         return len(self) * STATE_BYTES + self.transitions * TRANSITION_BYTES
 
     def separate(self) -> None:
-        """What comes next is another text: no run reaches across."""
+        """Begin another text: no run reaches across the boundary."""
         self._last = START
 
     def read(self, tokens: Sequence[int]) -> None:
@@ -66,7 +66,7 @@ class SuffixAutomaton:
         return new
 
     def _exactly(self, state: int, target: int, token: int) -> int:
-        """``target``, or, where it also stands for longer runs, a state of the shorter ones alone."""
+        """``target``, or, if it also stands for longer runs, a state for the shorter ones alone."""
         if self.length[target] == self.length[state] + 1:
             return target
         part = self._state(self.length[state] + 1)
@@ -87,7 +87,7 @@ class SuffixAutomaton:
         return len(self.next) - 1
 
     def _count_occurrence(self) -> None:
-        """Every suffix of the text so far stands at one more place."""
+        """Count one more occurrence of every suffix of the text so far."""
         state = self._last
         for _ in range(WALK):
             if state == START:
@@ -101,7 +101,7 @@ class SuffixAutomaton:
         return Match(state, self.length[state])
 
     def follow(self, match: Match, token: int) -> Match:
-        """The longest suffix of a context that stands here, after the context grew by one token."""
+        """The longest suffix of a context that occurs here, after the context grew by one token."""
         state, length = match.state, match.length
         while state != START and token not in self.next[state]:
             state = self.link[state]
@@ -111,7 +111,7 @@ class SuffixAutomaton:
         return Match(START, 0)
 
     def shorter(self, match: Match) -> Iterator[Match]:
-        """The match and those of its suffixes that stand at further places, longest first."""
+        """The match and those of its suffixes that also end at other places, longest first."""
         state, length = match.state, match.length
         while state != START:
             yield Match(state, length)

@@ -1,14 +1,14 @@
 """The target drafts for itself, leaving out some of its middle sublayers.
 
-SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024):
-no draft model and no training. The skip set is optimised on the tokens written so far, by random search and
-Bayesian optimisation. Drafting stops where the draft is not confident. At every position the draft's likeliest
-alternatives are verified, too, and more of them where the draft is less confident. The draft reads the target's
+SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024): no draft
+model and no training. The skip set is optimised on the tokens written so far, by random search and Bayesian
+optimisation. Drafting stops where the draft is not confident. At every position the draft's likeliest
+alternatives are also verified, and more of them where the draft is less confident. The draft reads the target's
 own keys and values.
 
-Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of
-skip sets and drafts together may cost a small share of the time (``engine.policies.ledger``), so which
-steps draft depends on the clock; ``when=always`` does not.
+Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of skip
+sets and drafts together may cost a small share of the time (``engine.policies.ledger``), so which steps draft
+depends on the clock, except with ``when=always``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from engine.tree import ROOT, DraftTree
 
 WIDTHS = ((0.95, 0.3), (0.8, 0.5), (0.5, 0.8), (0.0, 1.0))
 """Where the likeliest token has at least this probability, this share of the width is verified."""
-ENOUGH = 0.95  # a matchness beyond which nothing better is looked for
+ENOUGH = 0.95  # a matchness beyond which no better skip set is sought
 LEARNING = 0.1  # weight of a new token in the running acceptance
 ROW_COST = 0.05  # of a pass: the price of one more row to check
 PASS_COST = 0.1  # of a pass: the price of a draft pass beside the weights that it reads
@@ -169,9 +169,9 @@ class SwiftDrafter(Drafter):
             ledger.draft_pass(kept.milliseconds.get("draft", 0.0) / kept.tree.deepest)
 
     def _pays(self, skipped: frozenset, length: int) -> bool:
-        """Whether drafts of some length are worth more than they cost, in plain steps: by the share
-        of tokens that were kept, and by what draft passes took on the clock. Whatever is expected, no
-        more than a small share of the time may have been lost by trying.
+        """Whether drafts of some length are worth more than they cost, in plain steps, given the share of
+        tokens that were kept and the measured time of draft passes. In any case, no more than a small share of
+        the time may have been lost by trying.
         """
         if self.settings["when"] == "always":
             return True
@@ -202,7 +202,7 @@ class SwiftDrafter(Drafter):
             drawn = [tree.draw(parent, token, kind, q, "own layers") for token in tokens]
             parent, token = drawn[0], tokens[0]
             if confidence < self.settings["confidence"]:
-                break  # the tokens that are there stay: a drawn token must never be dropped
+                break  # the tokens drawn so far stay: a drawn token must never be dropped
         session.drop()
 
     def _width(self, confidence: float) -> int:
@@ -221,7 +221,7 @@ class SwiftDrafter(Drafter):
         return tokens
 
     def _improve(self, context) -> bool:
-        """Try one more skip set on the last tokens, now and then; whether one was tried."""
+        """Now and then, try one more skip set on the last tokens. Returns whether one was tried."""
         window = min(self.settings["window"], len(context) - 2)
         tried, best = len(self._search.scores), self._search.best[1]
         done = tried >= self.settings["trials"] or best >= ENOUGH
@@ -256,7 +256,7 @@ class SwiftDrafter(Drafter):
         return display_distribution(logits, self.sampling).cpu()
 
     def _exhibits(self, skipped: frozenset, matchness: float) -> list[Exhibit]:
-        """Made anew after a trial only."""
+        """The exhibits, rebuilt only after a trial."""
         tried = len(self._search.scores)
         if self._shown is None or self._shown[0] != tried:
             self._shown = (tried, shown(self.target.layers, skipped, matchness, tried))

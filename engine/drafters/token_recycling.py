@@ -1,4 +1,4 @@
-"""Reuse the candidates that the target considered and did not write.
+"""Reuse the candidates that the target considered but did not write.
 
 Token Recycling (Luo et al., Turning Trash into Treasure: Accelerating Inference of Large Language
 Models with Token Recycling, 2024): every pass of the target gives, after each token it reads, the k
@@ -24,10 +24,11 @@ from engine.options import Option
 from engine.tree import ROOT, DraftTree
 
 MOST_BYTES = 2_000_000
-"""Of one matrix. A vocabulary too large for it has fewer rows; the one filled first is given away."""
+"""The size of one matrix. If the vocabulary is too large for it, there are fewer rows, and the row filled
+first is reused."""
 
 LEAST_ROWS = 256
-"""More than one pass can fill."""
+"""More rows than one pass can fill."""
 
 LEVEL = 0.6
 """The cost of one more level, where the cost of rank r is log2(r + 1)."""
@@ -107,7 +108,8 @@ class SuccessorMatrix(Store):
     """Token -> its most probable successors, best first, as of the last pass that read the token."""
 
     def __init__(self, vocabulary: int, width: int, most_bytes: int = MOST_BYTES) -> None:
-        """width: successors a token. most_bytes: bounds the rows, of which there are LEAST_ROWS at least."""
+        """width: successors per token. most_bytes: bounds the rows, of which there are at least
+        LEAST_ROWS."""
         kind = torch.int16 if vocabulary <= torch.iinfo(torch.int16).max else torch.int32
         index = torch.int32
         self.vocabulary, self.width = vocabulary, width
@@ -130,8 +132,8 @@ class SuccessorMatrix(Store):
         return [] if place < 0 else self._successors[place].tolist()
 
     def write(self, tokens: Sequence[int], logits: Tensor) -> None:
-        """logits [R, V] after each of these tokens. Of a token that stands there twice the last row
-        counts; the paper leaves the choice to the order in which a GPU happens to write."""
+        """logits [R, V] after each of these tokens. For a token that occurs twice the last row counts;
+        the paper leaves the choice to the order in which a GPU happens to write."""
         last = {token: row for row, token in enumerate(tokens)}
         best = logits[list(last.values())].topk(self.width).indices
         places = [self._place(token) for token in last]

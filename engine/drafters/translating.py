@@ -1,12 +1,13 @@
-"""From the tokens that a foreign draft draws to proposals of the target's tokens, with laws that are exact.
+"""Turns the tokens that a foreign draft draws into proposals of the target's tokens, with exact laws.
 
-The draft's tokens are drawn one after another. As long as what was drawn begins a known run, the drawing goes on; a run that
-no longer one can follow becomes its token of the target, and where the drawing leaves all known runs, the longest one that
-was complete does.
+The draft's tokens are drawn one after another. As long as the drawn tokens begin a longer known run, drawing goes on.
+A complete run that no longer run continues becomes its token of the target. If the drawn tokens match no known run,
+the longest complete run at their beginning becomes its token.
 
-Exactness: of each drawn token only this is looked at before its proposal is judged: the token itself where the run may go
-on, and otherwise whether it ends a run. Given that much, the target's token has the law q, cut to the tokens that end a run
-and scaled to 1: a true conditional law. A run that was left behind is fixed by what was looked at, so it is one-hot.
+Exactness: before its proposal is judged, only this is observed of a drawn token: the token itself if the run may go
+on, otherwise only whether it ends a run. Given these observations, the target's token has the law q, cut to the
+tokens that end a run and scaled to 1, which is a true conditional law. Where no known run matches, the observations
+already fix the run that is proposed, so it is one-hot.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from engine.tree import ROOT, Kind
 
 @dataclass(frozen=True)
 class Place:
-    """Behind a token that the draft has read. node: ROOT, or the number of the token among those of the step. q: [Vd].
-    state: [H], None at the root."""
+    """The place behind a token that the draft has read. node: ROOT, or the token's number among those of the step. q:
+    [Vd]. state: [H], None at the root."""
 
     node: int
     q: Tensor
@@ -35,8 +36,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One token of the target. run: the draft's tokens; nodes: those of them that the draft has read. place: behind the
-    last of them, None where it was not read. chance: the product of their probabilities."""
+    """One token of the target. run: the draft's tokens. nodes: those of them that the draft has read. before, place:
+    before and behind the run's last token; place is None if that token was not read. chance: the product of the run's
+    probabilities."""
 
     token: int
     run: Run
@@ -49,7 +51,7 @@ class Proposal:
 
 
 class Translator:
-    """Of one step."""
+    """Translates the draft's tokens of one step."""
 
     def __init__(
         self,
@@ -65,12 +67,12 @@ class Translator:
         self._count = 0
 
     def next(self, place: Place) -> Proposal | None:
-        """The token behind this place; None where what was drawn is no token of the target."""
+        """The proposal behind this place; None if the drawn tokens form no token of the target."""
         run: Run = ()
         places, whole = (
             [place],
             0,
-        )  # places[n]: behind n tokens of the run; whole: of the longest complete one
+        )  # places[n]: behind n tokens of the run; whole: length of the longest complete one
         while True:
             drawn = self._pick(places[-1].q)
             begun, run = run, (*run, drawn)
@@ -102,7 +104,7 @@ class Translator:
         return Proposal(token, run, nodes, before, last, kind, law, chance)
 
     def behind(self, proposal: Proposal) -> tuple[Place, list[int]]:
-        """The place behind a proposal, read if it was not, and all nodes of its run."""
+        """The place behind a proposal, which is read now if it was not before, and all nodes of its run."""
         if proposal.place is not None:
             return proposal.place, proposal.nodes
         place = self.read(proposal.run[-1], proposal.before)

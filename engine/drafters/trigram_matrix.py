@@ -16,7 +16,7 @@ ENTRY_BYTES = 160
 """The memory that one pair takes beside its row: entries in two dictionaries."""
 
 LEAST_ROWS = 256
-"""More than one pass can fill."""
+"""More rows than one pass can fill."""
 
 Pair = tuple[int, int]
 """A token and the one behind it."""
@@ -68,7 +68,8 @@ class TrigramMatrix(Store):
                 self._blend(pair, list(zip(tokens, chances, strict=True)), share)
 
     def count(self, tokens: Sequence[int]) -> None:
-        """Fill the rows of pairs that the target has not read with the shares of the tokens that followed in this text."""
+        """Fill the rows of pairs unread by the target with the shares of the tokens that followed in this
+        text."""
         followers: dict[Pair, dict[int, int]] = {}
         for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
             after = followers.setdefault((first, second), {})

@@ -1,6 +1,6 @@
 """A block filled in several denoising passes. A policy says after each pass which places are filled now.
 
-The block is one chain of likeliest tokens, judged one-hot; so it is exact whatever the policy looks at.
+The block is one chain of likeliest tokens, judged one-hot, so it is exact whatever the policy looks at.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def threshold(default: float = 0.9) -> Option:
 
 
 class UnmaskingDrafter(DiffusionDrafter):
-    """What is particular to a method is its policy, and where its canvas ends."""
+    """Methods differ in their policy, and in where their canvas ends."""
 
     options = (LENGTH, PASSES)
     trial = {"length": 2, "passes": 2}
@@ -37,7 +37,7 @@ class UnmaskingDrafter(DiffusionDrafter):
 
     @abstractmethod
     def policy(self) -> Unmasking:
-        """A fresh one for the next block."""
+        """A fresh policy for the next block."""
 
     def propose(self, context, max_depth):
         canvas = Canvas(self._length(max_depth), self.ends)
@@ -57,7 +57,7 @@ class UnmaskingDrafter(DiffusionDrafter):
 
 
 def canvas_shown(canvas: Canvas) -> Table:
-    """The canvas pass by pass: what was filled when and why, and what was guessed for a place until then."""
+    """The canvas pass by pass: when and why each place was filled, and the guesses for it until then."""
     rows = []
     for place in range(canvas.length):
         fill = canvas.filled[place]

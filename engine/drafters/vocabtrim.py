@@ -1,8 +1,8 @@
 """A chain from a draft whose head keeps only the tokens that the target writes most often.
 
-Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small
-draft the head reads more bytes per token than any other part. Tokens that it lacks have q = 0: they are never drafted, and where
-the target writes one of them the draft is refused, so the text stays the target's.
+Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small draft the
+head reads more bytes per token than any other part. Tokens that the head lacks have q = 0: they are never drafted,
+and where the target writes one of them the draft is refused, so the text stays the target's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.target.cut_head import head_bytes, with_head
 from engine.target.language_model import LanguageModel
 
 SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
-"""Of the head that can be kept: each is a model to be compiled."""
+"""The shares of the head that can be kept; each is a separate model to be compiled."""
 
 
 class VocabTrimDrafter(DraftModelDrafter):
@@ -47,7 +47,7 @@ class VocabTrimDrafter(DraftModelDrafter):
     trial = {"length": 2, "kept": 0.75}
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int, whole_bytes: int) -> None:
-        """draft: with the cut head. whole_bytes: of the head before."""
+        """draft: has the cut head. whole_bytes: of the head before the cut."""
         super().__init__(settings, draft, vocabulary)
         self.bytes = head_bytes(draft), whole_bytes
 
@@ -68,7 +68,7 @@ class VocabTrimDrafter(DraftModelDrafter):
 
     def begin(self, start):
         super().begin(start)
-        self.missing = self.written = 0  # tokens that the head lacks, and all, of the target's
+        self.missing = self.written = 0  # the target's tokens: those not in the head, and all
 
     def propose(self, context, max_depth):
         return self._chain(context, min(self.settings["length"], max_depth), self._likely)
@@ -106,6 +106,6 @@ def rounded(share: float) -> float:
 
 
 def kept_tokens(vocabulary: Vocabulary, share: float, rows: int) -> Tensor:
-    """The most frequent tokens of which a head of so many rows knows, [K], K at least 1 and this share of the rows."""
+    """[K], the most frequent tokens that a head of ``rows`` rows knows; K is this share of them, at least 1."""
     known = vocabulary.tokens[vocabulary.tokens < rows]
     return known[: max(1, round(share * min(rows, len(known))))]

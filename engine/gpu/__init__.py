@@ -9,11 +9,11 @@ tests compare them with the plain passes. Llama-class models need a third of the
 
 In an unrecorded run the target's pass also judges its tree and moves the kept rows (``question``,
 ``verdict``, ``judge``), and drafted tokens stay on the device (``twins``, ``device_*``,
-``choice``, ``best_first``). A step is then one copy to the device, one replay, and the few numbers
-of the verdict.
+``choice``, ``best_first``). A step is then one copy to the device, one replay, and one copy of the
+verdict's few numbers to the host.
 
-Nothing outside imports this room except ``engine.opening``. Importing it registers its ways of
-writing a text, of reading for several texts, and of drafting.
+Outside this package only ``engine.opening`` imports it. The import registers its ways of writing a
+text, of reading for several texts, and of drafting.
 """
 
 from engine.gpu import device_block, device_chain, device_growth, joint, text  # noqa: F401

@@ -1,4 +1,4 @@
-"""Tree attention that goes to the Triton kernel where the kernel takes it."""
+"""Tree attention that runs in the Triton kernel where the kernel supports it."""
 
 from functools import cached_property
 
@@ -15,11 +15,11 @@ NAME = "draftscope_gpu"
 
 
 class KernelRowMask(RowMask):
-    """A row mask that kernels can read, too."""
+    """A row mask that kernels can also read."""
 
     @cached_property
     def bits(self) -> AncestorBits:
-        """The same rows in the few words that the kernels of a GPU read."""
+        """The same mask as the few words of bits that GPU kernels read."""
         return AncestorBits.of_sets(
             self._ancestors, self._all_depths, self._committed, self._device
         )

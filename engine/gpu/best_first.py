@@ -1,4 +1,4 @@
-"""The best-first tree of a block grown on the device, node for node that of ``ddtree``."""
+"""The best-first tree of a block, grown on the device: node for node the tree of ``ddtree``."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,13 @@ class BestFirst(Choice):
     """The ``budget`` likeliest prefixes under independent rows: int32 [budget] and their shape.
 
     ``drawn`` is 1 for a row that may be used and 0 for the others. Where fewer than ``budget`` paths have
-    any probability, the last entries are no nodes.
+    any probability, the last entries are not nodes.
 
-    A prefix stands among the ``budget`` likeliest only if the one before its last token does, on
-    its own level; and the i-th of these with its r-th likeliest token only if (i + 1)(r + 1) is no
-    more than the budget. So a level has about budget log budget candidates. Of equals, those of the
-    earlier level come first, then those of the earlier parent, then those of the earlier rank.
+    A prefix can be among the ``budget`` likeliest only if its parent, the prefix without the last
+    token, is among the ``budget`` likeliest of the parent's level. The i-th of these parents, extended
+    by its r-th likeliest token, can be among them only if (i + 1)(r + 1) is at most the budget. So a
+    level has about budget log budget candidates. Among equals, those of the earlier level come first,
+    then those of the earlier parent, then those of the earlier rank.
     """
 
     budget: int
@@ -52,8 +53,8 @@ class BestFirst(Choice):
 
 
 def _candidates(budget: int, ranks: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Parents (their place on their level) and ranks of a level's candidates, parents ascending,
-    then ranks: int64. Covered by rectangles, of which each is twice as wide as the one before."""
+    """Parents (as places on their level) and ranks of a level's candidates, int64, sorted by parent,
+    then by rank. Rectangles, each twice as wide as the one before, cover the candidates."""
     parts, begin = [], 0
     while begin < ranks:
         end = min(2 * begin + 1, ranks)

@@ -1,4 +1,4 @@
-"""The passes of a block-diffusion drafter on static buffers: features read, a block denoised."""
+"""The passes of a block-diffusion drafter on static buffers: reading features, denoising a block."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BlockBuffers(BufferSet):
     """See ``BufferSet``. Letters in shapes as in ``engine.parts.dflash_model``."""
 
     def read(self, features: Tensor, length: int) -> None:
-        """Features [T, n*H] of committed tokens as keys and values, behind ``length`` columns."""
+        """Append features [T, n*H] of committed tokens as keys and values after ``length`` columns."""
         count = len(features)
         if not count:
             return
@@ -53,7 +53,7 @@ class BlockBuffers(BufferSet):
         self._run(key)
 
     def denoise(self, embeddings: Tensor, length: int) -> Tensor:
-        """Block rows [B, H] behind ``length`` columns -> hidden [B, H]. No column changes."""
+        """Block rows [B, H] after ``length`` columns, which do not change -> hidden [B, H]."""
         count = len(embeddings)
         size = Size(count, power_of_two(-(-count // WORD)))
         self.cache.length = length
@@ -76,9 +76,9 @@ class BlockBuffers(BufferSet):
         choice: Choice,
         drawn: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        """The choice for a block of these tokens behind ``length`` columns, which do not change.
+        """The choice for a block of these tokens after ``length`` columns, which do not change.
 
-        drawn: uniforms for the rows of the choice, or for the first of them.
+        drawn: the choice's numbers (see ``Choice``) for all its rows, or for the first of them.
         """
         count = len(tokens)
         size = Size(count, power_of_two(-(-count // WORD)))
@@ -99,12 +99,12 @@ class BlockBuffers(BufferSet):
 
 
 def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> DeviceRows:
-    """``count`` rows in a line, each of which sees all of them."""
+    """``count`` consecutive rows, each of which sees all of them."""
     return DeviceRows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
 
 
 def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) -> None:
-    """Append features of any number behind the columns in use."""
+    """Append any number of features after the columns in use."""
     first = cache.length
     places = torch.arange(first, first + len(features), device=features.device)
     fresh = drafter.context_kv(drafter.project(features), places)
@@ -113,7 +113,7 @@ def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) ->
 
 
 def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: StaticCache) -> None:
-    """features [R, n*H] -> columns of the cache. The next pass overwrites those of padded rows."""
+    """features [R, n*H] -> columns of the cache. The next pass overwrites the columns of padded rows."""
     mask = StaticMask(inputs, cache.capacity)
     fresh = drafter.context_kv(drafter.project(features), mask.row_positions[0])
     with cache.written_at(mask.columns):
@@ -143,7 +143,7 @@ def draft(
     choice: Choice,
     drawn: Tensor,
 ) -> tuple[Tensor | None, ...]:
-    """From the tokens of a block, root first, to the choice for the rows behind the root."""
+    """From the tokens of a block, root first, to the choice for the rows after the root."""
     hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
     return choice(target.head(hidden[1 : choice.length + 1]), drawn)
 

@@ -1,4 +1,4 @@
-"""The context of a block-diffusion drafter on buffers that keep their place."""
+"""The context of a block-diffusion drafter on static buffers."""
 
 import torch
 from torch import Tensor
@@ -18,8 +18,8 @@ def buffer_sets_of(drafter: DFlashModel) -> BufferSets:
 
 
 def static_contexts(drafter: DFlashModel):
-    """Makes contexts over the drafter's buffer sets. Where nothing can be captured, of which the log speaks,
-    the plain way is the better one."""
+    """Returns a function that makes contexts over the drafter's buffer sets. Where nothing can be captured
+    (the log says so), it makes plain contexts, which are better then."""
     sets = buffer_sets_of(drafter)
     return lambda drafter: StaticContext(sets) if sets.usable else ModuleContext(drafter)
 
@@ -39,7 +39,7 @@ class StaticContext(BlockContext):
         return self._buffers.denoise(embeddings, self._length)
 
     def draft(self, tokens, target, choice, drawn):
-        """The choice for a block of tokens, the root first and masks behind it, in one replay."""
+        """The choice for a block of tokens (the root, then masks), in one replay."""
         return self._buffers.draft(tokens, self._length, target, choice, drawn)
 
 
@@ -49,7 +49,7 @@ def choose(
 ) -> tuple[Tensor | None, ...]:
     """The choice for the rows after the root, left on the device.
 
-    drawn: uniforms on the host, of as many rows as will be looked at; None if nothing is drawn.
+    drawn: on the host, the choice's number for each row that will be used; None if nothing is drawn.
     """
     context, target = reader.context, reader.target
     if isinstance(context, StaticContext):

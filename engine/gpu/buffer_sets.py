@@ -16,11 +16,11 @@ from engine.gpu.host_free import HostFree, WaitsForHost
 from engine.gpu.inputs import StepInputs
 from engine.kernels.lang import power_of_two
 
-MARGIN = 256  # columns behind the text: the scratch rows of the largest pass
-SMALLEST, COARSE = 512, 4096  # capacities are powers of two, then multiples
+MARGIN = 256  # columns after the text: the scratch rows of the largest pass
+SMALLEST, COARSE = 512, 4096  # capacities are powers of two, then multiples of COARSE
 MOST_FREE = 5  # buffer sets that wait for the next run: as many as Compare has lanes
-ATTEMPTS = 2  # to capture a pass: the first may fail for a reason that passes
-MOST_FAILED = 4  # captures, before the first that succeeds: then no others are tried
+ATTEMPTS = 2  # to capture a pass: the first may fail for a temporary reason
+MOST_FAILED = 4  # failed captures after which, if none has succeeded, no others are tried
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class BufferSet:
         self._sets.recorder.retire([recording for recording in dropped if recording is not None])
 
     def _forget_laws_but(self, laws: tuple) -> None:
-        """Drop the passes of other sampled laws. There is no end of such settings, and each pass
+        """Drop the passes of other sampled laws. Such settings are unlimited in number, and each pass
         holds a graph."""
         known = [key for key in self._passes if isinstance(key[0], tuple)]
         others = [key for key in known if key[0] != laws]
@@ -86,16 +86,16 @@ class BufferSet:
         return key in self._passes and self._passes[key].given_up
 
     def _run(self, key: tuple):
-        """The pass's result, which holds until the set's next pass. Its inputs have been loaded."""
+        """Run a pass whose inputs have been loaded. Its result is valid until the set's next pass."""
         return self._sets.run(self._passes[key], self)
 
 
 class BufferSets:
     """The buffer sets of one model.
 
-    kind: class of the sets. captures: whether passes become CUDA graphs, which they can on CUDA;
-    elsewhere they are simply called. usable: False once MOST_FAILED captures have failed and
-    none has succeeded.
+    kind: class of the sets. captures: whether passes become CUDA graphs on CUDA; on other devices
+    they are simply called. usable: False once MOST_FAILED captures have failed and none has
+    succeeded.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class BufferSets:
         self._guard = threading.Lock()
 
     def take(self, owner: object, capacity: int, sequences: int = 1) -> BufferSet:
-        """A set of at least this capacity and a margin, for as long as its owner lives."""
+        """A set of at least this capacity and a margin, lent for as long as its owner lives."""
         capacity = _rounded(capacity + MARGIN)
         with self._guard:
             self._collect()
@@ -132,12 +132,12 @@ class BufferSets:
             if found is not None:
                 self._free.remove(found)
         found = found or self._kind(self, capacity, sequences)
-        # a queue, not the lock: an owner may be finalized in the middle of anything, this included
+        # a queue, not the lock: an owner may be finalized at any moment, even inside this method
         weakref.finalize(owner, self._returned.put, found).atexit = False
         return found
 
     def _collect(self) -> None:
-        """Take back the sets of owners that are gone; of too many, let the oldest go."""
+        """Take back the sets whose owners are gone; if there are too many, drop the oldest."""
         while not self._returned.empty():
             found = self._returned.get()
             found.cache.keep(0, [])
@@ -158,7 +158,7 @@ class BufferSets:
         return one.function()
 
     def _recorded(self, one: Pass, owner: BufferSet) -> Recording | None:
-        """None where the capture failed, of which the log speaks."""
+        """None where the capture failed; the log says why."""
         try:
             with HostFree():
                 one.function()

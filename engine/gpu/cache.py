@@ -1,4 +1,4 @@
-"""KV buffers for passes that write where the device says, and for several sequences side by side."""
+"""KV buffers for passes that write to columns given on the device, and for several sequences side by side."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from engine.target.cache import KVCache, KVLayer
 class StaticLayer(KVLayer):
     """A layer whose rows can go to given columns.
 
-    columns: int64 [B, R], where the next rows go; None is behind those in use.
+    columns: int64 [B, R], where the next rows go; if None, after the columns in use.
     """
 
     def __init__(self, capacity: int, sequences: int = 1) -> None:
@@ -21,7 +21,7 @@ class StaticLayer(KVLayer):
         self.columns: Tensor | None = None
 
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
-        """As for ``KVLayer``. With ``columns`` the rows go there, and the whole buffers return."""
+        """As in ``KVLayer``. If ``columns`` is set, the rows go there and the whole buffers are returned."""
         if self.columns is None:
             return super().update(key_states, value_states)
         if not self.is_initialized:
@@ -32,7 +32,7 @@ class StaticLayer(KVLayer):
         return self.keys, self.values
 
     def move(self, targets: Tensor, sources: Tensor) -> None:
-        """Columns ``sources`` become columns ``targets``; int64 [B, R] both."""
+        """Copy columns ``sources`` to columns ``targets``, both int64 [B, R]."""
         for buffer in (self.keys, self.values):
             there, here = (
                 columns[:, None, :, None].expand(-1, buffer.shape[1], -1, buffer.shape[3])
@@ -42,7 +42,7 @@ class StaticLayer(KVLayer):
 
 
 class RowLayer(StaticLayer):
-    """One sequence's part of a layer that holds several: the same memory, which cannot grow."""
+    """One sequence's part of a layer that holds several. It shares the layer's memory and cannot grow."""
 
     def __init__(self, whole: KVLayer, row: int) -> None:
         super().__init__(whole.capacity)
@@ -76,12 +76,12 @@ class StaticCache(KVCache):
         return cls([StaticLayer(capacity, sequences) for _ in range(layers)])
 
     def row(self, index: int) -> "StaticCache":
-        """One of the sequences: a cache of its own on the same memory."""
+        """A cache for one of the sequences, on the same memory."""
         return StaticCache([RowLayer(layer, index) for layer in self.layers])
 
     @contextlib.contextmanager
     def written_at(self, columns: Tensor) -> Iterator[None]:
-        """Within it rows go to these columns of the buffers, and ``length`` stays as it is."""
+        """A context in which rows go to these columns of the buffers and ``length`` stays as it is."""
         try:
             for layer in self.layers:
                 layer.columns = columns
@@ -96,10 +96,10 @@ class StaticCache(KVCache):
         super().reserve(columns)
 
     def move(self, start: Tensor, rows: Tensor, count: Tensor) -> None:
-        """Move the rows at start + rows to start, start + 1, ..., by numbers that only the device
-        knows: int32 [B], [B, R] and [B]. ``locate`` comes first, once; ``length`` stays.
+        """Move the rows at start + rows to start, start + 1, ..., with numbers that only the device
+        knows: int32 [B], [B, R] and [B]. Call ``locate`` once before; ``length`` stays.
 
-        The first count[b] of rows[b] ascend, the others are their own index.
+        The first count[b] of rows[b] ascend; each of the others is its own index.
         """
         if self._addresses is not None:
             kernel_calls.move(self._buffers(), self._addresses, start, rows, count)
@@ -110,7 +110,7 @@ class StaticCache(KVCache):
             layer.move(targets, sources)
 
     def locate(self) -> None:
-        """Find out where the buffers begin, if a kernel will move their rows."""
+        """Find the addresses of the buffers, if a kernel will move their rows."""
         buffers = self._buffers()
         if self._addresses is None and kernel_calls.takes(buffers[0]):
             self._addresses = kernel_calls.addresses(buffers)

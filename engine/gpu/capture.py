@@ -15,7 +15,7 @@ from typing import ClassVar
 import torch
 
 WARM_UP = 2  # runs before the capture: kernels are compiled and workspaces allocated
-MOST_RETIRED = 32  # graphs that nobody needs any more and that wait for the end of all
+MOST_RETIRED = 32  # graphs that are no longer needed and wait until all end together
 STREAMS = 32  # torch hands out this many high-priority streams in turn
 
 _CAPTURING = threading.RLock()
@@ -76,13 +76,13 @@ class Recorder:
         self.lock = threading.RLock()
         self._device = device
         self._stream: CaptureStream | None = None
-        self._recordings: list[Recording] = []  # every graph of the stream, retired ones too
+        self._recordings: list[Recording] = []  # every graph of the stream, including retired ones
         self._retired = 0
         self._pools: weakref.WeakKeyDictionary[Hashable, object] = weakref.WeakKeyDictionary()
 
     def record(self, function: Callable[[], object], owner: Hashable) -> Recording:
-        """Warm up and capture. Graphs of one owner share their memory: the result of one holds until
-        another one of them is replayed. Raises what CUDA or a compiler raises."""
+        """Warm up and capture. Graphs of one owner share their memory: the result of one is valid until
+        another of them is replayed. Raises what CUDA or a compiler raises."""
         with self.lock, _CAPTURING:
             if self._retired > MOST_RETIRED:
                 self.end_all()
@@ -90,7 +90,7 @@ class Recorder:
             if owner not in self._pools:
                 self._pools[owner] = torch.cuda.graph_pool_handle()
             recording = Recording(self._stream)
-            # kept before the capture: the graph of a failed one must not end alone either
+            # kept before the capture: even if the capture fails, its graph must not end alone
             self._recordings.append(recording)
             try:
                 recording.result = _captured(
@@ -102,7 +102,7 @@ class Recorder:
             return recording
 
     def retire(self, recordings: list[Recording]) -> None:
-        """These are not needed any more. Their results are let go, their graphs stay for now."""
+        """Retire recordings that are no longer needed: release their results, keep their graphs for now."""
         with self.lock:
             for recording in recordings:
                 recording.result = None
@@ -115,21 +115,21 @@ class Recorder:
             for recording in self._recordings:
                 recording.end()
             self._recordings.clear()
-            self._pools.clear()  # memory that no graph uses any more cannot be captured into
+            self._pools.clear()  # a pool that no graph uses any more cannot be captured into
             self._retired = 0
 
 
 def _captured(graph, function: Callable[[], object], stream, pool) -> object:
     """Warm up and capture on one stream, so that the workspace is allocated outside the graph's
-    memory. The current stream is the caller's again also where the capture fails, which torch does
-    not see to."""
+    memory. The caller's stream becomes current again even if the capture fails, which torch does
+    not ensure."""
     here = torch.cuda.current_stream()
     stream.wait_stream(here)
     with torch.cuda.stream(stream):
         for _ in range(WARM_UP):
             function()
     here.wait_stream(stream)
-    # only this thread is held to the rules of a capture: others may draw, load or measure
+    # only this thread is bound by the rules of a capture: others may draw, load or measure
     with (
         torch.cuda.stream(here),
         torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"),

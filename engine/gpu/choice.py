@@ -1,4 +1,4 @@
-"""Choosing tokens from the logits of a block on the device, in the pass that computes these."""
+"""Choosing tokens from the logits of a block on the device, in the pass that computes the logits."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Choice(ABC):
 
     @abstractmethod
     def __call__(self, logits: Tensor, drawn: Tensor) -> tuple:
-        """logits: [length, V]. drawn: float64 [length], a number a row: uniforms if tokens are drawn.
+        """logits: [length, V]. drawn: float64 [length], one number per row: uniforms if tokens are drawn.
 
         Every part of the result is None or has ``clone``."""
 

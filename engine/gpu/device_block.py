@@ -1,4 +1,4 @@
-"""The block-diffusion drafters of texts that nobody records: their marginals stay on the device."""
+"""The block-diffusion drafters for unrecorded texts: their marginals stay on the device."""
 
 import math
 from dataclasses import replace
@@ -17,7 +17,7 @@ from engine.gpu.twins import device_twin
 class DeviceDFlash(DFlashDrafter):
     """DFlashDrafter whose block is read, filled and picked from in one captured graph.
 
-    Tokens and q stay on the device until they are judged; a sampled block takes its uniforms along.
+    Tokens and q stay on the device until they are judged; a sampled block is given its uniforms in advance.
     """
 
     def propose(self, context, max_depth):
@@ -29,7 +29,7 @@ class DeviceDFlash(DFlashDrafter):
 
 
 class DeviceDDTree(DDTreeDrafter):
-    """DDTreeDrafter whose tree is grown in that graph, too: the host learns its shape afterwards."""
+    """DDTreeDrafter whose tree is also grown in the captured graph; the host learns its shape afterwards."""
 
     def propose(self, context, max_depth):
         most, length = self._length(math.inf), self._length(max_depth)

@@ -1,4 +1,4 @@
-"""The chain drafter of texts that nobody records: its guesses stay on the device until they are judged."""
+"""The chain drafter for unrecorded texts: its tokens stay on the device until they are judged."""
 
 from torch.nn.functional import pad
 
@@ -14,8 +14,8 @@ from engine.target.language_model import LanguageModel
 class DeviceChain(Drafter):
     """ChainDrafter with the whole chain as one captured graph.
 
-    A sampled chain takes its uniforms along, from the drafter's own stream: one a token, as the
-    host would have drawn them. Its q stay on the device, where the verdict needs them.
+    A sampled chain is given its uniforms in advance, one per token, from the drafter's own stream,
+    as the host would have drawn them. Its q stay on the device, where the verdict needs them.
     """
 
     key, family, summary = ChainDrafter.key, ChainDrafter.family, ChainDrafter.summary
@@ -31,7 +31,7 @@ class DeviceChain(Drafter):
     def begin(self, start):
         super().begin(start)
         self._session = self._draft.session(CAPACITY)
-        self._ahead = 0  # rows read of what was drafted
+        self._ahead = 0  # drafted tokens whose rows have been read
 
     def propose(self, context, max_depth):
         length = min(self.settings["length"], max_depth)
@@ -45,8 +45,8 @@ class DeviceChain(Drafter):
         return DeviceTree.chain_of(ids[:length], q, "draft model")
 
     def _count(self, length: int, position: int) -> int:
-        """How many tokens to draft for so many: the usual number while they have a place, for a
-        shorter chain would be captured anew at the end of a text."""
+        """How many tokens to draft if ``length`` are wanted: the usual number while there is room, because
+        a shorter chain at the end of a text would need a capture of its own."""
         usual = self.settings["length"]
         return usual if position + usual <= self.max_context else length
 

@@ -1,9 +1,9 @@
-"""DySpec for texts that nobody records: q stays on the device, and only the few numbers that growing
-the tree asks for cross to the host.
+"""DySpec for unrecorded texts: q stays on the device, and only the few numbers needed to grow the
+tree cross to the host.
 
-Which slot is filled next depends on what was drawn before, so the host decides; the device ranks
-and draws. Where it rounds a sum otherwise than the host does, of two slots that are worth the same
-the other one may come first: another tree, as exact, for the slot is chosen before the draw.
+Which slot is filled next depends on earlier draws, so the host decides; the device ranks and draws.
+Where the device rounds a sum differently from the host, two slots of equal worth may change places.
+The tree is then another one, but just as exact, because a slot is chosen before its token is drawn.
 """
 
 import torch
@@ -16,8 +16,8 @@ from engine.transfer import to_device
 
 
 class DeviceDySpec(DySpecDrafter):
-    """DySpecDrafter: in greedy decoding the likeliest tokens of all rows of a draft pass cross at
-    once, in sampled decoding one token a draw."""
+    """DySpecDrafter with q on the device. In greedy decoding the likeliest tokens of all rows of a
+    draft pass cross to the host at once; in sampled decoding one token crosses per draw."""
 
     q_stays = True
 
@@ -33,7 +33,7 @@ class DeviceDySpec(DySpecDrafter):
 
 
 class RankedPlace:
-    """See ``Place``. Its children, best first: their weights and tokens. mass: of all weights."""
+    """See ``Place``. weights, tokens: of its children, best first. mass: the sum of all weights."""
 
     q = None
 
@@ -51,9 +51,9 @@ class RankedPlace:
 
 
 class DrawnPlace:
-    """See ``Place``. Its children are drawn without replacement, with a uniform of the host each.
+    """See ``Place``. Its children are drawn without replacement, each with a uniform from the host.
 
-    left: q without its children, on the device.
+    left: q without the children drawn so far, on the device.
     """
 
     def __init__(self, q: Tensor, chance: DraftChance) -> None:

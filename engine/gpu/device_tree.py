@@ -9,12 +9,12 @@ from torch import Tensor
 from engine.gpu.shape import DeviceShape
 from engine.tree import ROOT, DraftTree, Draw, Kind
 
-UNKNOWN = -1  # a token on the device
+UNKNOWN = -1  # a token that only the device knows
 
 
 @dataclass
 class DeviceTree(DraftTree):
-    """Appears only where nobody records.
+    """Appears only in unrecorded texts.
 
     ids: [N] int32, the tokens on the device; ``tokens`` holds -1 until the host learns them.
     shape: parent indices on the device, or None where the host knows them. Until ``unfold()``, every
@@ -26,7 +26,8 @@ class DeviceTree(DraftTree):
 
     @classmethod
     def chain_of(cls, ids: Tensor, q: Tensor | None, source: str) -> DeviceTree:
-        """One branch of the tokens int32 [L], drawn from the rows of q [at least L, V] or from none."""
+        """One branch with the tokens ``ids``, int32 [L]. q: the rows [at least L, V] they were drawn from,
+        or None."""
         tree, parent = cls(ids=ids), ROOT
         for place in range(len(ids)):
             node = tree._append(parent, UNKNOWN, source, None)
@@ -45,7 +46,7 @@ class DeviceTree(DraftTree):
         return tree
 
     def unfold(self, parents: list[int]) -> None:
-        """Learn the shape. Entries below ROOT, which stand at the end, are no nodes."""
+        """Learn the shape. Entries below ROOT, which are all at the end, are not nodes."""
         size = sum(parent >= ROOT for parent in parents)
         kind, source, ids = self.draws[ROOT][0].kind, self.sources[0], self.ids[:size]
         for part in (self.tokens, self.parents, self.depths, self.q, self.sources):
@@ -57,7 +58,7 @@ class DeviceTree(DraftTree):
             self.draws.setdefault(parent, []).append(Draw(node, kind, None))
 
     def fetch(self) -> None:
-        """Wait for the device and learn everything that is on it only."""
+        """Wait for the device and learn everything that only the device knows."""
         if self.shape is not None:
             self.unfold(self.shape.parents.tolist())
         if self.ids is not None:
@@ -70,7 +71,7 @@ class DeviceTree(DraftTree):
         return super().deepest if self.shape is None else self.shape.deepest
 
     def truncated(self, max_depth: int) -> DraftTree:
-        """Device drafters ask for no more depth than there is."""
+        """The tree itself, because device drafters never exceed the depth they are given."""
         if self.deepest > max_depth:
             raise ValueError(
                 f"a tree on the device reaches {self.deepest}, deeper than {max_depth}"

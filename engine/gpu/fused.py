@@ -9,8 +9,8 @@ from torch import Tensor, nn
 def fuse(modules: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     """One weight [sum of outputs, inputs] and bias [sum of outputs] (None if there is none).
 
-    The modules' own parameters become views of these, so that they work as before and nothing
-    lies in memory twice. A single module keeps what it has.
+    The modules' own parameters become views of these, so the modules work as before and nothing
+    lies in memory twice. A single module keeps its own parameters.
     """
     if len(modules) == 1:
         (module,) = modules

@@ -1,7 +1,8 @@
 """Finds operations that make host and device wait for each other.
 
 A CUDA graph can hold no operation whose launches depend on numbers on the device, and no copy between
-host and device. Here such an operation raises an error that names it; a capture would only break.
+host and device. Within ``HostFree`` such an operation raises an error that names it; a capture would
+merely fail.
 """
 
 import torch
@@ -31,11 +32,11 @@ _MOVING = frozenset(("aten::_to_copy", "aten::copy_"))
 
 
 class WaitsForHost(RuntimeError):
-    """Names the operation that made the host and the device wait for one another."""
+    """Names the operation that would make the host and the device wait for each other."""
 
 
 class HostFree(TorchDispatchMode):
-    """Within it such an operation raises WaitsForHost instead of being run."""
+    """A context in which such an operation raises WaitsForHost instead of running."""
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
         name = function._schema.name

@@ -1,4 +1,4 @@
-"""The int32 buffer of a pass: all it reads but weights and KV, filled by one copy."""
+"""The int32 buffer of a pass: everything the pass reads except weights and KV, filled by one copy."""
 
 from array import array
 from collections.abc import Sequence
@@ -15,28 +15,28 @@ from engine.target.rows import Rows
 from engine.transfer import into
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 160)
-"""Rows of the passes, the root's among them. Times the query heads of a KV head (4 or 8 in most
-models) they fill the attention kernel's tiles: nodes and root beyond such a number would cost
-another tile, for which the whole prefix is read again."""
+"""Rows of the passes, including the root's. Multiplied by the query heads per KV head (4 or 8 in most
+models), these numbers fill the attention kernel's tiles: one row more would cost another tile, for
+which the whole prefix is read again."""
 
-_ALIGNED = 4  # each part begins at a multiple of so many numbers (16 bytes)
+_ALIGNED = 4  # each part begins at a multiple of this many numbers (16 bytes)
 
 
 @dataclass(frozen=True)
 class Size:
-    """rows: of a pass, padding included. words: the scratch rows it knows of, in units of 32."""
+    """rows: of a pass, padding included. words: the scratch rows that the pass knows of, in units of 32."""
 
     rows: int
     words: int
 
     @property
     def scratch(self) -> int:
-        """Columns behind the committed ones that the pass may touch."""
+        """Columns after the committed ones that the pass may touch."""
         return WORD * self.words
 
     @classmethod
     def of(cls, count: int, behind: int) -> "Size | None":
-        """The smallest size for ``count`` rows behind ``behind`` scratch rows; None beyond the largest."""
+        """The smallest size for ``count`` rows after ``behind`` scratch rows; None beyond the largest."""
         rows = next((rows for rows in ROWS if rows >= count), None)
         if rows is None:
             return None
@@ -45,7 +45,7 @@ class Size:
 
 @dataclass(frozen=True)
 class DeviceRows(Rows):
-    """Rows of which a part may be known to the device only.
+    """Rows that may be known in part only to the device.
 
     ids: int32 [len(tokens) - 1], tokens[1:] if only the device knows them. shape: of root and tree, if
     only the device knows their depths and ancestors. question: set if the pass judges this tree.
@@ -59,7 +59,7 @@ class DeviceRows(Rows):
 class StepInputs:
     """The buffer of one size for B sequences, and its parts as views.
 
-    prefix [B]: committed columns. behind [B]: scratch rows fed before these. tokens [B, R]. own
+    prefix [B]: committed columns. behind [B]: scratch rows fed before the pass. tokens [B, R]. own
     [B, R]: depths of the rows. depths [B, S]: of all scratch rows. bits [B, R, W]: which scratch rows
     each row sees. more: parts [B, width] that a subclass adds.
     """
@@ -92,7 +92,7 @@ class StepInputs:
         )  # fmt: skip
 
     def load(self, *given: DeviceRows) -> None:
-        """Fill the buffer for a pass over these rows, one entry a sequence."""
+        """Fill the buffer for a pass over these rows, one entry per sequence."""
         numbers = array("i", bytes(4 * self._places[-1]))
         for sequence, rows in enumerate(given):
             parts = self._numbers(rows)
@@ -113,7 +113,7 @@ class StepInputs:
         self.bits[sequence, :rows, :words].copy_(shape.bits)
 
     def _seen(self, rows: DeviceRows) -> bytes:
-        """A row of padding sees the prefix and itself, so that it stays finite."""
+        """A padded row sees the prefix and itself, so that it stays finite."""
         padding = range(rows.behind + len(rows.tokens), rows.behind + self.size.rows)
         seen = [*rows.ancestors, *(1 << row for row in padding)]
         return b"".join(entry.to_bytes(4 * self.size.words, "little") for entry in seen)

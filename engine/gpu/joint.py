@@ -14,11 +14,11 @@ from engine.target.forward import of_layers
 from engine.target.seen import Draft, Seen
 
 _IDLE = DeviceRows([0], 0, [0], [1])
-"""The row that a sequence which has ended gives to a pass: it sees itself, over its first column."""
+"""The row that an ended sequence adds to a pass: it sees only itself and overwrites the first column."""
 
 
 class JointSessions(SeparateSessions):
-    """B sessions. Buffers [B, Hkv, C, D] a layer, C enough for the longest of the texts and a tree."""
+    """B sessions on buffers [B, Hkv, C, D] per layer, where C is enough for the longest text and a tree."""
 
     def __init__(
         self, model: JoinedModel, capacity: int, features: Sequence[tuple[int, ...]]
@@ -35,8 +35,8 @@ class JointSessions(SeparateSessions):
 
     @torch.no_grad()
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
-        """One pass over root and tree of each of these sequences. Before all buffers exist, and with
-        a tree larger than the largest pass, it is one pass each."""
+        """One pass over root and tree of each of these sequences. Before all buffers exist, with a
+        tree larger than the largest pass, and with probes or rows that were begun, each sequence gets a pass of its own."""
         if not self._in_one_pass(drafts):
             return super().look_at(drafts)
         for index, draft in drafts.items():

@@ -33,7 +33,7 @@ def knows(rule: str) -> bool:
 class DeviceJudge:
     """Judges as the verifier of this key would, with the same coins and the same noise.
 
-    Its verdicts hold neither judgements nor residuals, which are for a recorder.
+    Its verdicts hold neither judgements nor residuals, which only a recorder needs.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class DeviceJudge:
         return Question(self._key, places, coins, noise)
 
     def __call__(self, draft: QuestionedDraft, seen: Seen) -> PendingVerdict:
-        """Have the tree judged, if the pass has not done that. One step at a time."""
+        """Have the tree judged, if the pass has not judged it already. One step at a time."""
         judged = isinstance(seen, JudgedSeen)
         numbers = seen.numbers if judged else self._launched(draft, seen.logits)
         return partial(self._awaited, draft, numbers)
@@ -67,7 +67,7 @@ class DeviceJudge:
         return self._verdict(draft.tree, self.arrived(numbers)), None
 
     def _launched(self, draft: QuestionedDraft, logits: Tensor) -> Callable[[], list[int]]:
-        """In one launch of its own. logits: [N+1, V]."""
+        """Judge the tree in a launch of its own. logits: [N+1, V]."""
         tree, question, device = draft.tree, draft.question, logits.device
         ids = None
         if isinstance(tree, DeviceTree):
@@ -100,7 +100,7 @@ class DeviceJudge:
         self._coins.spend(tossed)
         if isinstance(tree, DeviceTree):
             if tree.shape is not None:
-                tree.unfold(tree.shape.parents.tolist())  # the device has been waited for
+                tree.unfold(tree.shape.parents.tolist())  # the host has waited already
             if tree.ids is not None:
                 for node, its in zip(accepted, kept, strict=True):
                     tree.tokens[node] = its
@@ -115,14 +115,14 @@ class DeviceJudge:
 
 
 class Coins:
-    """Uniforms tossed ahead of their use; those not spent are the next step's first ones."""
+    """Uniforms tossed ahead of their use; the next step begins with the unspent ones."""
 
     def __init__(self, chance: JudgeChance) -> None:
         self._chance = chance
         self._tossed: list[float] = []
 
     def ahead(self, count: int) -> list[float]:
-        """So many, without spending them."""
+        """The next ``count`` coins, without spending them."""
         while len(self._tossed) < count:
             self._tossed.append(self._chance.toss())
         return self._tossed[:count]
@@ -132,22 +132,22 @@ class Coins:
 
 
 class NoiseRows:
-    """The noise of positions of the text, each made and sent to the device once."""
+    """The noise of positions of the text, made once for each position and kept on the device."""
 
     def __init__(self, seed: int, vocabulary: int, device: torch.device) -> None:
         self._seed, self._vocabulary, self._device = seed, vocabulary, device
         self._rows: dict[int, Tensor] = {}
 
     def make(self, first: int, count: int) -> None:
-        """See that these positions have theirs. Positions only ever grow, so the new ones are
-        consecutive."""
+        """Make the noise that these positions still lack. Positions only ever grow, so the new ones
+        are consecutive."""
         fresh = [place for place in range(first, first + count) if place not in self._rows]
         if fresh:
             made = noise_rows(self._seed, fresh[0], len(fresh), self._vocabulary, self._device)
             self._rows |= zip(fresh, made, strict=True)
 
     def rows(self, first: int, count: int) -> Tensor:
-        """[count, V] of the positions from ``first`` on; those before it are forgotten."""
+        """The noise [count, V] of the positions from ``first`` on; earlier positions are forgotten."""
         self._rows = {place: row for place, row in self._rows.items() if place >= first}
         self.make(first, count)
         return torch.stack([self._rows[first + place] for place in range(count)])

@@ -1,7 +1,7 @@
 """The operations of a step that run in Triton kernels when the model is on a CUDA device.
 
-Each function tells whether a kernel did the work. Where none could, the caller does it as on a CPU,
-and the log names the reason once.
+`attend` and `addresses` return None where no kernel can do the work. The caller then does it as
+on a CPU, and the log names the reason once.
 """
 
 import logging
@@ -40,7 +40,7 @@ def attend(
     softcap: float | None,
     sinks: Tensor | None,
 ) -> Tensor | None:
-    """query [B, H, R, D], key and value [B, Hkv, T, D] -> [B, H, R, D], or None where no kernel can.
+    """query [B, H, R, D], key and value [B, Hkv, T, D] -> [B, H, R, D], or None where no kernel can do it.
 
     Nothing of size R x T is made; the mask crosses to the device as a few words of bits.
     """
@@ -59,7 +59,7 @@ def attend(
     given = (query, key, value, mask.bits, scaling, window, softcap, sinks)
     try:
         out = tree_attention.tree_attention(*given)
-    except Exception as error:  # of the compiler, the driver, or for want of shared memory
+    except Exception as error:  # of the compiler or the driver, or for lack of shared memory
         if kind in _launched:
             raise
         _launched[kind] = False
@@ -83,7 +83,7 @@ def _why_not(query: Tensor, key: Tensor, value: Tensor) -> str | None:
 
 
 def addresses(buffers: list[Tensor]) -> Tensor | None:
-    """The addresses of the buffers [B, Hkv, C, D], for ``commit``; valid while these stay in place.
+    """The addresses of the buffers [B, Hkv, C, D], for ``commit``; valid while the buffers stay in place.
 
     None where the layers' buffers differ, so that the kernel cannot move their rows.
     """
@@ -105,7 +105,7 @@ def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]
 def move(
     buffers: list[Tensor], addresses: Tensor, start: Tensor, rows: Tensor, count: Tensor
 ) -> None:
-    """The same for several sequences, by numbers on the device (``engine.kernels.kv_commit``)."""
+    """As ``commit``, for several sequences, with numbers on the device (``engine.kernels.kv_commit``)."""
     from engine.kernels.kv_commit import kv_commit
 
     kv_commit(buffers, start, rows, count, addresses)

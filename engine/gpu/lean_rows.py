@@ -1,10 +1,10 @@
-"""A pass of Llama-class models with few launches, over the same weights: 15 a layer instead of 41
+"""A pass of Llama-class models with few launches, over the same weights: 15 per layer instead of 41
 (Llama) or 57 (Qwen3), and 17 in half precision, where each of two norms rounds twice. On a GPU a launch
 costs about as much as reading eight megabytes of weights.
 
-One product gives q, k and v, another gate and up; the product before a residual adds it; in float32 a
-norm is one kernel. All are torch's operations and ours. Arguments and result are those of a
-transformers module.
+One product gives q, k and v, and another gives gate and up; the product before a residual also adds
+it; in float32 a norm is one kernel. All operations are torch's or ours. Arguments and result are those
+of a transformers module.
 
 Letters in shapes: B sequences, R rows each, W hidden size, D head size, Hq and Hkv heads.
 """
@@ -34,7 +34,7 @@ Rotary = tuple[Tensor, Tensor]
 
 
 def fits(model: PreTrainedModel) -> bool:
-    """Whether this module is of the class: plain linear layers, a SiLU gate."""
+    """Whether this module is one of ``CLASSES``, with plain linear layers, one dtype and a SiLU gate."""
     if type(model) not in CLASSES:
         return False
     linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
@@ -65,7 +65,7 @@ class LeanRows:
         **_: object,
     ) -> SimpleNamespace:
         """Tokens and their positions [B, R] -> logits [B, R, V] and hidden_states, each [B, R, W], or
-        None. Rows go where the cache says."""
+        None. The cache decides where the rows go."""
         decoder, shape = self._model.model, input_ids.shape
         hidden = decoder.embed_tokens(input_ids).flatten(0, 1)
         turn = _turn(*decoder.rotary_emb(hidden, position_ids))
@@ -90,8 +90,8 @@ def _turn(cosine: Tensor, sine: Tensor) -> Rotary:
 
 
 def _normed(rows: Tensor, module: nn.Module) -> Tensor:
-    """As the module norms rows [..., W]: in half precision it rounds before the product with its
-    weight and again behind it, so one kernel, which rounds once, would give other numbers."""
+    """Norm rows [..., W] as the module does. In half precision the module rounds before the product
+    with its weight and again after it, so one kernel, which rounds once, would give other numbers."""
     shape, epsilon = module.weight.shape, module.variance_epsilon
     if rows.dtype == torch.float32:
         return F.rms_norm(rows, shape, module.weight, epsilon)
@@ -130,12 +130,12 @@ class _Layer:
         return mixed.flatten(0, 1).flatten(1)
 
     def add(self, hidden: Tensor, mixed: Tensor, fresh: bool) -> Tensor:
-        """hidden [B * R, W] plus the product of the heads' outputs: in a new tensor if fresh, for a
-        caller who keeps the old one, else in place."""
+        """hidden [B * R, W] plus the product of the heads' outputs: in a new tensor if fresh, because
+        the caller keeps the old one, else in place."""
         return _add(hidden, mixed, self._attention.o_proj, fresh)
 
     def _turned(self, heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-        """q and k heads [B, R, Hq + Hkv, D] of all heads, normed and at their positions."""
+        """The q and k heads [B, R, Hq + Hkv, D] of all heads, normed and rotated to their positions."""
         rotated = heads[:, :, : self._qk]
         if self._gains is not None:
             rotated = F.rms_norm(rotated, (self._size,), None, self._epsilon) * self._gains
@@ -150,7 +150,7 @@ class _Layer:
 
 
 def _window_of(attention: nn.Module) -> int | None:
-    """The sliding window of a layer: Qwen keeps one a layer, Mistral one for all."""
+    """The sliding window of a layer: Qwen keeps one per layer, Mistral one for all."""
     if hasattr(attention, "sliding_window"):
         return attention.sliding_window
     config = getattr(attention, "config", None)

@@ -1,4 +1,4 @@
-"""Language models whose passes run on buffers that keep their place."""
+"""Language models whose passes run on static buffers."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from engine.target.session import Session
 
 
 class JoinedModel(LanguageModel):
-    """A language model that reads for one sequence through its module, and for several through one
+    """A language model that reads one sequence through its module, and several sequences in one
     pass over buffers that lie side by side."""
 
     attention = attention.NAME
@@ -30,7 +30,7 @@ class JoinedModel(LanguageModel):
         return BufferedSession(self, StaticCache.empty(self.layers, capacity), tuple(features))
 
     def new_buffer_sets(self, captures: bool = True) -> BufferSets:
-        """Buffers for passes of the module; captures: as CUDA graphs, on CUDA."""
+        """Buffers for passes of the module. captures: whether the passes become CUDA graphs on CUDA."""
         return BufferSets(TextBuffers, self.rows, self.layers, self.name, self.device, captures)
 
     def joint_buffer_sets(self) -> BufferSets:
@@ -38,7 +38,7 @@ class JoinedModel(LanguageModel):
 
 
 class StaticModel(JoinedModel):
-    """A language model all of whose passes are made on such buffers, on CUDA as CUDA graphs."""
+    """A language model that runs all its passes on static buffers, on CUDA as CUDA graphs."""
 
     def __init__(self, model, tokenizer, name: str, lean: bool = True) -> None:
         super().__init__(model, tokenizer, name, lean)

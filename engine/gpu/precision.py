@@ -1,4 +1,4 @@
-"""The precision that the promise of identical text needs."""
+"""The precision needed to promise identical text."""
 
 import torch
 
@@ -6,8 +6,8 @@ from engine.errors import UserError
 
 
 def refuse_tf32(dtype: torch.dtype, device: torch.device) -> None:
-    """Raises UserError where products of float32 matrices would be rounded to TF32 (10 bits), so that
-    the text of a tree differs from that of plain decoding."""
+    """Raises UserError where products of float32 matrices would be rounded to TF32 (10 bits), which makes
+    the text of tree decoding differ from that of plain decoding."""
     allowed = torch.backends.cuda.matmul.allow_tf32
     if dtype == torch.float32 and device.type == "cuda" and allowed:
         raise UserError(

@@ -1,4 +1,4 @@
-"""A pass of the target that is asked for the verdict on its tree, and the answer to that."""
+"""The question that asks a pass of the target for the verdict on its tree, and the answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from engine.tree import DraftTree
 
 @dataclass(frozen=True)
 class JudgingKey:
-    """How trees of a text are judged, whatever its seed: passes with a verdict are known by this key.
+    """How the trees of a text are judged, whatever its seed. Passes with a verdict are found by this key.
 
-    rule: of the verifier. sampling: with seed 0. kinds: of draw that the drafter makes.
+    rule: the verifier's. sampling: with seed 0. kinds: the kinds of draw that the drafter makes.
     """
 
     rule: str
@@ -41,8 +41,8 @@ class JudgingKey:
 class Question:
     """One tree to be judged.
 
-    places: of the tree. coins: as many as there are draws, where the rule tosses any. noise: [D, V]
-    on the device, of the depths there are, where the rule draws tokens.
+    places: of the tree. coins: one per draw, if the rule tosses coins. noise: [D, V] on the device,
+    one row per depth, if the rule draws tokens.
     """
 
     key: JudgingKey
@@ -51,7 +51,7 @@ class Question:
     noise: Tensor | None
 
     def of_nothing(self) -> "Question":
-        """The same key, and no draft."""
+        """A question with the same key about an empty tree."""
         return Question(self.key, Places.of(DraftTree()), [], None)
 
 
@@ -66,8 +66,8 @@ class QuestionedDraft(Draft):
 class JudgedSeen(Seen):
     """The answer of a pass that has judged its tree and moved the kept rows into their place.
 
-    numbers: waits for the numbers of the verdict (see ``DeviceJudge``). Row i of features is that of
-    the i-th kept row, as far as there are any, and logits hold until the model's next pass only.
+    numbers: waits for the numbers of the verdict (see ``DeviceJudge``). Row i of features belongs to
+    the i-th kept row, as far as there are any; logits are valid only until the model's next pass.
     """
 
     numbers: Callable[[], list[int]] | None = None

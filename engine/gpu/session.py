@@ -1,4 +1,4 @@
-"""A sequence read on buffers that keep their place."""
+"""A sequence read on static buffers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BufferedSession(Session):
         return self._cache.ready
 
     def lay_out(self, draft: Draft) -> DeviceRows:
-        """Root and tree as a pass takes them; ``written`` follows a pass over several sequences."""
+        """Root and tree as rows for a pass. After a pass over several sequences, call ``written``."""
         rows = self._rows(*draft.rows)
         tree, question = draft.tree, None
         if isinstance(draft, QuestionedDraft):
@@ -47,7 +47,7 @@ class BufferedSession(Session):
         )
 
     def written(self) -> None:
-        """All scratch rows stand in the cache now, at columns that were given."""
+        """Note that all scratch rows are now in the cache, at the columns that were given."""
         self._cache.length = self.length + self.rows
 
     @torch.no_grad()
@@ -77,7 +77,7 @@ class StaticSession(BufferedSession):
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
-        """Read a root and a tree in one pass, which judges the tree too, if asked and if it can."""
+        """Read a root and a tree in one pass, which also judges the tree if asked and able to."""
         if isinstance(draft, QuestionedDraft) and draft.probes is None and draft.begun is None:
             found = self._buffers.judge([self.lay_out(draft)], self.features)
             if found is not None:
@@ -95,12 +95,12 @@ class StaticSession(BufferedSession):
         sampling: Sampling,
         drawn: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Read tokens behind the committed ones and draft ``count`` more, of the first
-        ``vocabulary`` ids: int32 [count], and the laws they were drawn from, [count, V], or None at
-        temperature 0, both on the device.
+        """Read tokens after the committed ones and draft ``count`` more from the first ``vocabulary``
+        ids. Returns the drafted tokens, int32 [count], and the laws they were drawn from, [count, V],
+        or None at temperature 0; both on the device.
 
-        drawn: a uniform each; None at temperature 0. The rows fed are len(tokens) + count - 1, one
-        behind the other; none is committed.
+        drawn: one uniform per drafted token; None at temperature 0. The rows fed are len(tokens) +
+        count - 1, one after the other; none is committed.
         """
         if len(tokens) > READ_AHEAD:
             self.prefill(tokens[:-1])

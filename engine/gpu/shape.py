@@ -1,4 +1,4 @@
-"""What the target's pass must know of a tree's shape, worked out where the tree was grown."""
+"""The shape of a tree as the target's pass needs it, worked out on the device that grew the tree."""
 
 from dataclasses import dataclass
 
@@ -15,10 +15,10 @@ NO_NODE = ROOT - 1
 class DeviceShape:
     """A tree of up to N nodes whose parents the host does not know.
 
-    parents: int32 [N], ROOT or a node before; NO_NODE, from some entry on, where there is none.
-    own: int32 [N + 1], depths, the root's first. bits: int32 [N + 1, W], who sees whom, as in
-    ``AncestorBits``. draws: int32 [N] and first: int32 [N + 2] as in ``FlatTree``. deepest: no node
-    is deeper.
+    parents: int32 [N], ROOT or an earlier node; entries at the end that are not nodes hold NO_NODE.
+    own: int32 [N + 1], depths, the root's first. bits: int32 [N + 1, W], which rows each row sees, as
+    in ``AncestorBits``. draws: int32 [N] and first: int32 [N + 2] as in ``FlatTree``. deepest: an
+    upper bound of the depths.
     """
 
     parents: Tensor
@@ -30,11 +30,11 @@ class DeviceShape:
 
     @classmethod
     def of(cls, parents: Tensor, own: Tensor, deepest: int) -> "DeviceShape":
-        """Nothing here waits for the host. own: of the nodes, int32 [N]."""
+        """No operation waits for the host. own: the depths of the nodes, int32 [N]."""
         size, device = len(parents), parents.device
         above = torch.nn.functional.pad(parents.long().clamp(min=ROOT) + 1, (1, 0))  # of rows
         seen, step = torch.eye(size + 1, dtype=torch.bool, device=device), 1
-        while step <= deepest:  # each turn twice as far up
+        while step <= deepest:  # each turn reaches twice as far up
             seen, above, step = seen | seen[above], above[above], 2 * step
         place = torch.where(parents == NO_NODE, size + 1, parents + 1)
         ordered = place.sort(stable=True)

@@ -1,8 +1,8 @@
 """A pass of the model as a pure function of static buffers.
 
 Only operations on the device depend on the numbers in the buffers, so the same launches serve every
-prefix length and every tree of a size. Padded rows see the prefix and themselves, so they stay
-finite. They are written behind the real rows, and the next pass overwrites them.
+prefix length and every tree of one size. Padded rows see the prefix and themselves, so they stay
+finite. They are written after the real rows, and the next pass overwrites them.
 """
 
 from functools import cached_property
@@ -18,7 +18,7 @@ from engine.target.forward import forward
 
 
 class StaticMask:
-    """What ``engine.target.row_mask.RowMask`` is to the layers, computed on the device for B sequences.
+    """Replaces ``engine.target.row_mask.RowMask`` for the layers; computed on the device for B sequences.
 
     Its columns are those of the whole KV buffers, used or not.
     """
@@ -44,7 +44,7 @@ class StaticMask:
         return self._inputs.mask(self._capacity)
 
     def within(self, window: int | None) -> Tensor:
-        """bool [B, 1, R, capacity]; kept for the layers of the same window."""
+        """bool [B, 1, R, capacity]; kept for other layers with the same window."""
         if window not in self._windowed:
             self._windowed[window] = self._visible(window)
         return self._windowed[window]
@@ -67,7 +67,7 @@ class StaticMask:
 def step(
     module: nn.Module, inputs: StepInputs, cache: StaticCache, features: tuple[int, ...] = ()
 ) -> tuple[Tensor, Tensor | None]:
-    """One pass: logits [B, R, V], features [B, R, n*H] of all rows, padded ones among them."""
+    """One pass: logits [B, R, V], features [B, R, n*H] of all rows, including padded ones."""
     mask = StaticMask(inputs, cache.capacity)
     with cache.written_at(mask.columns):
         return forward(module, inputs.tokens, mask.row_positions, mask, cache, features)
@@ -81,12 +81,12 @@ def chain(
     sampling: Sampling,
     drawn: Tensor,
 ) -> tuple[Tensor, Tensor | None]:
-    """A chain, one token a pass; each pass reads the token of the one before. Returns the tokens, int32
+    """A chain, one token per pass; each pass reads the previous pass's token. Returns the tokens, int32
     [passes], and the distributions they were drawn from, [passes, V], or None in greedy decoding.
 
-    The host loads the first pass. The others have one row each, behind those of the first, and take
-    prefix and token from the device. Only the first ``vocabulary`` tokens can be drawn. drawn: a
-    uniform a pass, unused in greedy decoding.
+    The host loads the first pass. The others have one row each, after those of the first, and take
+    prefix and token from the device. Only the first ``vocabulary`` tokens can be drawn. drawn: one
+    uniform per pass, unused in greedy decoding.
     """
     picks: list[Tensor] = []
     laws: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""A text whose trees are judged on the device. Nobody records it."""
+"""An unrecorded text whose trees are judged on the device."""
 
 from dataclasses import replace
 

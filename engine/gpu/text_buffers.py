@@ -60,9 +60,9 @@ class TextBuffers(BufferSet):
     def judge(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[JudgedSeen] | None:
-        """The same with a verdict on every sequence's tree. Afterwards the kept rows are in their place.
+        """As ``feed``, with a verdict on every sequence's tree. Afterwards the kept rows are in their place.
 
-        None also before the buffers exist, and where there are too many draws.
+        Also None before the buffers exist, and where there are too many draws.
         """
         size = self._size(given)
         if size is None or not self.cache.ready:
@@ -94,7 +94,7 @@ class TextBuffers(BufferSet):
         ]
 
     def _size(self, given: Sequence[DeviceRows]) -> Size | None:
-        """The size of a pass over these rows, after making room for it; None where there is none."""
+        """Make room for a pass over these rows and return its size; None where there is no such pass."""
         size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
         if size is None or (not self._sets.usable and self.sequences == 1):
             return None
@@ -112,7 +112,7 @@ class TextBuffers(BufferSet):
     ) -> tuple[Tensor, Tensor | None]:
         """Read ``tokens``, then draft ``count`` tokens, as ``Session.write`` says.
 
-        Afterwards len(tokens) + count - 1 scratch rows, one behind the other, have been fed.
+        Afterwards len(tokens) + count - 1 scratch rows, one after the other, have been fed.
         """
         first, rows = len(tokens), len(tokens) + count - 1
         words = power_of_two(-(-rows // WORD))

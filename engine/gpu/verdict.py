@@ -19,7 +19,7 @@ from engine.transfer import to_device
 
 
 class JudgedInputs(StepInputs):
-    """The buffer of a judged pass; the verdict's whole numbers and coins are among its parts.
+    """The buffer of a judged pass, including the whole numbers and coins that the verdict reads.
 
     Letters and names as in ``FlatTree``, for R - 1 nodes and R draws. noise, q: [R, V] for each
     sequence, or [0, V] if its law needs none.
@@ -46,7 +46,7 @@ class JudgedInputs(StepInputs):
     def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
         question = rows.question
         draws, first, kinds, q_row = question.places.numbers
-        padding = [len(draws)] * (self.size.rows + 1 - len(first))  # places of no draws
+        padding = [len(draws)] * (self.size.rows + 1 - len(first))  # places without draws
         coins = array("i", array("d", question.coins).tobytes())
         return *super()._numbers(rows), draws, first + padding, kinds, q_row, coins
 
@@ -68,7 +68,7 @@ class JudgedInputs(StepInputs):
 
     def fits(self, given: Sequence[DeviceRows]) -> bool:
         """Whether there is room. Independent draws may repeat, so there may be more draws than rows; and
-        a drafter may propose with a q although its kinds need none."""
+        a drafter may propose with a q even if its kinds need none."""
         return all(
             len(places.draws) <= self.size.rows
             and (law.rule != "rejection" or len(places.q) <= len(q))
@@ -108,7 +108,7 @@ def judged(
     logits, states = step(module, inputs, cache, features)
     numbers = torch.stack([inputs.judge(index, logits[index]) for index in range(len(logits))])
     place = torch.arange(inputs.size.rows, device=numbers.device, dtype=torch.int32)
-    count = numbers[:, 0] + 1  # the root among them
+    count = numbers[:, 0] + 1  # the root included
     path = torch.nn.functional.pad(numbers[:, 4 : 3 + inputs.size.rows] + 1, (1, 0))
     rows = torch.where(place < count[:, None], path, place)
     cache.move(inputs.prefix, rows, count)
@@ -118,7 +118,7 @@ def judged(
 
 
 class Arrival:
-    """Numbers [B, N] of the device. The first request copies those of all sequences to the host."""
+    """Numbers [B, N] on the device. The first request copies those of all sequences to the host."""
 
     def __init__(self, numbers: Tensor) -> None:
         self._numbers = numbers

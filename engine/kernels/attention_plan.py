@@ -23,15 +23,15 @@ class Plan:
     chunk: int | None = None
 
     def blocks(self, packed: int) -> int:
-        """Tiles of rows, each of which reads the whole prefix. packed: rows times query heads of a
-        KV head."""
+        """Tiles of rows, each of which reads the whole prefix. packed: rows times query heads per KV
+        head."""
         return -(-packed // self.block_rows)
 
 
 def plan(
     rows: int, groups: int, pairs: int, head: int, element: int, longest: int, gpu: Gpu = HOPPER
 ) -> Plan:
-    """A plan from shapes alone. pairs: sequences times KV heads; element: bytes of one number."""
+    """A plan that depends only on shapes. pairs: sequences times KV heads; element: bytes of one number."""
     packed, width = rows * groups, power_of_two(head, 16)
     largest = 128 if width <= 128 else (64 if gpu.large_products else 32)
     if element == 4:

@@ -1,7 +1,7 @@
-"""Which rows of a step see which, as bits: the mask that the attention kernel reads.
+"""The rows that each row of a step sees, as bits: the mask that the attention kernel reads.
 
-A step's scratch rows stand behind the committed columns of the cache. Every row sees the whole
-prefix and, of the scratch rows, those whose bit is set (its ancestors and itself).
+A step's scratch rows stand after the committed columns of the cache. Every row sees the whole
+prefix and the scratch rows whose bits are set (its ancestors and itself).
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ WORD = 32
 
 @dataclass(frozen=True)
 class AncestorBits:
-    """The mask of R query rows before S scratch rows, for B sequences.
+    """The mask of R query rows over S scratch rows, for B sequences.
 
     words: int32 [B, R, ceil(S / 32)]; bit j of word w: the row sees scratch row 32 w + j.
     depths: int32 [B, S], scratch row s stands at position prefix + depths[s] of the text.
-    prefix: int32 [B], committed columns of each sequence. longest: their largest, or an upper
+    prefix: int32 [B], committed columns of each sequence. longest: the longest prefix, or an upper
     bound of it (for a captured graph: the capacity); it only decides how the work is split.
     own: int32 [B, R], the depths of the query rows; None where these are the last R scratch rows.
     """
@@ -72,7 +72,7 @@ class AncestorBits:
 
     @property
     def row_depths(self) -> Tensor:
-        """int32 [B, R], of the query rows."""
+        """int32 [B, R], the depths of the query rows."""
         return self.depths[:, self.scratch - self.rows :] if self.own is None else self.own
 
 

@@ -1,8 +1,8 @@
 """Compile launches for any GPU, present or not, and read which resources the machine code uses.
 
-    python -m engine.kernels.compiled [80 90]     the table over every kernel's specimens
+    python -m engine.kernels.compiled [80 90]     the table of every kernel's specimens
 
-A launcher is run on CPU tensors with its launches caught before they happen; each is compiled
+A launcher is run on CPU tensors with its launches caught before they happen; each launch is compiled
 for the architecture as Triton would have done at the first call.
 """
 
@@ -42,8 +42,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources of a compiled kernel. registers a thread; stack bytes a thread (spills lie there);
-    shared bytes a program; None where the disassembler is not at hand."""
+    """The resources of a compiled kernel. registers: per thread. stack: bytes per thread (spills lie there).
+    shared: bytes per program. registers and stack are None if the disassembler is missing."""
 
     kernel: str
     architecture: int
@@ -56,7 +56,7 @@ class Usage:
 
 @contextlib.contextmanager
 def caught() -> Iterator[list[Launch]]:
-    """Within it, Triton launches are put into the list and not made."""
+    """A context in which Triton launches are put into the list instead of being made."""
     from triton.runtime.jit import JITFunction
 
     launches: list[Launch] = []
@@ -138,7 +138,7 @@ def _resources(cubin: bytes) -> tuple[int | None, int | None]:
 
 
 def table(rows: list[tuple[str, Usage]]) -> str:
-    """Lines of text, one a compiled specimen."""
+    """Lines of text, one per compiled specimen."""
     lines = [f"{'specimen':34} {'kernel':22} {'sm':>3} warps stages regs stack  shared"]
     for label, used in rows:
         lines.append(

@@ -1,4 +1,4 @@
-"""A draft tree as the arrays a kernel walks."""
+"""A draft tree as the arrays that a kernel walks."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ class FlatTree:
     """N nodes, N + 1 places (place 0 is the root, place i + 1 is node i), M draws.
 
     tokens: int32 [N]. depths: int32 [N + 1], of places. draws: int32 [M], nodes in the order
-    drawn, those of a place beside one another; first: int32 [N + 2], where each place's begin.
+    drawn, grouped by place; first: int32 [N + 2], where the draws of each place begin.
     kinds: int32 [N + 1], index into KINDS. q_row: int32 [N + 1], the place's row in q, or -1.
     q: fp32 [Q, V], the distributions drawn from (Q may be 0). repeats_q: whether more than one
     draw without replacement was made from some q.
@@ -43,7 +43,7 @@ class FlatTree:
     def of(cls, tree: DraftTree, vocabulary: int, device=None) -> "FlatTree":
         """Distributions shorter than the vocabulary are padded with zeros.
 
-        The host waits for nothing: all whole numbers cross in one copy, the distributions in one.
+        The host does not wait: all whole numbers cross in one copy, the distributions in another.
         """
         places = Places.of(tree)
         parts = (tree.tokens, [0, *tree.depths], *places.numbers)

@@ -11,8 +11,8 @@ r V + v of ``seed``. At temperature 0 nothing is drawn; the result is the k larg
 plain softmax.
 
 Bytes moved: the logits once from memory, then from the L2 cache: two passes for the softmax, 11 for
-each truncation in use, and k for the draws. Given noise (4 V R bytes) is read k times; a wanted
-distribution is 4 V R bytes more. Floating-point operations: 10 to 40 a number and pass.
+each truncation in use, and k for the draws. Noise from the caller (4 V R bytes) is read k times;
+writing q, if wanted, is 4 V R bytes more. Floating-point operations: 10 to 40 per number and pass.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ def _truncated(q, logits, top_k, top_p, temperature):
 def gumbel_topk_triton(
     logits, k, temperature=1.0, top_k=0, top_p=1.0, noise=None, seed=0, want_q=False, block=2048
 ) -> Draws:
-    """The kernel, one program a row."""
+    """The kernel, one program per row."""
     rows, vocabulary = logits.shape
     if logits.stride(-1) != 1 or (noise is not None and noise.stride(-1) != 1):
         raise ValueError("the last dimension must be contiguous")
@@ -114,7 +114,7 @@ def _race_kernel(
     SAMPLED: tl.constexpr, TOP_K: tl.constexpr, TOP_P: tl.constexpr, GIVEN: tl.constexpr,
     WANT_Q: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Program r: the largest logit, the thresholds, the mass, then one pass a draw."""
+    """Program r: the largest logit, the thresholds, the mass, then one pass per draw."""
     at = tl.program_id(0)
     row = logits + at.to(tl.int64) * logits_r
     lane = tl.arange(0, BLOCK)

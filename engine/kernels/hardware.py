@@ -1,4 +1,4 @@
-"""The few facts of a GPU by which work is cut."""
+"""The few facts about a GPU that decide how work is divided."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +17,8 @@ class Gpu:
 
     @property
     def large_products(self) -> bool:
-        """Whether four warps multiply matrices together, with operands in shared memory: the large
-        Hopper and Blackwell chips. The others, consumer Blackwell too, hold them in registers."""
+        """Whether four warps multiply matrices together, with operands in shared memory, as on the large
+        Hopper and Blackwell chips. Other chips, including consumer Blackwell, hold them in registers."""
         return self.major in (9, 10)
 
     @classmethod
@@ -33,7 +33,7 @@ def _of(index: int) -> Gpu:
 
 
 OLDEST = 8
-"""The compute capability from which on the kernels are planned and compiled in the tests."""
+"""The lowest compute capability for which the kernels are planned and compiled in the tests."""
 
 AMPERE = Gpu(108, 166_912, 8)  # A100
 HOPPER = Gpu(132, 232_448, 9)  # H100, H200

@@ -35,7 +35,7 @@ def head_topk_reference(hidden, weight, k, ids=None):
 
 
 def head_topk_triton(hidden, weight, k, ids=None):
-    """One kernel finds candidates in each 128 rows of the head, a second one the best of all candidates."""
+    """One kernel finds candidates in each block of 128 rows of the head (64 in fp32); a second one finds the best of all."""
     rows, width = hidden.shape
     vocabulary = weight.shape[0]
     if not 0 < k <= min(MOST, vocabulary):
@@ -102,7 +102,7 @@ def _best_kernel(
     values, indices, logs, ids, best, tokens, log_mass, chunks, k,
     HAS_IDS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Program a row: k times the best candidate that comes after the one before."""
+    """One program per row: k times, the best candidate that comes after the previous one."""
     row = tl.program_id(0).to(tl.int64)
     lane = tl.arange(0, BLOCK)
     peak = tl.full([BLOCK], float("-inf"), tl.float32)

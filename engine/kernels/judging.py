@@ -13,7 +13,7 @@ def is_nan(number):
 
 @triton.jit
 def _better(best, where, score, index):
-    """Per lane the higher score and its index; of equals the earlier."""
+    """The higher score of each lane and its index; of equals the earlier one."""
     higher = (score > best) | (is_nan(score) & ~is_nan(best))
     return tl.where(higher, score, best), tl.where(higher, index, where)
 
@@ -30,11 +30,11 @@ def _first_of_best(best, where):
 
 @triton.jit
 def argmax(row, noise, vocabulary, RACED: tl.constexpr, BLOCK: tl.constexpr):
-    """argmax(row), or argmax(row / noise), in fp32 with the division rounded as IEEE has it; and
-    whether there is a NaN among these."""
+    """argmax(row), or argmax(row / noise), in fp32, with the division rounded as in IEEE 754; and
+    whether any of these scores is NaN."""
     lane = tl.arange(0, BLOCK)
     best = tl.full([BLOCK], float("-inf"), tl.float32)
-    where = lane  # of a row of minus infinities the first is the largest
+    where = lane  # in a row of minus infinities the first is the largest
     for begin in range(0, vocabulary, BLOCK):
         index = begin + lane
         score = tl.load(row + index, mask=index < vocabulary, other=float("-inf")).to(tl.float32)
@@ -46,8 +46,8 @@ def argmax(row, noise, vocabulary, RACED: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def _raced(best, where, law, noise, inside, index):
-    """One tile of a race, in fp32: a division of the vocabulary in fp64 would cost more than all else
-    on GPUs that have few units for it."""
+    """One tile of a race, in fp32, because dividing the whole vocabulary in fp64 would cost more than
+    everything else on GPUs with few fp64 units."""
     score = tl.where(inside, tl.div_rn(law.to(tl.float32), noise), float("-inf"))
     return _better(best, where, score, index)
 
@@ -64,9 +64,9 @@ def _mass(row, vocabulary, BLOCK: tl.constexpr):
 
 @triton.jit
 def _refused(law, q, index, token, by_q):
-    """The rest of the law after the refusal of ``token``, before it is normalised.
+    """The residual of the law after the refusal of ``token``, not yet normalised.
 
-    A draw can be refused only where q exceeds the law, so nothing is left of its own share.
+    A token can be refused only where q exceeds the law, so nothing is left of its own share.
     """
     left = tl.where(by_q, tl.maximum(law - q, 0.0), law)
     return tl.where(index == token, 0.0, left)
@@ -77,10 +77,11 @@ def weigh_draws(
     row, q, law, noise, tokens, draws, accept, p_used, q_used, begin, end, vocabulary,
     has_q, without_replacement, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """All draws of one place, one pass over the vocabulary each. Returns the recovered token, and
-    whether there is a NaN in the row.
+    """Weigh all draws of one place, with one pass over the vocabulary for each. Returns the recovered
+    token, and whether there is a NaN in the row.
 
-    A pass takes the refusal before (``last_*``) into the law and sums what this one would leave.
+    A pass applies the previous refusal (``last_*``) to the law and sums the mass that refusing its own
+    draw would leave.
     """
     lane = tl.arange(0, BLOCK)
     scale = 1.0 / _mass(row, vocabulary, BLOCK)

@@ -1,14 +1,14 @@
-"""The kept rows of a step moved into their place, for all layers in one launch.
+"""Moves the kept rows of a step into their place, for all layers in one launch.
 
-buffers: the keys and the values of every layer, each [B, Hkv, C, D], of one shape, layout and
-dtype. Behind the ``start[b]`` committed columns lie the step's scratch rows; of these ``rows[b]``
-(the first ``count[b]`` of it, ascending) stay and are moved to columns start, start + 1, ...
+buffers: the keys and the values of every layer, each [B, Hkv, C, D], all of the same shape, layout
+and dtype. The step's scratch rows lie after the ``start[b]`` committed columns. The first ``count[b]``
+entries of ``rows[b]``, in ascending order, name the kept ones, which move to columns start, start + 1, ...
 
 The kept rows ascend, so none moves up or onto a row that is still to be moved. The move is therefore
 done in place, a block of rows at a time, and each block is read before it is written.
 
-Bytes moved: 2 (read, written) times buffers B Hkv D count, times the size of an element, less what
-stays where it is. No floating-point operations.
+Bytes moved: 2 (read, written) times buffers B Hkv D count, times the size of an element, less the
+rows that stay where they are. No floating-point operations.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engine.kernels.lang import on_gpu, power_of_two, tl, triton
 
-BLOCK_R = 16  # rows a program moves at a time; one size, because each would be compiled anew
+BLOCK_R = 16  # rows a program moves at a time; only one size, because each is compiled separately
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -29,7 +29,7 @@ def kv_commit(
     count: Tensor,
     addresses: Tensor | None = None,
 ) -> None:
-    """start: int32 [B]; rows: int32 [B, K], numbered from 0 behind start; count: int32 [B].
+    """start: int32 [B]; rows: int32 [B, K], numbered from 0 at column start; count: int32 [B].
 
     addresses: as ``addresses_of`` gives them, if the caller kept them.
     """

@@ -42,8 +42,8 @@ def runs_on(device: torch.device) -> bool:
     """Whether kernels can be built and launched on this device; if not, the log says why, once.
 
     Besides its own installation Triton needs a driver that it knows, a C compiler and Python's
-    headers. Without one of these the first launch of any kernel raises, and no two raise alike. GPUs
-    before Ampere are refused: their shared memory is too small for the plans.
+    headers. If one of these is missing, the first launch of any kernel raises; which error depends on
+    what is missing. GPUs before Ampere are refused: their shared memory is too small for the plans.
     """
     try:
         if not AVAILABLE:

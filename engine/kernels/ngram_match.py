@@ -1,8 +1,8 @@
 """Prompt lookup on the device: the tokens that followed the last occurrence of the text's end.
 
-context: int32 [B, C], of which the first length[b] tokens are text. For each sequence the longest
-n-gram, min_ngram <= n <= max_ngram, that ends the text and stands in it earlier as well, and the
-last place where it was continued: the answer of NgramIndex.latest.
+context: int32 [B, C], of which the first length[b] tokens are text. The search finds, for each
+sequence, the longest n-gram (min_ngram <= n <= max_ngram) that ends the text and also occurs earlier
+in it, and the last place where it was continued. This is the answer of NgramIndex.latest.
 
 Bytes moved: 4 length (neighbouring n-grams share their tokens in cache), and 4 per token copied.
 Integer comparisons: length max_ngram.
@@ -48,7 +48,7 @@ def _latest(text: list[int], shortest: int, longest: int) -> tuple[int, int] | N
 
 
 def ngram_match_triton(context, length, min_ngram, max_ngram, copy, block: int = 2048):
-    """The kernel, one program a sequence."""
+    """The kernel, one program per sequence."""
     batch, capacity = context.shape
     match = torch.empty(batch, 2, dtype=torch.int32, device=context.device)
     tokens = torch.empty(batch, copy, dtype=torch.int32, device=context.device)

@@ -36,7 +36,7 @@ def _first_word(seed: int, offsets: Tensor) -> Tensor:
 
 
 def _product(multiplier: int, word: Tensor) -> tuple[Tensor, Tensor]:
-    """High and low 32 bits of the product, without passing 63 bits on the way."""
+    """High and low 32 bits of the product, computed without exceeding 63 bits."""
     low = (word & 0xFFFF) * multiplier
     high = (word >> 16) * multiplier + (low >> 16)
     return high >> 16, ((high & 0xFFFF) << 16) | (low & 0xFFFF)

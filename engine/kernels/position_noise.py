@@ -1,10 +1,10 @@
 """The noise of positions of the text, made on the device that draws with it.
 
 The numbers are those of ``engine.sampling.position_noise``: the same words of Philox4x64-10, and -log
-of them in fp64. Only where two devices round that logarithm differently, and the difference decides
-the rounding to fp32, can a number differ, in its last bit.
+of them in fp64. A number can differ, in its last bit, only where two devices round that logarithm
+differently and the difference decides the rounding to fp32.
 
-Bytes moved: 4 rows V written. Integer operations: about 40 a number.
+Bytes moved: 4 rows V written. Integer operations: about 40 per number.
 """
 
 import torch
@@ -31,7 +31,7 @@ def noise_rows_reference(seed: int, first: int, count: int, vocabulary: int) -> 
 def noise_rows_triton(
     seed: int, first: int, count: int, vocabulary: int, device: torch.device, block: int = 256
 ) -> Tensor:
-    """The kernel, one program for four times ``block`` numbers of a row. The host waits for nothing."""
+    """The kernel, one program for four times ``block`` numbers of a row. The host does not wait."""
     out = torch.empty(count, vocabulary, dtype=torch.float32, device=device)
     if count:
         low, high = (word - (1 << 64) if word >> 63 else word for word in noise_key(seed))
@@ -49,7 +49,7 @@ def _exponential(word):
 
 @triton.jit(do_not_specialize=["low", "high", "first", "vocabulary"])
 def _noise_kernel(out, low, high, first, vocabulary, BLOCK: tl.constexpr):
-    """Program (row, block). numpy counts up before it draws, so its first four words have counter 1."""
+    """Program (row, block). numpy increments its counter before it draws, so its first four words have counter 1."""
     row = tl.program_id(0)
     group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     zero = group.to(tl.uint64) * 0

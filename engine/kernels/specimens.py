@@ -1,6 +1,6 @@
 """Launches like those of real models. They are compiled, to prove that every kernel compiles.
 
-Each takes the GPU to plan for and makes its launches on empty CPU tensors: nothing is run.
+Each specimen takes the GPU to plan for and makes its launches on empty CPU tensors: nothing is run.
 """
 
 from collections.abc import Callable

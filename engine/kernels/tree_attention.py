@@ -1,9 +1,9 @@
 """Attention of a tree of queries to a long prefix and to one another.
 
 query [B, H, R, D]; key, value [B, Hkv, C, D]: a cache whose first ``prefix`` columns are committed
-and whose next S hold the scratch rows, of which the queries are the last R unless the mask says
-where else they stand. ``prefix`` is read on the device, so one captured graph serves every length.
-Output [B, H, R, D], in memory as [B, R, H, D].
+and whose next S hold the scratch rows. The queries are the last R scratch rows unless the mask places
+them elsewhere. ``prefix`` is read on the device, so one captured graph serves every length. Output
+[B, H, R, D], in memory as [B, R, H, D].
 
 The prefix is split over programs; the tree is one more part; their partial results are joined by
 their log-sum-exps (the decomposition of Hydragen, Juravsky et al. 2024, and the split of
@@ -39,7 +39,7 @@ def tree_attention(
     """Softmax(mask(cap(scale q k))) v, with a sink's share of the mass left out.
 
     scale: D^-1/2 if None. window: a row sees columns less than this many positions back.
-    softcap: scores s become c tanh(s / c). sinks [H]: a score a head that attends to nothing.
+    softcap: scores s become c tanh(s / c). sinks [H]: one score per head for attending to nothing.
     A row that sees nothing gives 0.
     """
     run = tree_attention_triton if on_gpu(query) else tree_attention_reference
@@ -148,7 +148,7 @@ def _plan_here(query: Tensor, groups: int, pairs: int, longest: int, window: int
 
 @triton.jit
 def _rows(at, begin, there, FULL: tl.constexpr, HEAD: tl.constexpr, WIDTH: tl.constexpr):
-    """WIDTH numbers from dimension ``begin`` on of the rows at ``at``; 0 where there are none."""
+    """WIDTH numbers of each row at ``at``, from dimension ``begin`` on; 0 where there are none."""
     dims = begin + tl.arange(0, WIDTH)
     if FULL:
         numbers = tl.load(at[:, None] + dims[None, :])
@@ -163,8 +163,8 @@ def _scores(
     q, q_at, real, key_at, there,
     FULL: tl.constexpr, HEAD: tl.constexpr, BLOCK_D: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """q k of one tile. With a CHUNK q is read again, a few dimensions a turn: in fp32 a wide head
-    of it, split in two for tf32x3, would fill half the registers of every warp."""
+    """q k of one tile. With a CHUNK, q is read again a few dimensions at a time, because in fp32 a wide
+    head of q, split in two for tf32x3, would fill half the registers of every warp."""
     if CHUNK == BLOCK_D:
         k = _rows(key_at, 0, there, FULL, HEAD, BLOCK_D)
         scores = tl.dot(q, tl.trans(k), input_precision="tf32x3")
@@ -204,8 +204,8 @@ def _fold(
     return acc, higher, total
 
 
-# What differs from tree to tree must not make Triton compile anew: sizes, and where the mask's
-# parts begin in the buffer in which they came.
+# Numbers that differ from tree to tree must not make Triton compile anew: sizes, and where the mask's
+# parts begin in their buffer.
 _OF_A_TREE = ["rows", "scratch", "splits", "window", "w_b", "w_r", "d_b", "r_b"]
 
 
@@ -270,7 +270,7 @@ def _parts_kernel(
                 seen, scale, cap, acc, peak, total, False, True, CAPPED, HEAD, BLOCK_D, CHUNK,
             )  # fmt: skip
     else:
-        for word in range(tl.cdiv(scratch, 32)):  # 32 columns, one word of bits a row
+        for word in range(tl.cdiv(scratch, 32)):  # 32 columns, one word of bits per row
             column = word * 32 + tl.arange(0, 32)
             there = column < scratch
             bits = tl.load(words + sequence * w_b + row * w_r + word, mask=real, other=0)

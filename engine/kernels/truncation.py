@@ -1,13 +1,13 @@
 """Temperature, top-k and top-p of many rows, without sorting them.
 
 logits [R, V] -> probabilities fp32 [R, V], as ``engine.sampling.distribution`` has them: tokens
-equal to the k-th largest stay together; of equals on the edge of top-p the first ones stay.
+equal to the k-th largest stay together; among equals at the edge of top-p the first ones stay.
 
-Each threshold is searched for by its bits, three a pass, in a row that stays in the L2 cache. A row
+Each threshold is found bit by bit, three bits per pass, in a row that stays in the L2 cache. A row
 with NaN gives NaN.
 
 Bytes moved: V R times the size of an element once from memory, then 12 times from the L2 cache for
-each truncation, and 4 V R. Floating-point operations: 10 to 40 a number and pass.
+each truncation, and 4 V R. Floating-point operations: 10 to 40 per number and pass.
 """
 
 import torch
@@ -29,7 +29,7 @@ def truncated(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def truncated_triton(logits: Tensor, sampling: Sampling, block: int = 2048) -> Tensor:
-    """The kernel, one program a row. The last dimension must be contiguous."""
+    """The kernel, one program per row. The last dimension must be contiguous."""
     rows, vocabulary = logits.shape
     block = min(block, power_of_two(vocabulary, 16))
     out = torch.empty(rows, vocabulary, dtype=torch.float32, device=logits.device)
@@ -53,10 +53,10 @@ def below_peak(row, peak, inverse, index, vocabulary):
 def threshold(
     row, peak, inverse, bound, limit, vocabulary, WEIGHED: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """The largest key such that the tokens with smaller keys number, or weigh, less than limit.
+    """The largest key such that the tokens with smaller keys are fewer (WEIGHED: weigh less) than limit.
 
-    A token's key is the bit pattern of its ``below_peak``, which grows with it. Three bits a pass,
-    from the top. Tokens with keys over ``bound`` do not count.
+    A token's key is the bit pattern of its ``below_peak``, which grows with it. Each pass finds three
+    bits, from the top. Tokens with keys over ``bound`` do not count.
     """
     lane = tl.arange(0, BLOCK)
     step_of = tl.arange(0, 8)
@@ -81,7 +81,7 @@ def threshold(
 
 @triton.jit
 def total(row, peak, inverse, bound, vocabulary, BLOCK: tl.constexpr):
-    """The mass of the tokens with keys up to bound, the largest weighing 1."""
+    """The mass of the tokens with keys up to bound, where the likeliest weighs 1."""
     lane = tl.arange(0, BLOCK)
     mass = tl.zeros([BLOCK], tl.float32)
     for begin in range(0, vocabulary, BLOCK):
@@ -110,7 +110,7 @@ def _truncate_kernel(
     logits, out, inverse, top_p, top_k, vocabulary, logits_r,
     TOP_K: tl.constexpr, TOP_P: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Program r. ``bound``: the largest key that stays; ``most``: how many tokens with that key do."""
+    """Program r. ``bound``: the largest key that stays; ``most``: how many tokens with that key stay."""
     at = tl.program_id(0).to(tl.int64)
     row = logits + at * logits_r
     lane = tl.arange(0, BLOCK)

@@ -1,23 +1,23 @@
-"""A tree of drafted tokens judged on the device, in one launch.
+"""Judges a tree of drafted tokens on the device, in one launch.
 
 rows [N + 1, V]: after the root and after each node, the target's probabilities (temperature and
-truncation applied); for ``greedy`` any scores, logits for one. The rules are those of
+truncation applied); for ``greedy`` any scores, such as logits. The rules are those of
 engine.verifiers, draw for draw and coin for coin:
 
 greedy: a child is kept if it is the argmax. sampler_match: if it is argmax(p / noise). rejection:
-with probability min(1, p / q), the residual taking p's place after a refusal, in fp64; the
+with probability min(1, p / q); after a refusal the residual replaces p. This is done in fp64; the
 recovered token wins a race in fp32.
 
-One program a place works out, for every draw of the place, the probability of keeping it given
+One program per place works out, for every draw of the place, the probability of keeping it given
 that those before it were refused, and the token that would be final if the walk ended there. None
-of these depends on a coin. The last program to finish then tosses the coins: a walk over scalars.
+of these depends on a coin. The last program to finish then tosses the coins in a walk over scalars.
 
 A walk that comes to a row with NaN in it ends there: no child is judged, the final token is some
 token of the vocabulary, and the verdict says NOT_A_NUMBER.
 
 Bytes moved: (N + 1) V 4 once for greedy; for sampler_match, and for a place without draws under
 rejection, the noise as well; for a place with k draws about (k + 1) V (4 + 4), from the second
-draw on k V 16 more for the residual. Floating-point operations: about 2 (greedy) to 10 k a number.
+draw on k V 16 more for the residual. Floating-point operations: about 2 (greedy) to 10 k per number.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ BONUS, RECOVERED, NOT_A_NUMBER = 0, 1, 2
 class DeviceVerdict:
     """The verdict on a tree of N nodes, on its device.
 
-    numbers: int32 [4 + 3 N], all whole numbers in one piece; the properties are views of it.
+    numbers: int32 [4 + 3 N], all whole numbers in one tensor; the properties are views of it.
     accept, p, q: fp64 [M], of each draw as it would be judged (rejection only).
     """
 
@@ -78,14 +78,14 @@ def verify_tree(
     """Judge a tree under ``rule``, one of RULES.
 
     coins: fp64 [at least M], uniforms in the order in which they are tossed (rejection).
-    noise: fp32 [depths + 1, V], Exp(1), row d for the token behind d kept nodes; not for greedy.
+    noise: fp32 [depths + 1, V], Exp(1), row d for the token after d kept nodes; not for greedy.
     """
     run = verify_tree_triton if on_gpu(rows) else verify_tree_reference
     return run(rule, rows, tree, coins, noise)
 
 
 def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVerdict:
-    """The definition: every place weighed as if the walk came there, then the walk."""
+    """The definition: first weigh every place as if the walk came there, then walk."""
     draws, places = tree.draws.numel(), tree.size + 1
     table = torch.zeros(3, draws, dtype=torch.float64, device=rows.device)
     finals = [_weigh_place(rule, rows[place], tree, place, noise, table) for place in range(places)]
@@ -122,7 +122,7 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
 
 
 def _weigh_place(rule, row, tree, place, noise, table) -> int:
-    """Fill the place's draws in ``table``; returns the token t that ends a walk that stops here, or
+    """Fill the place's draws in ``table``; returns the final token t of a walk that stops here, or
     -1 - t where the row holds NaN."""
     token = _ending(rule, row, tree, place, noise, table)
     return -1 - token if bool(row.isnan().any()) else token
@@ -183,8 +183,8 @@ def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 20
 def _walk(
     tokens, draws, first, choices, accept, coins, result, path, ids, status, RULE: tl.constexpr
 ):  # fmt: skip
-    """From the root down, on scalars. A kept draw moves the walk; the place's end ends it, and so
-    does a negative choice, which stands for a row with NaN."""
+    """From the root down, on scalars. A kept draw moves the walk on. The walk ends at a place that keeps
+    no draw, and at a negative choice, which stands for a row with NaN."""
     place = 0
     choice = tl.load(choices, cache_modifier=".cg")
     end = tl.load(first + 1, cache_modifier=".cg")
@@ -229,7 +229,7 @@ def _walk(
 
 
 @triton.jit(
-    do_not_specialize=["size"],  # nor on where the parts of one buffer begin
+    do_not_specialize=["size"],  # and do not specialize on where the parts of one buffer begin
     do_not_specialize_on_alignment=[
         "coins", "tokens", "depths", "draws", "first", "kinds", "q_row", "accept", "p_used",
         "q_used", "numbers", "ticket",

@@ -1,4 +1,4 @@
-"""Acceptance rules, one a file. Adding a rule is its file and one line of ``RULES``."""
+"""Acceptance rules, one per file. A new rule needs its file and one line in ``RULES``."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What every acceptance rule takes and gives."""
+"""The input, the output and the base class of every acceptance rule."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Status = Literal["accepted", "rejected", "ignored"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """One node weighed once.
+    """One test of one node.
 
     p, q: as this judgement used them (residuals, one-hot and division factors applied); None
-        where the rule knows none. accept: the probability of keeping. coin: kept exactly when
-        coin < accept; None where nothing is tossed.
+        where the rule has none. accept: the probability of keeping the node. coin: the node is
+        kept exactly when coin < accept; None where no coin is tossed.
     """
 
     node: int
@@ -40,14 +40,14 @@ class Judgement:
 
 @dataclass
 class Verdict:
-    """What became of a tree.
+    """The outcome for one tree.
 
     accepted: the kept path, node indices from depth 1 downwards.
-    status: one entry a node.
+    status: one entry per node.
     final_token: the target's own token after the path; ``recovered`` after a refusal,
         ``bonus`` when everything on the path was accepted. With ``none``, for rules that leave the
-        next token to the draft, it is not used.
-    walk: where the walk stood, root (-1) first; empty where nothing was judged.
+        next token to the draft, the final token is not used.
+    walk: the places that were visited, root (-1) first; empty where nothing was judged.
     residuals: by place of the walk, the distribution [V] from which the next token had to come
         once children had been refused there.
     exhibits: data that the rule wants to show.
@@ -65,9 +65,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Case:
-    """What a rule judges.
+    """The input of a rule.
 
-    p: [N+1, V] what the target samples from after the root (row 0) and after node i (row i+1), on
+    p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on
         the target's device. logits: [N+1, V] of the target before temperature and truncation.
     probes: logits [M, V] of the probe rows of this pass, or None.
     position: where the first drafted token would stand in the text; it keys the target's noise.
@@ -84,7 +84,7 @@ class Case:
 
 
 def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> list[Status]:
-    """One status a node: on the kept path, judged and refused, or neither."""
+    """One status per node: on the kept path, judged and refused, or neither."""
     status: list[Status] = ["ignored"] * size
     for judgement in judgements:
         status[judgement.node] = "rejected"
@@ -98,30 +98,32 @@ class Verifier(ABC):
 
     key: ClassVar[str]
     title: ClassVar[str] = ""
-    """Its name for people."""
+    """The name shown to people."""
 
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
 
     exact_kinds: ClassVar[frozenset[str]] = frozenset()
-    """Kinds of proposal with which the output keeps the target's distribution; none: it is lossy."""
+    """Kinds of proposal with which the output keeps the target's distribution; none for a lossy
+    rule."""
 
     only_greedy: ClassVar[bool] = False
-    """True for a rule that means something at temperature 0 only."""
+    """Whether the rule is meaningful at temperature 0 only."""
 
     same_text: ClassVar[bool] = False
-    """Whether, under this rule, every drafter writes the text of plain decoding with that seed."""
+    """Whether, under this rule, every drafter writes the text of plain decoding with the same
+    seed."""
 
     sentences: ClassVar[Mapping[str, str]] = {}
-    """Why a token was kept or refused, by judgement rule and outcome ("iid.kept", "iid.refused"),
-    and why the final token came ("recovered", "bonus"). Placeholders: {token} {p} {q} {accept}
-    {coin} {final}."""
+    """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept",
+    "iid.refused"), and where the final token came from ("recovered", "bonus"). Placeholders: {token}
+    {p} {q} {accept} {coin} {final}."""
 
     trial: ClassVar[dict[str, Value]] = {}
     """Options for tests: a setting in which a tiny model shows the rule at work."""
 
     def __init__(self, settings: Mapping[str, Value] | None = None) -> None:
-        """settings: resolved options; None is every default."""
+        """settings: resolved options; None means all defaults."""
         defaults = {option.name: option.default for option in self.options}
         self.settings = defaults | dict(settings or {})
 
@@ -131,9 +133,9 @@ class Verifier(ABC):
 
     @abstractmethod
     def judge(self, case: Case) -> Verdict:
-        """Walk the tree from the root and say what is kept."""
+        """Walk the tree from the root and decide which nodes are kept."""
 
     def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
-        """The chance that it keeps one of the drafts that are sampled like this under a node whose p
-        is [V], before any is drawn; None where that is not known. For the meters."""
+        """The chance, before any draft is drawn, that the rule keeps one of the drafts sampled by
+        this scheme under a node whose p is [V]; None where it is not known. Used by the meters."""
         return None

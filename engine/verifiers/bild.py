@@ -1,4 +1,4 @@
-"""Keep what the large model finds likely enough: lossy.
+"""Keep the tokens that the large model finds likely enough: lossy.
 
 Kim et al., Speculative Decoding with Big Little Decoder (2023): the rollback policy.
 """
@@ -15,10 +15,10 @@ class BigLittle(Verifier):
     """A token is kept while its distance, -log p (in nats), is at most the rollback threshold.
 
     At the first token with a larger distance the text is rolled back, and the large model's own
-    token stands there. At temperature 0 the distance is that of the plain softmax. In a tree the
+    token takes its place. At temperature 0 the distance is that of the plain softmax. In a tree the
     first sibling that is near enough is kept.
 
-    Judgements show p; accept is 1 or 0, and nothing is tossed.
+    Judgements show p; accept is 1 or 0, and no coin is tossed.
     """
 
     key = "bild"
@@ -61,7 +61,7 @@ class BigLittle(Verifier):
         return verdict
 
     def _distances(self, case: Case, judgements: list[Judgement]) -> Table:
-        """One row a judged token."""
+        """One row per judged token."""
         tree, threshold = case.tree, self.settings["rollback"]
         rows = []
         for entry in judgements:

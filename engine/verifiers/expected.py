@@ -1,6 +1,6 @@
-"""How often rejection sampling keeps one of the drafts under a node, before any is drawn.
+"""The chance that rejection sampling keeps one of the drafts under a node, before any is drawn.
 
-For the meters; no rule decides by it.
+Used by the meters only; no rule decides by it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from engine.verifiers.schemes import EXCLUSIVE, Scheme
 from engine.verifiers.transport import order_of
 
 STATES, LIKELY = 256, 64
-"""Ways of being refused that are told apart before the last of several draws without replacement, and
-the most tokens by which they are."""
+"""About how many sequences of refusals are told apart before the last of several draws without replacement,
+and the most tokens by which they are told apart."""
 
 
 def rejection_keeps(p: Tensor, scheme: Scheme) -> float | None:
     """The chance that recursive rejection sampling keeps a draft. p: [V], of the target.
 
-    Draws without replacement: right to about three digits for large vocabularies, where refused
-    tokens of small q are counted together; None beside fixed tokens.
+    For draws without replacement the result is right to about three digits with large vocabularies, where
+    refused tokens of small q are counted together; it is None beside fixed tokens.
     """
     p, q = p.double().cpu(), scheme.q.double().cpu()
     p, q = p / p.sum(), q / q.sum()
@@ -36,7 +36,7 @@ def rejection_keeps(p: Tensor, scheme: Scheme) -> float | None:
 
 
 def _fixed(refused: float, p: Tensor, tokens: tuple[int, ...]) -> tuple[float, Tensor]:
-    """One-hot guesses one after another: the chance of having refused all so far, and what p is then."""
+    """Judge one-hot guesses in turn: the chance that all so far were refused, and p after that."""
     for token in tokens:
         refused *= 1 - float(p[token])
         left = p.clone()
@@ -51,11 +51,11 @@ def _normalised(weights: Tensor, otherwise: Tensor) -> Tensor:
 
 
 def exclusive_keeps(p: Tensor, q: Tensor, draws: int) -> Tensor:
-    """The chance that one of so many draws without replacement from q [V] is kept.
+    """The chance that one of ``draws`` draws without replacement from q [V] is kept.
 
-    After refusals p is (p - c q)+ divided by its sum, and q is q without a mass d, so that c and d say
-    everything; c grows by that sum over 1 - d. Each state also knows which likely tokens it
-    refused: they cannot come again.
+    After refusals p is (p - c q)+ divided by its sum, and q has lost a mass d, so c and d describe a state;
+    with each refusal c grows by that sum over 1 - d. A state also knows which likely tokens were refused,
+    because these cannot come again.
     """
     lines = Lines(p, q)
     size = max(1, round(STATES ** (1 / max(1, draws - 1))) - 1)
@@ -83,7 +83,7 @@ State = tuple[Tensor, Tensor, Tensor, Tensor]
 def _refusals(
     p: Tensor, q: Tensor, more: Tensor, state: State, mass: Tensor, top: Tensor, accept: Tensor
 ) -> State:
-    """The states after one more refusal: of each likely token by itself, and of any other.
+    """The states after one more refusal: one for each likely token, and one for all others together.
 
     p, q: of the likely tokens. more: the q that each of these refusals takes away."""
     c, d, weight, gone = state
@@ -106,7 +106,7 @@ def _refusals(
 
 
 def _usual(p: Tensor, q: Tensor, likely: Tensor) -> Tensor:
-    """The mean q of a refused token that is none of the likely ones."""
+    """The mean q of a refused token that is not among the likely ones."""
     refused = (q - p).clamp(min=0)
     refused[likely] = 0
     mass = refused.sum()
@@ -114,7 +114,7 @@ def _usual(p: Tensor, q: Tensor, likely: Tensor) -> Tensor:
 
 
 class Lines:
-    """Sums of p - c q over tokens by their p / q, for many c at once."""
+    """Sums of p - c q over tokens sorted by p / q, for many c at once."""
 
     def __init__(self, p: Tensor, q: Tensor) -> None:
         ratio = torch.where(q > 0, p / q, torch.inf)
@@ -128,7 +128,7 @@ class Lines:
         return (p - c * q).clamp(min=0)
 
     def accepted(self, c: Tensor, mass: Tensor, top: Tensor, d: Tensor) -> Tensor:
-        """[S], the sum of min((p - c q)+ / mass, q / (1 - d)); the two are equal where p / q is ``top``."""
+        """[S], the sum of min((p - c q)+ / mass, q / (1 - d)); both are equal where p / q is ``top``."""
         (low_p, low_q), (high_p, high_q) = self._above(c), self._above(top)
         between = (low_p - high_p) - c * (low_q - high_q)
         kept = between / mass.clamp(min=1e-300) + high_q / (1 - d).clamp(min=1e-12)

@@ -15,10 +15,10 @@ from engine.verifiers.near_enough import keep_while, law_shown
 
 
 class TopBeta(Verifier):
-    """Of several siblings the first that may stay is kept. Where none may stay, the target writes its own token.
+    """Among siblings, the first that may stay is kept. Where none may stay, the target writes its own token.
 
     At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 the text is then the
-    target's own; the rule is called lossy all the same, because its options decide.
+    target's own. The rule still counts as lossy, because this depends on its options.
     """
 
     key = "gad"
@@ -71,7 +71,7 @@ class TopBeta(Verifier):
         return verdict
 
     def _table(self, tree: DraftTree, judgements: list[Judgement], p: Tensor) -> Table:
-        """One row a judged token."""
+        """One row per judged token."""
         rows = []
         for entry in judgements:
             token = tree.tokens[entry.node]

@@ -1,4 +1,4 @@
-"""Keep what the target would have written itself at temperature 0."""
+"""Keep the tokens that the target would have written itself at temperature 0."""
 
 from engine.verifiers.base import EVERY_KIND, Case, Verdict, Verifier
 from engine.verifiers.matching import follow
@@ -8,7 +8,7 @@ from engine.verifiers.sentences import GREEDY
 class Greedy(Verifier):
     """A child is kept when it is the target's most probable token.
 
-    Exact whatever was proposed, because nothing is random. Judgements show the one-hot p, 1 or 0.
+    Exact for any proposal, because nothing is random. Judgements show the one-hot p, 1 or 0.
     """
 
     key = "greedy"

@@ -1,13 +1,15 @@
 """Accept by clusters of interchangeable tokens: lossy.
 
-So et al., Grouped Speculative Decoding for Autoregressive Image Generation (2025). Many image tokens would
-do in one place, so the single drafted one is often refused although the target would have taken its like. Here a cluster of tokens
-is judged in its place: with C(x) the tokens that stand near x in the target's order, a draft x from q is kept with probability
+So et al., Grouped Speculative Decoding for Autoregressive Image Generation (2025). In one place many image tokens
+would do, so a drafted token is often refused although the target would have written a similar one. Here the cluster
+around the drafted token is judged instead. With C(x) the tokens that stand near x in the target's order, a draft x
+from q is kept with probability
 
     min(1, p(C(x)) / q(C(x))).
 
-The clusters are dynamic: they are the ``group`` nearest ranks by p in this very place, without those whose p
-differs by more than ``spread``. (The paper's code also leaves out tokens whose embeddings lie far apart.)
+The clusters are dynamic: a cluster holds the ``group`` tokens of the nearest ranks by p in this very place, without
+those whose p differs by more than ``spread``. (The paper's code also leaves out tokens whose embeddings lie far
+apart.)
 """
 
 from __future__ import annotations
@@ -28,18 +30,19 @@ from engine.verifiers.sentences import REJECTION
 
 Prices = tuple[int, float, float, float]
 """The size of a token's cluster; how often a draft from its law is kept by the exact rule, and by clusters; the total
-variation between what is then written and p."""
+variation between p and the law that is written with clusters."""
 Priced = tuple[Draw, Callable[[], Prices]]
 
 
 class Grouped(Rejection):
     """A refused draft is replaced from the residual of p and q as in rejection sampling.
 
-    The judgements' rule is ``group``; their p and q are those of the cluster. At temperature 0, where p
-    and q are certain of one token, a draft is kept where the target's favourite is in its cluster; the ranks are then those of the plain softmax.
+    The judgements' rule is ``group``; their p and q are those of the cluster. At temperature 0, where p and q put
+    everything on one token, a draft is kept if the target's favourite is in its cluster; the ranks are then those of
+    the plain softmax.
 
-    The exhibit prices every place of the walk: how much more often a draft is kept than by the exact rule, and the total variation
-    between the law that the rule writes there and p.
+    For every place of the walk the exhibit shows how much more often a draft is kept than by the exact rule, and the
+    price: the total variation between p and the law that the rule writes there.
     """
 
     key = "gsd"
@@ -116,7 +119,7 @@ class Grouped(Rejection):
 
 
 class GroupedTrial(SiblingTrial):
-    """shown: [V], p as ranks are taken from it; the other arguments as of ``Grouped``."""
+    """shown: [V], the p by which tokens are ranked. group, spread: see ``Grouped``."""
 
     def __init__(
         self, p: Tensor, shown: Tensor, laws: Sequence[Tensor], group: int, spread: float
@@ -130,12 +133,12 @@ class GroupedTrial(SiblingTrial):
         return "group", min(1.0, float(self.p[members].sum())), min(1.0, q) if q > 0 else 1.0
 
     def refuse(self, token: int, rule: str, drawn: Draw) -> None:
-        """The residual is that of the exact rule; the paper leaves it as it is."""
+        """The residual is that of the exact rule, which the paper does not change."""
         super().refuse(token, drawn.kind, drawn)
 
     def price(self, token: int, drawn: Draw) -> Callable[[], Prices]:
-        """What the place costs, computed when it is asked for: it looks at the cluster of every token. Of a one-hot draw the
-        law is that token alone."""
+        """A function for the prices of this place, computed on demand because they need the cluster of every token.
+        The law of a one-hot draw is that token alone."""
         q = None if drawn.kind == "one_hot" else self.q(drawn.law)
         return partial(self._clusters.price, token, self.p, q)
 
@@ -150,13 +153,13 @@ class Clusters:
         self._around = torch.arange(-((group - 1) // 2), group // 2 + 1)
 
     def of(self, token: int) -> Tensor:
-        """[C] tokens around this one, itself among them."""
+        """[C], the cluster of this token, including the token itself."""
         rank = (self._order == token).nonzero()[0]
         near, members = self._at(rank)
         return near[0][members[0]]
 
     def _at(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
-        """[R, group] each: tokens near these ranks [R], and whether they are in the cluster of the token of that rank."""
+        """[R, group] each: tokens near these ranks [R], and whether each is in the cluster of that rank's token."""
         places, last = ranks[:, None] + self._around, len(self._order) - 1
         near = self._order[places.clamp(0, last)]
         alike = (self._shown[near] - self._shown[self._order[ranks]][:, None]).abs() <= self._spread
@@ -173,7 +176,7 @@ class Clusters:
         return kept
 
     def price(self, token: int, p: Tensor, q: Tensor | None) -> Prices:
-        """p: [V]. q: [V] from which the token was drawn; None where it is the only one."""
+        """p: [V]. q: [V], from which the token was drawn; None for a one-hot draw."""
         if q is None:
             q = torch.zeros_like(p)
             q[token] = 1

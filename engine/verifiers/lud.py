@@ -9,9 +9,9 @@ from engine.verifiers.near_enough import keep_while, law_shown
 
 
 class Unchecked(Verifier):
-    """The first child of each place that the constraint on the text allows is kept, whatever p says of it.
+    """At each place the first child that the constraint on the text allows is kept, whatever its p.
 
-    Judgements show p (at temperature 0 the plain softmax); accept is 1, and nothing is tossed.
+    Judgements show p (at temperature 0 the plain softmax); accept is 1, and no coin is tossed.
     """
 
     key = "lud"

@@ -1,4 +1,4 @@
-"""The walk of the rules that name the target's token first and then look for it in the tree."""
+"""The walk of rules that first choose the target's token and then look for it in the tree."""
 
 from collections.abc import Callable
 
@@ -14,8 +14,8 @@ def follow(
 ) -> Verdict:
     """Descend while the chosen token is a child of the place where the walk stands.
 
-    choose(place, depth): the token that must come after ``place``, a node or ROOT, which has
-        ``depth`` nodes behind it; asked once a place.
+    choose(place, depth): the token that must come after ``place``, which is ROOT or a node of
+        this depth; called once per place.
     weigh(place, children, token): p of each child, as the judgements show it.
 
     Every child of every place of the walk is judged, and no other node is looked at.

@@ -10,7 +10,7 @@ from engine.verifiers.base import Case, Judgement, Verdict, statuses
 
 
 def law_shown(case: Case) -> Tensor:
-    """p [N+1, V] on the CPU; at temperature 0 the plain softmax, for there p itself is one-hot."""
+    """p [N+1, V] on the CPU; at temperature 0 the plain softmax, because p itself is then one-hot."""
     greedy = case.sampling.greedy
     return (display_distribution(case.logits, case.sampling) if greedy else case.p).cpu()
 
@@ -18,10 +18,10 @@ def law_shown(case: Case) -> Tensor:
 def keep_while(
     case: Case, rule: str, p: Tensor, near_enough: Callable[[Tensor, int], bool]
 ) -> Verdict:
-    """Descend to the first child that is near enough, as long as there is one. Nothing is tossed.
+    """Descend to the first child that is near enough, as long as there is one. No coin is tossed.
 
-    p: of ``law_shown``. near_enough(p, token): whether a token may stay where the target's
-    distribution is p [V]. A token that the constraint forbids never stays. Behind the kept path the
+    p: from ``law_shown``. near_enough(p, token): whether a token may stay where the target's
+    distribution is p [V]. A token that the constraint forbids never stays. After the kept path the
     target writes a token of its own.
     """
     tree, walk = case.tree, [ROOT]
@@ -52,7 +52,7 @@ def keep_while(
 
 
 def allowed_nodes(case: Case) -> list[bool]:
-    """Whether the constraint, which the logits hold already, allows each node behind its parent."""
+    """For each node, whether the constraint, already in the logits, allows it after its parent."""
     tree = case.tree
     if not len(tree):
         return []

@@ -2,9 +2,9 @@
 
 The inference-time transfer of RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented
 Speculative Decoding, ICML 2025): a draft that read only the retrieved pieces may know better than the
-target that read everything, so it teaches the target, anew for every token. One step down the gradient
-of the distillation loss moves the target's logits z to z + transfer * (q - p), for the tokens to which q
-gives at least a tenth of what it gives its favourite.
+target, which read everything. So the draft teaches the target, anew for every token. One step down the
+gradient of the distillation loss moves the target's logits z to z + transfer * (q - p), for the tokens
+to which q gives at least a tenth of what it gives its favourite.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ from engine.verifiers.base import Case, Judgement, Verdict, Verifier, statuses
 from engine.verifiers.rejection import normalised
 
 LEAST = 0.1
-"""The share of q's favourite below which a token is not taught, as in the authors' code."""
+"""A token whose q is below this share of the highest q is not taught, as in the authors' code."""
 
 
 class Transfer(Verifier):
     """A draw x from q is kept with probability min(1, p'(x) / q(x)); p' is the moved p.
 
-    After a refusal the next token comes from max(p - q, p - p'), where that is above 0, as the authors
-    have it. Behind a path that was kept whole the next token comes from p itself. A one-hot draw is
-    kept with probability p'(x), and all siblings but the first are judged one-hot on what is left.
+    After a refusal the next token is drawn from max(p - q, p - p'), where that is above 0, as the
+    authors do it. After a path that was kept whole, it is drawn from p itself. A one-hot draw is kept
+    with probability p'(x), and all siblings but the first are judged one-hot by what is left of p.
 
-    At temperature 0 the token with the highest p' is kept, by the plain softmax; after a refusal the
-    target writes its own favourite. With a transfer of 0 this is rejection sampling.
+    At temperature 0, where p is the plain softmax, the token with the highest p' is kept; after a
+    refusal the target writes its own favourite. With a transfer of 0 this is rejection sampling.
     """
 
     key = "rapid"
@@ -107,7 +107,7 @@ class Transfer(Verifier):
 
 
 class Trial:
-    """One place of the walk before the judge. left: [V], what a token of the target's own comes from."""
+    """The trial of the draws at one place. left: [V], the law of a token of the target's own."""
 
     def __init__(self, p: Tensor, tree: DraftTree, transfer: float, greedy: bool) -> None:
         """p: [V] of the target, at temperature 0 the plain softmax."""
@@ -137,7 +137,7 @@ class Trial:
         return Judgement(drawn.node, "transfer", float(moved[token]), float(q[token]), accept, coin)
 
     def _favourite(self, drawn: Draw) -> Tensor:
-        """p moved by the law of the first draw here."""
+        """p, moved towards the law of the first draw at this place."""
         if self._moved is None:
             teacher = self._law(drawn)
             self._moved = (
@@ -146,14 +146,15 @@ class Trial:
         return self._moved
 
     def _law(self, drawn: Draw) -> Tensor | None:
-        """[V] that this draw came from, or shows."""
+        """[V], the law that this draw came from, or shows."""
         if drawn.law is None:
             return None
         return normalised(self._tree.laws[drawn.law].double().cpu())
 
 
 def moved_towards(p: Tensor, q: Tensor, transfer: float) -> Tensor:
-    """p, q: [V], each of sum 1 -> the softmax of log p + transfer * (q - p), where q is high enough."""
+    """p, q: [V], each of sum 1 -> the softmax of log p + transfer * (q - p); the step is 0 for tokens
+    whose q is too low."""
     step = torch.where(q >= LEAST * q.max(), q - p, 0.0)
     return (p.log() + transfer * step).softmax(-1)
 

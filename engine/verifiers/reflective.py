@@ -23,12 +23,12 @@ _FUSED = " (A lossy rule: p here is fused with the reflection.)"
 
 
 class Reflective(Verifier):
-    """p becomes (1 - weight) p + weight r, where r is what the target says behind the reflective prompt and a second
-    copy of the draft. With that in the place of p tokens are kept as by rejection sampling, at temperature 0 as by the
-    greedy rule. Where a pass has no second copy, p stays as it is.
+    """p becomes (1 - weight) p + weight r, where r is the target's distribution behind the reflective prompt and a
+    second copy of the draft. With this fused p, tokens are kept by rejection sampling, or by the greedy rule at
+    temperature 0. Where a pass has no second copy, p stays as it is.
 
-    Both p and r have temperature and truncation applied; at temperature 0 they are plain softmaxes. What the
-    constraint on the text forbids stays forbidden. Judgements show the fused p.
+    Both p and r have temperature and truncation applied; at temperature 0 they are plain softmaxes. Tokens that
+    the constraint on the text forbids stay forbidden. Judgements show the fused p.
     """
 
     key = "reflective"
@@ -80,18 +80,18 @@ def _plain(case: Case, logits: Tensor) -> Tensor:
 
 
 def _reflected(case: Case, again: list[int]) -> Tensor:
-    """r [N, V]. The constraint is applied before truncation, which so leaves allowed tokens in any case."""
+    """r [N, V]. The constraint is applied before truncation, so that allowed tokens always remain."""
     forbidden = (case.logits == float("-inf")).to(case.probes.device)
     return _plain(case, case.probes[again].masked_fill(forbidden, float("-inf")))
 
 
 def _favourites(fused: Tensor) -> Tensor:
-    """[N, V] -> the same, one-hot."""
+    """[N, V] -> [N, V], one-hot at each row's largest entry."""
     return torch.zeros_like(fused).scatter_(-1, fused.argmax(-1, keepdim=True), 1.0)
 
 
 def _table(case: Case, verdict: Verdict, p: Tensor, r: Tensor, fused: Tensor) -> Table:
-    """One row a judged token."""
+    """One row per judged token."""
     tree, rows = case.tree, []
     for entry in verdict.judgements:
         token, row = tree.tokens[entry.node], tree.parents[entry.node] + 1

@@ -21,7 +21,7 @@ class Rejection(Verifier):
     After a refusal the next token must come from the residual, which takes the place of p for
     the next draw under the same parent. Everything is computed in float64.
 
-    The judgements' rule is how the draw was proposed (``one_hot``, ``iid`` or
+    A judgement's rule says how the draw was proposed (``one_hot``, ``iid`` or
     ``without_replacement``); for a one-hot draw q is 1.
     """
 
@@ -69,10 +69,10 @@ class Rejection(Verifier):
 
 
 class SiblingTrial:
-    """One parent's draws before the judge: what p and the laws have become after the refusals so far.
+    """The trial of one parent's draws: p and the draft's laws, as the refusals so far have left them.
 
-    p: [V] float64, what the next token must be drawn from. Each law is what the next draw from that
-    law came from.
+    p: [V] float64, the law from which the next token must be drawn. Each draft law is the one from
+    which its next draw came.
     """
 
     def __init__(self, p: Tensor, laws: Sequence[Tensor]) -> None:
@@ -84,7 +84,7 @@ class SiblingTrial:
 
     @property
     def residual(self) -> Tensor | None:
-        """[V] that took the place of p; None while p stands."""
+        """[V] that took the place of p; None while p is unchanged."""
         return self.p if self.refused else None
 
     def q(self, law: int) -> Tensor:
@@ -96,8 +96,8 @@ class SiblingTrial:
     def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
         """The rule for this draw, its p and its q.
 
-        A draw to which q gives nothing cannot have come from q (more were drawn than q holds
-        tokens). It was then picked by something that does not know the coins: one-hot.
+        A draw whose q is 0 cannot have come from q (more were drawn than q holds tokens). It was
+        picked without knowledge of the coins, so it counts as one-hot.
         """
         p = float(self.p[token])
         q = 0.0 if drawn.kind == "one_hot" else float(self.q(drawn.law)[token])
@@ -139,10 +139,10 @@ def _judge_siblings(
 
 
 def normalised(weights: Tensor, otherwise: Tensor | None = None) -> Tensor:
-    """Weights [V] divided by their sum. ``otherwise`` where nothing is left of them.
+    """Weights [V] divided by their sum. ``otherwise`` where the sum is 0.
 
-    A residual without mass means that the refused draw had p = q up to rounding, so that its
-    refusal was all but impossible: p then stays as it was.
+    A residual without mass means that the refused draw had p = q up to rounding, so its refusal was
+    all but impossible; p then stays as it was.
     """
     mass = weights.sum()
     if mass > 0:

@@ -14,10 +14,10 @@ IID, EXCLUSIVE = "iid", "without_replacement"
 
 @dataclass(frozen=True)
 class Scheme:
-    """Some draws from one law, and tokens that were fixed.
+    """Draws from one law, and fixed tokens.
 
-    kind: ``iid`` or ``without_replacement``. q: [V], the law. draws: how many come from it.
-    fixed: one-hot guesses. fixed_first: whether they are judged before the draws.
+    kind: ``iid`` or ``without_replacement``. q: [V], the law. draws: how many come from it. fixed:
+    one-hot guesses. fixed_first: whether these are judged before the draws.
     """
 
     kind: str
@@ -28,8 +28,8 @@ class Scheme:
 
 
 def scheme_of(tree: DraftTree, draws: Sequence[Draw]) -> Scheme | None:
-    """Of the draws under one node; None where none is drawn, where they differ in kind or law, or
-    where fixed tokens stand on both sides of a draw."""
+    """The scheme of the draws under one node; None where all are one-hot, where those from a law
+    differ in kind or law, or where fixed tokens stand on both sides of a draw."""
     drawn = [entry for entry in draws if entry.kind != "one_hot"]
     if not drawn or len({(entry.kind, entry.law) for entry in drawn}) > 1:
         return None

@@ -1,9 +1,10 @@
-"""Why a token was kept or refused, one table of templates a rule. They go into the run line of a trace.
+"""Why a token was kept or refused: one table of templates per rule, for the run line of a trace.
 
 Names: ``<judgement rule>.kept`` and ``.refused``; ``.sure`` for a token that was certain to be kept
-(``.kept`` without it); ``.replaced`` follows the last refusal of a place and names the token that came
-instead; ``.recovered`` and ``.bonus`` explain the final token, as ``recovered`` and ``bonus`` do for
-every judgement rule. The page fills in {token} {p} {q} {accept} {coin} {final} as text.
+(without ``.sure``, ``.kept`` serves); ``.replaced`` follows the last refusal of a place and names the
+token that came instead; ``.recovered`` and ``.bonus`` explain the final token, as ``recovered`` and
+``bonus`` do for every judgement rule. The page fills in {token} {p} {q} {accept} {coin} {final} as
+text.
 """
 
 _BONUS = (
@@ -30,7 +31,7 @@ SAMPLER_MATCH = {
 
 
 def _drawn(rule: str) -> dict[str, str]:
-    """Of a judgement that compares p with the q from which the token was drawn."""
+    """The sentences of a judgement that compares p with the q from which the token was drawn."""
     left = "what is left of p after taking q away"
     return {
         f"{rule}.kept": "q gave {token} {q}, p only {p}, so it was kept with probability {accept}; "

@@ -19,17 +19,17 @@ BEST = 9
 
 
 class StepGrade(Verifier):
-    """The first branch of the tree is one step. It is kept if its grade, from 0 to 9, reaches the threshold, and then
-    the small model goes on: there is no final token. Otherwise nothing of it is kept, and the large model writes on.
-    Forced tokens, about which the constraint leaves no choice, stand before the step and stay in any case.
+    """The first branch of the tree is one step. If its grade, from 0 to 9, reaches the threshold, the step is kept
+    and the small model goes on, so there is no final token. Otherwise the whole step is dropped and the large model
+    goes on. Forced tokens, for which the constraint leaves no choice, stand before the step and are always kept.
 
-    Where the pass asked the large model for a digit (``engine.drafters.specreason``), the grade is the mean of the
-    digits by their probabilities, as in the authors' code. Else it is nine times the geometric mean of the
-    probabilities that the large model gives the step's tokens. A step with a token that the constraint on the text
-    forbids has the grade 0.
+    If the pass asked the large model for a digit (``engine.drafters.specreason``), the grade is the mean of the
+    digits, weighted by their probabilities, as in the authors' code. Otherwise it is nine times the geometric mean
+    of the probabilities that the large model gives the step's tokens. A step with a token that the constraint on
+    the text forbids has the grade 0.
 
     Judgements show p of every token of the step (at temperature 0 the plain softmax); accept is 1 or 0 for all of
-    them, and nothing is tossed.
+    them, and no coin is tossed.
     """
 
     key = "specreason"

@@ -1,4 +1,4 @@
-"""k-sequential selection: every draft gets the same chance, p divided by a factor over q.
+"""k-sequential selection: every draft is tested alike, by p divided by one factor over q.
 
 Sun et al., SpecTr: Fast Speculative Decoding via Optimal Transport (2023).
 """
@@ -25,11 +25,12 @@ SHOWN = 4  # places of a walk in the exhibit
 class SpecTr(Rejection):
     """Each of k independent drafts x is kept with probability min(1, p(x) / (rho q(x))).
 
-    p stays as it is until all k are refused. rho, between 1 and k, is the smallest for which the
-    rule is exact: then it keeps one of them at least (1 - 1/e) times as often as the optimum.
+    p stays as it is until all k are refused. rho, between 1 and k, is the smallest factor for which the
+    rule is exact. With it one of the drafts is kept at least (1 - 1/e) times as often as under the
+    optimal rule.
 
-    It judges independent draws from one q. Other draws under a node, and a single one, for which
-    rho is 1, are judged as rejection sampling does.
+    The rule judges independent draws from one q. Other kinds of draws under a node, and a single draw,
+    for which rho is 1, are judged by rejection sampling.
 
     The judgements' rule is ``k_sequential``; their p is p(x) / rho.
     """
@@ -99,10 +100,11 @@ class KSequentialTrial(SiblingTrial):
 
 
 def factor_and_share(p: Tensor, q: Tensor, draws: int) -> tuple[float, float]:
-    """rho for p and q [V] float64, and how often one of the drafts is then kept.
+    """rho for p and q [V] float64, and the chance that one of the drafts is then kept.
 
-    The rule is exact where 1 - (1 - b)^k <= rho b, b being the chance that one draft is kept. The
-    smallest such rho is found by bisection, and never below the true one, so always exact.
+    The rule is exact where 1 - (1 - b)^k <= rho b, with b the chance that a single draft is kept.
+    Bisection finds the smallest such rho from above; the result is never below the true one, so the rule
+    is always exact.
     """
     kept = KeptShare(p, q, draws)
     low, high = 1.0, float(draws)
@@ -119,8 +121,8 @@ def factor_and_share(p: Tensor, q: Tensor, draws: int) -> tuple[float, float]:
 class KeptShare:
     """The sum of min(p / rho, q) over all tokens, for many rho between 1 and k.
 
-    rho matters only for the tokens whose p / q lies there as well: they are sorted by it and summed up
-    once, so that each rho is one search among them.
+    rho matters only for tokens whose p / q also lies between 1 and k. These are sorted by p / q and
+    summed up once, so that each rho takes one search among them.
     """
 
     def __init__(self, p: Tensor, q: Tensor, draws: int) -> None:
@@ -150,7 +152,7 @@ def residual(p: Tensor, q: Tensor, factor: float, draws: int) -> Tensor:
 
 
 def _one_of(chance: float, draws: int) -> float:
-    """The chance that at least one of so many independent events of this chance happens."""
+    """The chance that at least one of ``draws`` independent events, each of this chance, happens."""
     return 1.0 if chance >= 1 else -math.expm1(draws * math.log1p(-chance))
 
 

@@ -1,13 +1,13 @@
-"""The most that any exact rule can keep of a way of sampling drafts.
+"""The highest chance with which any exact rule can keep a draft, given how the drafts are sampled.
 
-Hu et al., Towards Optimal Multi-draft Speculative Decoding (2025). The best coupling of the drafts
-with the target's token is an optimal transport problem. Its dual picks a set H of tokens: no exact
-rule keeps a draft with a probability above
+Hu et al., Towards Optimal Multi-draft Speculative Decoding (2025). The best coupling of the drafts with
+the target's token is an optimal transport problem. Its dual minimises over sets H of tokens: no exact rule
+keeps a draft with a probability above
 
     1 + min over H of (p(H) - chance that all drafts lie in H),
 
-and some rule reaches it. For draws with and without replacement the best H takes the tokens with the
-highest q / p, so that sorting finds it.
+and some rule reaches this bound. For draws with and without replacement the best H consists of the tokens
+with the highest q / p, so sorting finds it.
 """
 
 import math
@@ -19,53 +19,55 @@ from torch import Tensor
 from engine.verifiers.schemes import EXCLUSIVE, Scheme
 
 SEPARATE = 48
-"""Of three and more draws without replacement so many likeliest tokens of q are treated one by one.
-For the others the bound overlooks that a drawn one cannot come again; with the sums below that makes
-it right to four digits."""
+"""With three or more draws without replacement this many of q's likeliest tokens are treated one by one.
+For the other tokens the bound ignores that a drawn one cannot come again. With the sums below it is right
+to four digits."""
 
 STEP = 0.7
 _PLACES = torch.arange(-3.0, 21.0, STEP, dtype=torch.float64)
 TIMES = (_PLACES - (-_PLACES).exp()).exp()
 TIME_WEIGHTS = STEP * TIMES * (1 + (-_PLACES).exp())
-"""An integral over all time as a weighted sum (double-exponential quadrature). A token that has not
-rung by the last of these times, 1e9, counts as one that never does, which can only raise the bound."""
+"""Times and weights that turn an integral over all time into a sum (double-exponential quadrature). A token
+whose clock has not rung by the last of these times, 1e9, counts as one that never rings, which can only
+raise the bound."""
 
 
 def transport_bound(p: Tensor, scheme: Scheme) -> float:
-    """For the target's p [V] and one node's drafts."""
+    """The bound for the target's p [V] and one node's drafts."""
     p, q = p.double().cpu(), scheme.q.double().cpu()
     return float(bound(p / p.sum(), q / q.sum(), scheme.kind, scheme.draws, scheme.fixed))
 
 
 def bound(p: Tensor, q: Tensor, kind: str, draws: int, fixed: tuple[int, ...] = ()) -> Tensor:
-    """[...] for p and q [..., V] float64. Drafts: so many of this kind from q, and the fixed ones.
+    """[...] for p and q [..., V] float64. The drafts: ``draws`` of this kind from q, and the fixed tokens.
 
     Raises ValueError for more draws without replacement than q has tokens.
     """
     sure = p[..., list(fixed)].sum(-1)
     others = p.clone()
-    others[..., list(fixed)] = 0  # H holds the fixed tokens, or the drafts never lie in it
+    others[..., list(fixed)] = 0  # H must hold the fixed tokens, or the drafts cannot all lie in it
     ratio = torch.where(q > 0, others / q, math.inf)
     ratio[..., list(fixed)] = -1.0
     order = order_of(ratio)
     others, q = others.gather(-1, order), q.gather(-1, order)
     inside = all_inside(q, draws) if kind == EXCLUSIVE else q.cumsum(-1) ** draws
-    first = max(len(fixed) - 1, 0)  # a prefix that lacks a fixed token is no H
+    first = max(len(fixed) - 1, 0)  # a prefix that lacks a fixed token cannot be H
     least = (others.cumsum(-1) - inside)[..., first:].amin(-1) + sure
     return 1 + least.clamp(-1.0, 0.0)
 
 
 def order_of(values: Tensor) -> Tensor:
-    """[..., V], the places of values [..., V] from the least; numpy sorts a row several times as fast."""
+    """[..., V], the places that sort values [..., V] in ascending order. numpy sorts a row several times
+    as fast as torch."""
     return torch.from_numpy(np.argsort(values.numpy(), axis=-1))
 
 
 def all_inside(q: Tensor, draws: int) -> Tensor:
-    """[..., V], for each prefix of q [..., V] the chance that so many draws without replacement lie in it.
+    """[..., V], for each prefix of q [..., V] the chance that ``draws`` draws without replacement lie in it.
 
-    Every token has a clock with rate q; the draws are the first clocks to ring. They all lie in H
-    unless fewer than ``draws`` of H have rung when the first clock outside H rings, whose rate is
-    1 - q(H).
+    Give every token a clock with rate q; the draws are the first clocks to ring. They all lie in H unless
+    fewer than ``draws`` clocks of H have rung when the first clock outside H rings, which happens at the
+    rate 1 - q(H).
     """
     if int((q > 0).sum(-1).min()) < draws:
         raise ValueError(f"q has fewer than {draws} tokens to draw without replacement")
@@ -82,10 +84,10 @@ def all_inside(q: Tensor, draws: int) -> Tensor:
 
 
 def _fewer_rung(q: Tensor, draws: int) -> Tensor:
-    """[..., V], for each prefix H the integral over t of exp(-(1 - q(H)) t) times the chance that
-    fewer than ``draws`` of H have rung at t.
+    """[..., V], for each prefix H the integral over t of exp(-(1 - q(H)) t) times the chance that fewer
+    than ``draws`` clocks of H have rung by t.
 
-    The unlikely tokens ring as one clock that rings again and again (Poisson).
+    The unlikely tokens share one clock, which rings again and again (Poisson).
     """
     size = min(SEPARATE, q.shape[-1])
     places = q.topk(size, dim=-1).indices.sort(-1).values
@@ -108,8 +110,8 @@ def _fewer_rung(q: Tensor, draws: int) -> Tensor:
 
 
 def _rung(chances: Tensor, draws: int) -> list[Tensor]:
-    """For j = 0 ... draws - 1: [..., S + 1], for each prefix of independent events with these chances
-    [..., S] the chance that j of them happened."""
+    """For each j = 0 ... draws - 1 a tensor [..., S + 1]: for each prefix of independent events with these
+    chances [..., S], the chance that j of them happened."""
     rows = np.moveaxis(chances.numpy(), -1, 0)
     found = np.zeros((len(rows) + 1, draws, *rows.shape[1:]))
     found[0, 0] = 1.0

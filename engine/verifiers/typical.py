@@ -16,15 +16,15 @@ SHOWN = 12  # rows of the table
 
 
 class Typical(Verifier):
-    """A token is typical while p(token) > min(epsilon, delta * exp(-H)), where H is the entropy of p
-    there, in nats: where the target is unsure, little probability is enough.
+    """A token is typical if p(token) > min(epsilon, delta * exp(-H)), where H is the entropy of p at its place, in
+    nats: where the target is unsure, a small probability is enough.
 
-    The longest path of typical tokens is kept; of several the likeliest. The token behind it is the
-    target's favourite, never drawn, as in the paper. p has temperature and truncation applied; at
-    temperature 0 only the favourite is typical, and the rule keeps what the greedy one keeps.
+    The longest path of typical tokens is kept, and among several the likeliest. The token after the path is the
+    target's favourite, never a draw, as in the paper. p has temperature and truncation applied; at temperature 0
+    only the favourite is typical, and the rule keeps the same tokens as the greedy one.
 
-    Judgements show p of the tokens along the kept path and of those refused beside it; accept is 1 or
-    0, and nothing is tossed. A typical token whose path was not taken has none.
+    Judgements show p of the tokens along the kept path and of those refused beside it; accept is 1 or 0, and no
+    coin is tossed. A typical token whose path was not taken has no judgement.
     """
 
     key = "typical"
@@ -95,7 +95,7 @@ class Typical(Verifier):
         return (self.settings["delta"] * (-entropy).exp()).clamp(max=self.settings["epsilon"])
 
     def _table(self, case: Case, walk: list[int], found: list[float], thresholds: Tensor) -> Table:
-        """One row a token below the places of the walk."""
+        """One row per token below the places of the walk."""
         tree, rows = case.tree, []
         for place in walk:
             threshold = float(thresholds[place + 1])
@@ -114,7 +114,7 @@ class Typical(Verifier):
 def _longest(
     parents: list[int], depths: list[int], p: list[float], typical: list[bool]
 ) -> list[int]:
-    """The longest path of typical nodes; of several the likeliest."""
+    """The longest path of typical nodes, and among several the likeliest."""
     reached = {ROOT: (0, 0.0)}  # depth, and log p of the path
     for node, parent in enumerate(parents):
         if typical[node] and parent in reached:

@@ -13,13 +13,13 @@ Workloads = Mapping[str, Sequence[dict]]
 
 
 def kernels(models: ModelPaths, workloads: Workloads, quick: bool, out: str | None) -> None:
-    """Every kernel against its floor; quick: with the plans that there are."""
+    """Measure every kernel against its floor. quick: without trying other plans."""
     _check(out)
     run_kernels(out, tune=not quick)
 
 
 def gpu(models: ModelPaths, workloads: Workloads, quick: bool, out: str | None) -> None:
-    """Steps and whole runs, on prompts of all kinds in turn."""
+    """Measure steps and whole runs, on prompts of every kind in turn."""
     _check(out)
     mixed = [card["prompt"] for cards in zip(*workloads.values(), strict=False) for card in cards]
     run_gpu(models, mixed, out)

@@ -13,14 +13,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """Measured on the machine: bytes/s of a large copy (read plus written), operations/s of a
-    large bf16 matrix product."""
+    """Rates measured on the machine. bandwidth: bytes/s of a large copy (read plus written).
+    rate: operations/s of a large bf16 matrix product."""
 
     bandwidth: float
     rate: float
 
     def floor(self, cost: Cost) -> float:
-        """The fewest milliseconds in which the GPU can do it."""
+        """The fewest milliseconds in which the GPU can do this work."""
         return 1000 * max(cost.bytes / self.bandwidth, cost.operations / self.rate)
 
     def bound(self, cost: Cost) -> str:
@@ -84,7 +84,7 @@ def commit(buffers: int, heads: int, size: int, moved: int, element: int = 2) ->
 
 
 def verify(rule: str, rows: int, vocabulary: int, with_q: int = 0) -> Cost:
-    """rows: of the root and the nodes. with_q: places whose q must be read."""
+    """rows: one for the root and one for each node. with_q: places whose q must be read."""
     noise = 0 if rule == "greedy" else rows
     return Cost(4 * vocabulary * (rows + noise + with_q))
 

@@ -1,7 +1,7 @@
-"""Tokens a second on a trained pair: this engine, transformers plain and transformers assisted.
+"""Tokens per second on a trained pair: this engine, transformers plain and transformers assisted.
 
-Everyone gets the same modules, prompts and number of tokens, decodes greedily, and is timed from
-the prompt's tokens to the last token's id. No one records anything.
+All of them get the same modules, prompts and number of tokens, decode greedily, and are timed from
+the prompt's tokens to the last token's id. Nothing is recorded.
 """
 
 import time
@@ -84,8 +84,8 @@ def _rows(totals: dict[str, list], done: int, dtype: str) -> list[dict]:
 def greedy_equality(
     paths, prompts: list[str], deadline: Deadline, tokens: int = TOKENS
 ) -> list[dict]:
-    """How many texts of ours (chain) are those of transformers' plain greedy decoding, in fp32;
-    where one differs, how far apart the two best logits were there."""
+    """Count the texts for which our chain equals transformers' plain greedy decoding, in fp32. For
+    each text that differs, give the difference between the two best logits where it first differs."""
     models = load_models(paths, ChainDrafter.needs, "float32", here().type)
     equal, compared, margins = 0, 0, []
     for prompt in prompts:
@@ -103,7 +103,7 @@ def greedy_equality(
 
 
 def _margin(models: Models, given: list[int], found: list[int], expected: list[int]) -> float:
-    """The difference of the module's two best logits where the texts first differ."""
+    """The difference between the module's two best logits where the texts first differ."""
     pairs = zip([*found, None], [*expected, None], strict=False)
     first = next(index for index, (one, other) in enumerate(pairs) if one != other)
     text = torch.tensor([given + expected[:first]], device=here())

@@ -7,7 +7,7 @@ from engine.bench.goals import Goal
 
 
 def kernel_goals(rows: Sequence[dict]) -> list[Goal]:
-    """8 and 64 nodes and their root, behind 32k columns in bf16."""
+    """Attention of 8 and 64 nodes and their root over a prefix of 32k columns, in bf16."""
     few, many = _named(rows, "attention, 9 rows, "), _named(rows, "attention, 65 rows, ")
     return [
         Goal("attention, 8 nodes: time / floor", 1.5, 1.2, few.get("times_floor"), at_most=True),
@@ -18,7 +18,7 @@ def kernel_goals(rows: Sequence[dict]) -> list[Goal]:
 
 
 def step_goals(rows: Sequence[dict]) -> list[Goal]:
-    """Of the suite ``gpu``: the step of an 8B model, and the embedded pair end to end."""
+    """The goals of the suite ``gpu``: the step of an 8B model, and the embedded pair end to end."""
     one, many = _named(rows, "Llama-8B-shaped, 1 token"), _named(rows, "Llama-8B-shaped, 64 nodes")
     host = _named(rows, "Llama-8B-shaped, host")
     chain = [row for row in rows if row["name"].startswith("engine, chain")]

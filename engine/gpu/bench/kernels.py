@@ -23,15 +23,15 @@ from engine.gpu.bench.timing import Deadline, captured, ceilings, here, millisec
 from engine.gpu.bench.trees import binary_tree
 
 SECONDS = 220
-TUNE_SECONDS = 60  # of which trying other plans may take this much, at the end
+TUNE_SECONDS = 60  # of these, for trying other plans at the end
 BF16 = torch.bfloat16
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the kernels are measured on. attention: (rows, prefix), the root among the rows; those
-    before the longest prefix are held against FlexAttention too. vocabulary: of the rows that are
-    judged and raced. text: tokens that are searched."""
+    """The sizes at which the kernels are measured. attention: (rows, prefix), where rows counts the
+    root; 9 and 65 rows over the longest prefix are also compared with FlexAttention. vocabulary: of
+    the rows that are judged and raced. text: number of tokens searched."""
 
     shape: Shape
     attention: tuple[tuple[int, int], ...]
@@ -52,7 +52,7 @@ FULL = Sizes(
 
 
 def run_kernels(json_path: str | None = None, tune: bool = True, sizes: Sizes = FULL) -> dict:
-    """Measure, print a line a row, write JSON."""
+    """Measure, print one line for each row, and write JSON."""
     torch.manual_seed(0)
     deadline, found = Deadline(SECONDS), ceilings()
     content = opening("kernels", found)
@@ -112,7 +112,7 @@ def _attention(name: str, rows: int, prefix: int, sizes: Sizes, found: Ceilings)
 
 
 def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The norm of the difference divided by the norm. NaN counts as 1, so that it never passes."""
+    """The norm of the difference divided by that of ``expected``. NaN counts as 1, so it never passes."""
     error = float((found.float() - expected).norm() / expected.norm())
     return error if math.isfinite(error) else 1.0
 

@@ -1,4 +1,4 @@
-"""The suite ``gpu``: the cost of a step, the host's share of it, tokens a second end to end."""
+"""The suite ``gpu``: the cost of a step, the host's share of it, and tokens per second end to end."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -18,9 +18,9 @@ EQUAL_PROMPTS, RACED_PROMPTS = 50, 10
 
 
 def run_gpu(paths, prompts: list[str], json_path: str | None = None) -> dict:
-    """Measure, print a line a row, write JSON.
+    """Measure, print one line for each row, and write JSON.
 
-    paths: engine.parts.loading.ModelPaths of a trained pair, for random weights accept nothing.
+    paths: engine.parts.loading.ModelPaths of a trained pair, because random weights accept nothing.
     """
     torch.manual_seed(0)
     transformers.utils.logging.set_verbosity_error()
@@ -32,7 +32,7 @@ def run_gpu(paths, prompts: list[str], json_path: str | None = None) -> dict:
 
 
 def parts(paths, prompts: list[str], found: Ceilings, deadline: Deadline) -> Iterator[Part]:
-    """The figures of the goals come first; the same race in fp32 follows if there is time."""
+    """The parts that the goals need come first; the end-to-end comparison in fp32 follows if there is time."""
     yield LLAMA_8B.name, partial(step_times, LLAMA_8B, found), 60
     equality = partial(greedy_equality, paths, prompts[:EQUAL_PROMPTS], deadline)
     yield "greedy equality", equality, 30

@@ -11,7 +11,7 @@ from engine.kernels.tree_attention import visible
 
 
 def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
-    """With a dense mask that is made once and not timed."""
+    """SDPA with a dense mask, which is made once and not timed."""
     dense = visible(mask)[None, None]
     return lambda: F.scaled_dot_product_attention(
         query, key, value, attn_mask=dense, enable_gqa=True
@@ -19,15 +19,15 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Calla
 
 
 def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits):
-    """The same with a copy of the KV heads for each query head, also made outside the clock: what
-    the fused kernels of SDPA ask for when there is a mask."""
+    """As ``sdpa``, with a copy of the KV heads for each query head, as SDPA's fused kernels require if
+    there is a mask. The copies are not timed either."""
     groups, dense = query.shape[1] // key.shape[1], visible(mask)[None, None]
     key, value = (tensor.repeat_interleave(groups, 1) for tensor in (key, value))
     return lambda: F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
 
 
 def flex(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
-    """Compiled on a GPU, with a block mask that is made once and not timed."""
+    """FlexAttention, compiled on a GPU, with a block mask that is made once and not timed."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     prefix = int(mask.prefix[0])

@@ -1,4 +1,4 @@
-"""The report of a suite: facts of the machine, rows of numbers, and the parts left out."""
+"""The report of a suite: facts about the machine, rows of numbers, and the parts left out."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from engine.gpu.bench.goals import as_json
 from engine.gpu.bench.timing import Deadline
 
 Part = tuple[str, Callable[[], Iterable[dict]], float]
-"""Name, what measures it row by row, and the seconds that must be left to begin it."""
+"""A part's name, the function that measures it row by row, and the seconds that must be left to begin it."""
 
 
 def opening(suite: str, ceilings: Ceilings) -> dict:
@@ -33,7 +33,7 @@ def opening(suite: str, ceilings: Ceilings) -> dict:
 
 
 def machine() -> dict:
-    """Names and versions."""
+    """The properties of the GPU and the versions of the software."""
     import transformers
     import triton
 
@@ -54,7 +54,7 @@ def machine() -> dict:
 
 
 def against_floor(name: str, measured: float, cost: Cost, ceilings: Ceilings, **more) -> dict:
-    """One row: measured milliseconds, the floor, and how many times the floor it is."""
+    """One row: the measured milliseconds, the floor, and their ratio."""
     floor = ceilings.floor(cost)
     return {
         "name": name,
@@ -77,8 +77,8 @@ def attempt(call: Callable[[], object]) -> tuple[object | None, str | None]:
 def measure_all(parts: Iterable[Part], deadline: Deadline, content: dict) -> None:
     """Run the parts while there is time, print their rows and put them into ``content``.
 
-    Parts that fail, or for which too little time is left, are named in content["left_out"]; what
-    was measured before the failure stays.
+    Parts that fail, or for which too little time is left, are named in content["left_out"]; rows
+    measured before a failure stay.
     """
 
     def measure(part: Callable[[], Iterable[dict]]) -> None:
@@ -96,7 +96,7 @@ def measure_all(parts: Iterable[Part], deadline: Deadline, content: dict) -> Non
 
 
 def write(path: str | None, content: dict, goals: Sequence[Goal]) -> None:
-    """Print the goals; write JSON without NaN beside its name, renamed when complete."""
+    """Print the goals and write the JSON (NaN is an error) to a temporary file, renamed when complete."""
     content["goals"] = as_json(goals)
     print(goal_lines(goals), flush=True)
     if path is None:

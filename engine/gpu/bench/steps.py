@@ -69,7 +69,7 @@ def _steps(shape: Shape, found: Ceilings, nodes, model, session, prompt) -> Iter
 
 
 def weights_milliseconds(shape: Shape, found: Ceilings) -> float:
-    """The milliseconds that reading the weights of one step takes at copy bandwidth."""
+    """The milliseconds it takes to read the weights of one step at copy bandwidth."""
     return 1000 * shape.step_parameters * 2 / found.bandwidth
 
 
@@ -98,7 +98,7 @@ def random_model(shape: Shape):
 
 
 def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
-    """Time a pass over the root and a tree; nothing of it is kept.
+    """Time a pass over the root and a tree, none of whose rows is kept.
 
     The row's ms is GPU time from the copy of the inputs to the logits. Raises RuntimeError if the
     session is longer afterwards.
@@ -150,7 +150,7 @@ def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
 
 
 class FixedTree(Drafter):
-    """Drafts the same tree in every step. A target with random weights keeps next to none of it."""
+    """Drafts the same tree in every step. A target with random weights keeps almost none of it."""
 
     key, family, summary = "fixed", "tree", ""
 
@@ -169,7 +169,7 @@ class FixedTree(Drafter):
 def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
     """Time whole steps of the loop (draft, pass, verdict, commit) and the host's share of them.
 
-    The host's share is the time in which it neither launches a graph nor waits for the verdict.
+    The host's share is the time in which the host neither launches a graph nor waits for the verdict.
     The figures are medians over STEPS steps.
     """
     # enough tokens for every step, even if each keeps its whole tree

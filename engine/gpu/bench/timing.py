@@ -15,11 +15,11 @@ from engine.gpu.bench.costs import Ceilings
 from engine.gpu.capture import Recorder
 
 FLUSH_BYTES = 512 * 2**20  # several times any L2 cache
-CPU_REPEATS = 1  # there the figures mean nothing
+CPU_REPEATS = 1  # on a CPU the figures mean nothing
 
 
 def require_gpu() -> None:
-    """Raises UserError where there is none, or Triton does not run on it."""
+    """Raises UserError where there is no GPU, or where Triton does not run on it."""
     from engine.kernels.lang import runs_on
 
     if not torch.cuda.is_available():
@@ -53,13 +53,13 @@ class Deadline:
 
 
 def captured(call: Callable[[], object]) -> Callable[[], object]:
-    """The call as a CUDA graph, so that its time holds no launch gaps. Raises what CUDA raises."""
+    """The call as a CUDA graph, so that its time contains no launch gaps. Raises what CUDA raises."""
     if here().type != "cuda":
         return call
     recorder = Recorder(here())
     recording = recorder.record(call, recorder)
 
-    def replay(recorder=recorder) -> None:  # all that the graph reads and writes stays allocated
+    def replay(recorder=recorder) -> None:  # keeps the graph's memory allocated
         recording()
 
     return replay
@@ -68,8 +68,8 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
 def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = True) -> float:
     """Median of ``repeats`` runs, each between two events.
 
-    flush: empty the L2 cache before each, by reading: what is written would still have to leave
-    the cache while the call runs. The reading also keeps the GPU busy until the call is enqueued.
+    flush: empty the L2 cache before each run by reading, because written data would still have to
+    leave the cache while the call runs. The read also keeps the GPU busy until the call is enqueued.
     """
     if here().type != "cuda":
         return _on_cpu(call)
@@ -118,18 +118,18 @@ def timed(owner: type, name: str) -> Iterator[list[float]]:
 
 
 def ceilings(copied: int = 2**31, side: int = 8192) -> Ceilings:
-    """A copy of this many bytes and a bf16 product of matrices of this side, on random data."""
+    """Measured by a copy of ``copied`` bytes and a bf16 product of matrices of side ``side``, on random data."""
     return Ceilings(_bandwidth(copied), _rate(side))
 
 
 def _bandwidth(size: int) -> float:
-    """Bytes a second, read plus written."""
+    """Bytes per second, read plus written."""
     source = torch.randn(size // 4, device=here())
     target = torch.empty_like(source)
     return 2 * size * 1000 / milliseconds(lambda: target.copy_(source), 10, flush=False)
 
 
 def _rate(size: int) -> float:
-    """Operations a second."""
+    """Operations per second."""
     a, b = (torch.randn(size, size, device=here()).bfloat16() for _ in range(2))
     return 2 * size**3 * 1000 / milliseconds(lambda: a @ b, 10, flush=False)

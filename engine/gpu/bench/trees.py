@@ -6,7 +6,7 @@ from engine.tree import ROOT, DraftTree
 
 
 def binary_tree(nodes: int, q: Tensor | None = None) -> DraftTree:
-    """Two children a node, level by level, with all-different tokens; drawn from q if given."""
+    """Two children per node, level by level, with a different token each; drawn from q if given."""
     tree = DraftTree()
     kind = "one_hot" if q is None else "without_replacement"
     for node in range(nodes):
