@@ -1,8 +1,7 @@
 """The web front: gradio is imported here and nowhere else.
 
-Two things must stand before anything else is imported: the Hub's client must never send the host's
-token by itself, for what it fetches here may be a visitor's wish; and on ZeroGPU ``spaces`` comes
-before torch.
+Two things must be done before anything else is imported. The Hub's client must never send the host's token by itself,
+because a visitor may have chosen what it fetches; and on ZeroGPU ``spaces`` must come before torch.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""A finished run, once more: with what a visitor changed, or plainly, to measure against.
+"""A finished run, made again: with a visitor's changes, or as plain decoding, to measure against.
 
-The run line of a trace says how it was made. It may be a stranger's, so what it asks for is
-checked like anything else that a visitor asks for.
+The run line of a trace says how the run was made. The trace may be a stranger's, so the settings in it are checked like
+any other request from a visitor.
 """
 
 import json
@@ -27,11 +27,11 @@ CHANGES = ("pair", "temperature")
 BUSY = "Plain decoding was not measured beside it: others are running things here."
 
 Measured = tuple[str, str, tuple[Trace, Trace] | None]
-"""State (running | done | skipped), a message, and the run with its plain one when that is there."""
+"""State (running | done | skipped), a message, and the traces of the run and of its plain run once both are there."""
 
 
 def again(run: Mapping, new_tokens: object, session: str = "", **changes: object) -> RunRequest:
-    """The request that made this run line, with the changes, writing at most as much.
+    """The request that made this run line, with the changes and with at most ``new_tokens`` tokens.
 
     changes: control values, named as in the page's FIELDS. Raises UserError.
     """
@@ -60,16 +60,16 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
 
 
 def _asked(run: Mapping) -> str:
-    """What the visitor wrote: the prompt, or the last turn of a conversation."""
+    """The visitor's text: the prompt, or the last turn of a conversation."""
     turns = run["prompt"].get("messages")
     return turns[-1]["content"] if turns else run["prompt"]["text"]
 
 
 def what_if_job(wish: Mapping[str, object], session: str = "") -> Job:
-    """wish: the first trace's run line, how much it wrote, and the values of CHANGES.
+    """A what-if run. wish: the first trace's run line, how much it wrote, and the values of CHANGES.
 
-    Raises UserError, too, where the first trace was made with other models than this page has:
-    what differed then would not be what the visitor changed.
+    Raises UserError, also where the first trace was made with other models than this page has, because then the
+    visitor's change would not be the only difference.
     """
     line = text(wish.get("run"), "The first run")
     if len(line) > LIMITS.trace_bytes:
@@ -89,7 +89,10 @@ def what_if_job(wish: Mapping[str, object], session: str = "") -> Job:
 
 
 def plain_job(wish: Mapping[str, object], session: str = "") -> Job:
-    """Plain decoding of a run's prompt, by a rule that lets their texts be compared. wish: its run line ("run"), how much it wrote ("new_tokens")."""
+    """Plain decoding of a run's prompt, under a rule that makes the two texts comparable.
+
+    wish: the run line ("run") and how much the run wrote ("new_tokens").
+    """
     first = read_run_line(text(wish.get("run"), "The first run"))
     pair = {**plain_pair("none"), "verifier": plain_rule(first) or ""}
     plainly = again(first, wish.get("new_tokens"), session, pair=json.dumps(pair))
@@ -100,11 +103,11 @@ fence.MAKERS |= {WHAT_IF: what_if_job, PLAIN: plain_job}
 
 
 def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
-    """Plain decoding of the visitor's finished run, measured after it and apart from it.
+    """Plain decoding of the visitor's finished run, measured after the run and apart from it.
 
-    At most as many tokens, at most LIMITS.plain_milliseconds, and unless asked for only while
-    nobody else runs anything. Says nothing where there is nothing to measure against. Two events may
-    report the end of one run; the second gets the first one's measurement.
+    Writes at most as many tokens as the run, for at most LIMITS.plain_milliseconds, and unless asked for only while
+    nobody else runs anything. Yields nothing where there is nothing to measure against. Two events may report the end
+    of one run; the second gets the first one's measurement.
     """
     seat, measured = live.seats.get(session, "watch"), live.seats.get(session, PLAIN)
     if not worth_measuring(seat):

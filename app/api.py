@@ -21,7 +21,7 @@ from presets import cards
 _serial = count(1)
 _EVENT = engine_event()
 ENGINE = {name: _EVENT[name] for name in ("concurrency_id", "concurrency_limit")}
-"""As for the page's own runs."""
+"""The same concurrency as for the page's own runs."""
 
 
 def offered() -> dict:
@@ -192,9 +192,10 @@ def _numbers(temperature, top_k, top_p, seed, max_new_tokens) -> dict:
 
 
 def _traced(tab: str, values: dict, steps: bool, request: gr.Request | None) -> Iterator[str]:
-    """The trace so far, again and again, of a run in a seat of its own; nothing is learned from it.
+    """The trace so far, yielded again and again, of a run in a seat of its own; drafters learn nothing from the run.
 
-    Raises gr.Error with a sentence where there can be no run."""
+    Raises gr.Error with a sentence where there can be no run.
+    """
     session = (request and request.session_hash) or secrets.token_hex(8)
     seat = f"{tab}#{next(_serial)}"
     text = ""

@@ -52,9 +52,9 @@ STYLES = (
 
 
 def head(offer: Mapping) -> str:
-    """What goes into the page's head. No request is made for any of it.
+    """The HTML for the page's head. No request is made for any of it.
 
-    offer: what the page's controls can choose from, as of ``menu.offer``.
+    offer: the choices of the page's controls, from ``menu.offer``.
     """
     offered = json.dumps(offer).replace("<", "\\u003c")
     script = "\n".join(

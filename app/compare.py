@@ -107,14 +107,14 @@ class Compare:
         edits = [self.look_for.edited, self.lanes.edited, self.models.change]
         settled = [
             event.then for event in brought
-        ]  # while they set controls, some still hold the old values
+        ]  # while these events set controls, some controls still hold old values
         named = [*edits, self.numbers[0].change, loaded.then, *settled[1:]]
         name_whose(TAB, named, [self.look_for, *fields], example)
         numbers = [number.change for number in self.numbers]
         tell_controls(TAB, loaded.then, [*edits, *numbers, *settled], fields)
 
     def _choose(self, name: str, request: gr.Request) -> list:
-        """The race of this example that was made earlier, and its settings; "": those there are."""
+        """The finished race of this example, and its settings; for "" only the name changes."""
         chosen = self.races.get(name)
         if chosen is None:
             return [gr.skip()] * 2 + ["", ""] + [gr.skip()] * len(FIELDS)
@@ -132,7 +132,7 @@ class Compare:
         return [*shown(traces.show_race(request.session_hash, TAB, named[0])), *named]
 
     def _named(self, wish: Mapping) -> list:
-        """The name of the example that these values are, "" for a visitor's own, and the values."""
+        """The name of the example that these values match ("" for a visitor's own), and the values."""
         first, given = next(iter(self.races)), wish.get("preset")
         base = self.races[given or first]
         values = {**base, **wish}
@@ -142,10 +142,10 @@ class Compare:
         return [name, name, *self._set(values)]
 
     def _show_earlier(self, request: gr.Request, event: gr.EventData) -> tuple:
-        """The race made earlier of the example that the address names, or the first one, in the
-        place of a visitor's own, as long as there is none.
+        """The finished race of the example that the address names, or else the opening race, as long as the visitor has
+        no race of their own.
 
-        The controls may not know yet what the address says: their event is another one.
+        The controls may not hold the address's values yet, because a different event sets them.
         """
         session, wish = request.session_hash, self._wished(link.query_of(event._data))
         text = race_made_earlier(self._named(wish)[0]) or opening_race()

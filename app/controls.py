@@ -1,4 +1,4 @@
-"""From what the visitor set to a request the engine can take, within the page's limits."""
+"""Turns the visitor's settings into a request that the engine can take, within the page's limits."""
 
 import json
 import math
@@ -26,7 +26,7 @@ class Range:
     whole: bool = True
 
     def read(self, given: object) -> float:
-        """The number given, or the default for an empty field. Raises UserError outside."""
+        """The number given, or the default for an empty field. Raises UserError outside the bounds."""
         if given is None or given == "":
             given = self.default
         try:
@@ -39,7 +39,7 @@ class Range:
         return int(number) if self.whole else number
 
     def clamp(self, given: object) -> float:
-        """The nearest number inside the bounds; the default for what is no number."""
+        """The nearest number inside the bounds; the default for anything that is not a number."""
         try:
             number = float(given)  # type: ignore[arg-type]
         except (TypeError, ValueError):
@@ -64,9 +64,9 @@ FIELDS = ("prompt", "pair", "json_schema", *RANGES, "models")
 
 @dataclass(frozen=True)
 class Pair:
-    """A drafter with its options, and a rule with its own; verifier None: the drafter's own rule.
+    """A drafter with its options, and a rule with its own. verifier None: the drafter's own rule.
 
-    What drafters, rules and options there are, the engine knows.
+    The engine knows which drafters, rules and options there are.
     """
 
     drafter: str
@@ -99,7 +99,7 @@ def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIM
 
 
 def _refuse_missing(chosen: Pair, models: str) -> None:
-    """Raises UserError, one sentence, where another family of models lacks what the drafter needs."""
+    """Raises UserError, one sentence, where another family of models lacks a part that the drafter needs."""
     if not models:
         return  # the models may be the visitor's own, which bring parts of their own
     cls = drafter_class(chosen.drafter)
@@ -109,8 +109,8 @@ def _refuse_missing(chosen: Pair, models: str) -> None:
 
 
 def _with_draft(chosen: Pair, paths: ModelPaths) -> tuple[ModelPaths, dict]:
-    """The models with the draft that is chosen, and the options without that choice. Raises UserError for a draft that
-    this page does not have; a drafter without one refuses the option itself."""
+    """The models with the chosen draft, and the options without that choice. Raises UserError for a draft that this
+    page does not have; a drafter that takes no draft refuses the option itself."""
     options = dict(chosen.options)
     if ROLE not in options or drafter_class(chosen.drafter).needs.get(ROLE) != KIND:
         return paths, options
@@ -121,8 +121,8 @@ def _with_draft(chosen: Pair, paths: ModelPaths) -> tuple[ModelPaths, dict]:
 
 
 def _of_rule(chosen: Pair, temperature: float) -> dict:
-    """The rule options that belong to the rule which will judge; the automatic rule changes with
-    the temperature, and then those of the other rule are left behind."""
+    """The rule options that belong to the rule that will judge. The automatic rule changes with the temperature; the
+    options of the other rule are then left out."""
     if not chosen.rule_options:
         return {}
     sampling = Sampling(temperature=temperature)
@@ -164,7 +164,7 @@ def pair(given: object) -> Pair:
 
 
 def lanes(given: object, limits: Limits = LIMITS) -> list[Pair]:
-    """The lanes of a comparison. given: a JSON list of what ``pair`` reads."""
+    """The lanes of a comparison. given: a JSON list of pairs as ``pair`` reads them."""
     try:
         chosen = [_pair(lane) for lane in json.loads(text(given, "The lanes"))]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -175,7 +175,7 @@ def lanes(given: object, limits: Limits = LIMITS) -> list[Pair]:
 
 
 def _pair(given: dict) -> Pair:
-    """Raises TypeError or KeyError for anything else than a pair."""
+    """Raises TypeError or KeyError for anything other than a pair."""
     if not isinstance(given, dict):
         raise TypeError
     tables = [given.get(name) or {} for name in ("options", "rule_options")]

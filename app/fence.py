@@ -1,9 +1,9 @@
 """The fence between the page and a GPU that is lent for one call at a time (``app.zero``).
 
-A seat outlives events; a lent GPU does not outlive its call. So a whole run is made inside one call,
-in a forked process: the engine is found there as a module, what a visitor asks for crosses as one
-string of JSON, and so does each step. A seat then holds strings and no tensor. The run goes on while
-the visitor pauses, which costs them nothing more; stopping ends the call after its next step.
+A seat outlives events; a lent GPU does not outlive its call. So a whole run is made inside one call, in a forked
+process. The engine is available there as a module; the visitor's request crosses as one JSON string, and so does each
+step. A seat then holds strings and no tensor. The run goes on while the visitor pauses, which costs them nothing more;
+stopping ends the call after its next step.
 """
 
 import json
@@ -20,15 +20,15 @@ from engine.errors import UserError
 Maker = Callable[[Mapping[str, object]], Job]
 
 MAKERS: dict[str, Maker] = {}
-"""What makes a run of a visitor's, by tab; the one thing beside strings that both sides know."""
+"""The functions that make a visitor's run, by tab; besides strings, the only thing that both sides know."""
 OPENING, A_TOKEN, MOST = 15.0, 0.06, 110.0
-"""Seconds of GPU: to open models and measure sizes once; for a token of one lane; for a call."""
+"""Seconds of GPU time: to open models and measure sizes once; for one token of one lane; the most for a call."""
 HOME = os.getpid()
-"""The process that serves; a forked worker has another."""
+"""The id of the serving process; a forked worker has another."""
 
 
 def seconds(tab: str, asked: str) -> int:
-    """How long this call may hold the GPU: short, for every second counts against a visitor's quota."""
+    """How long this call may hold the GPU. Short, because every second counts against a visitor's quota."""
     values = json.loads(asked)
     tokens = values.get("max_new_tokens") or values.get("new_tokens")
     tokens = tokens if isinstance(tokens, int | float) and tokens > 0 else 256
@@ -41,10 +41,10 @@ def seconds(tab: str, asked: str) -> int:
 
 @zero.gpu(seconds)
 def written(tab: str, asked: str) -> Iterator[str]:
-    """Make the run and write it to its end. Yields JSON: {"lines", "summary"}, the new lines and the
-    summary were the run to end there; or {"refused"}, a sentence, and nothing after it."""
+    """Make the run and write it to its end. Yields JSON: {"lines", "summary"}, the new lines and the summary that the
+    run would have if it ended there; or {"refused"}, a sentence, and nothing after it."""
     if os.getpid() != HOME:
-        torch.set_num_threads(1)  # threads of the process that was forked are not here
+        torch.set_num_threads(1)  # a forked process lacks its parent's threads
     try:
         job = MAKERS[tab](json.loads(asked))
         try:
@@ -66,7 +66,7 @@ class Fenced:
     """A run that is made beyond the fence. Raises UserError where it is refused there."""
 
     def __init__(self, tab: str, values: Mapping[str, object]) -> None:
-        warm.ready.wait()  # a process must not be forked while a thread of it holds the engine's locks
+        warm.ready.wait()  # a process must not be forked while one of its threads holds the engine's locks
         self._messages = written(tab, json.dumps(dict(values)))
         self._summary = ""
         self._header = self._next() or ""
@@ -102,6 +102,6 @@ class Fenced:
 def job(tab: str, make: Maker, values: Mapping[str, object]) -> Job:
     """The run that this tab asks for, made here or beyond the fence. Raises UserError.
 
-    tab: where several seats belong to one tab, the rest of the name follows "#".
+    tab: where several seats belong to one tab, "#" and the rest of the seat's name follow.
     """
     return Fenced(tab.partition("#")[0], values) if zero.on_zero() else make(values)

@@ -1,4 +1,4 @@
-"""The plotly figures that are shown when a run or a race has come to its end."""
+"""The plotly figures that are shown when a run or a race has ended."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ class Panel:
 
     room = "watch"
     names = ("accepted", "depth", "odds", "time", "tree")
-    """Of its plots, in the order of the page."""
+    """The names of its plots, in the order of the page."""
     terms = words.RUN_FIGURES
 
     def __init__(self, elem_id: str) -> None:
@@ -102,7 +102,7 @@ class RunPanel(Panel):
 
     def follow(self, event, tab: str) -> gr.events.Dependency:
         def prove(request: gr.Request):
-            """An example was compared when its trace was made: told before its figures are drawn."""
+            """Show the comparison of an example, made with its trace, before its figures are drawn."""
             session = request.session_hash
             seat = live.seats.get(session, tab)
             if seat is None or live.seats.get(session, PLAIN):
@@ -114,10 +114,10 @@ class RunPanel(Panel):
         speed = [self.speed, self.said, self.bars]
 
         def frame(request: gr.Request):
-            """Room for what belongs to this run, and nothing of the last one's.
+            """Make room for the figures of this run, and show none of the last run's.
 
-            Several events may see the end of one run, and one of them may be between its steps at
-            that moment: only the run itself knows how far its figures have come.
+            Several events may see the end of one run, and one of them may be between its own steps at that moment, so
+            the run's seat keeps track of how far the figures have come.
             """
             seat = live.seats.get(request.session_hash, tab)
             if seat is None or seat.figures != "drawn":
@@ -165,7 +165,7 @@ def _plot(name: str) -> gr.Plot:
 
 
 def _measure(request: gr.Request, asked: bool = False):
-    """Plain decoding measured beside the visitor's run: what is said of it, its figure, the proof."""
+    """Plain decoding measured beside the visitor's run: yields the status line, the figure and the proof."""
     from viz import figures
 
     def shown(state: str, message: str, pair: tuple | None) -> tuple:
@@ -179,12 +179,12 @@ def _measure(request: gr.Request, asked: bool = False):
 
 
 def _proof(text: str, told: dict | None) -> str:
-    """What comparing the run that wrote this text with plain decoding told, for the page's script."""
+    """The result of comparing the run that wrote this text with plain decoding, for the page's script."""
     return json.dumps({"of": text, "checked": told})
 
 
 def _proof_of_example(name: str) -> str:
-    """The same, of an example's finished trace, compared when it was made."""
+    """The same for an example's finished trace, which was compared when it was made."""
     told = checked().get(name)
     if told is None or name not in trace_files():
         return _proof("", None)

@@ -1,4 +1,4 @@
-"""What no handler could read is answered in a sentence, not with a broken connection."""
+"""A request that no handler could read is answered with a sentence, not with a broken connection."""
 
 import logging
 
@@ -11,8 +11,8 @@ NONSENSE = "This page cannot make sense of that request."
 
 
 class Guard:
-    """An ASGI layer. An exception before the first byte of an answer becomes status 400; its kind, not
-    what was sent, goes to the log."""
+    """An ASGI layer. An exception before the first byte of an answer becomes status 400. The log gets the kind of
+    exception, not the content of the request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

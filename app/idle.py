@@ -1,8 +1,7 @@
 """Gradio's queue, woken when there is work.
 
-While its queue is empty, gradio looks for work a thousand times a second, which takes a tenth of a core
-of a server that nobody visits. Here its sleep ends when an event arrives, and not before; so a click
-waits no longer than it did, and mostly less.
+While its queue is empty, gradio looks for work a thousand times a second, which costs a server that nobody visits a
+tenth of a core. Here the queue sleeps until an event arrives, so a click waits no longer than it did, and usually less.
 """
 
 import asyncio
@@ -12,19 +11,19 @@ import gradio as gr
 from gradio import queueing
 
 PROGRESS_SECONDS = 0.5
-"""Between two looks for progress bars of gradio's own, of which this page has none."""
+"""Seconds between two checks for gradio's own progress bars, of which this page has none."""
 LONGEST = 1.0
-"""Seconds after which it looks by itself, so that a queue that is closed is left."""
+"""Seconds after which the queue looks for work unprompted, so that the loop of a closed queue ends."""
 
 
 class _Sleep(float):
-    """A queue's pause: in its place comes the wait for its next event."""
+    """A queue's pause, replaced by a wait for the queue's next event."""
 
     queue: queueing.Queue
     arrived: asyncio.Event
 
     async def over(self) -> None:
-        if len(self.queue):  # something waits for a place: the usual pause
+        if len(self.queue):  # an event waits for a free place: the usual pause
             await asyncio.sleep(float(self))
             return
         self.arrived.clear()  # nothing can arrive before the wait: one thread runs the loop

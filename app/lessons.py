@@ -1,4 +1,4 @@
-"""What the Learn tab asks the server for: lessons, finished runs, a lesson as a file, and runs of a reader's own."""
+"""What the Learn tab asks of the server: lessons, finished runs, lessons as files, and the reader's own runs."""
 
 import json
 from collections.abc import Mapping
@@ -17,16 +17,16 @@ from viz.race import joined
 
 TAB = "learn"
 SET = ("temperature", "seed", "prompt")
-"""What of an example's settings a reader may change, beside its draft length."""
+"""The settings of an example that a reader may change, besides its draft length."""
 
 
 def learn_shelf() -> dict:
-    """What the tab shows before a lesson is opened."""
+    """The tab's content before a lesson is opened."""
     return {"lessons": shelf(), "quiz": told(), "timeline": timeline()}
 
 
 def learn_lesson(name: str) -> dict:
-    """All of a lesson, or of the quiz: {"lesson"}, {"quiz"} or {"error"}."""
+    """A whole lesson, or the whole quiz: {"lesson"}, {"quiz"} or {"error"}."""
     try:
         return {"quiz": quiz()} if name == "quiz" else {"lesson": lesson(str(name))}
     except UserError as error:
@@ -65,7 +65,8 @@ def lesson_file(name: str, links: Mapping[str, str] | None = None) -> str:
 
 
 def job(wish: Mapping[str, object]) -> Job:
-    """The run that a reader asks for: an example's, with what its lesson lets them change. Raises UserError."""
+    """The run that a reader asks for: an example's run, with the settings that its lesson lets the reader change.
+    Raises UserError."""
     known, name = preset_menu(), str(wish.get("example"))
     if name not in known:
         raise UserError("That lesson’s example is not here.")

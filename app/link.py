@@ -1,7 +1,7 @@
-"""The state of a tab in the page's address: Watch's, or with tab=compare that of Compare.
+"""The state of a tab in the page's address: Watch's, or with tab=compare Compare's.
 
-A visitor's address is a wish, not an order: every value is checked and brought into range, and
-what makes no sense is left out.
+A visitor's address is a wish, not an order: every value is checked and brought into range, and values that make no
+sense are left out.
 """
 
 import json
@@ -20,7 +20,7 @@ TABS = ("watch", "compare", "methods", "learn")
 
 
 class Names(NamedTuple):
-    """What the fields of a pair are called in an address; of options, what stands before theirs."""
+    """The names of a pair's fields in an address; for options, the prefix of their names."""
 
     drafter: str
     options: str
@@ -32,7 +32,7 @@ WATCH = Names("drafter", "o.", "verifier", "r.")
 
 
 def lane(number: int) -> Names:
-    """The same for a lane of Compare, counted from 1."""
+    """The names for a lane of Compare, counted from 1."""
     return Names(f"lane{number}", f"lane{number}.", f"rule{number}", f"rule{number}.")
 
 
@@ -42,7 +42,7 @@ def tab_of(query: Mapping[str, str]) -> str:
 
 
 def query_of(data: object) -> dict[str, str]:
-    """The address that an event of the page's history names; as untrusted as any other."""
+    """The address that an event of the page's history names; it is as untrusted as any other."""
     query = data.get("query") if isinstance(data, dict) else None
     if not isinstance(query, dict):
         return {}
@@ -50,7 +50,7 @@ def query_of(data: object) -> dict[str, str]:
 
 
 def alike(one: object, other: object) -> bool:
-    """Whether two values of a control mean the same; a list of lanes is read, not compared as text."""
+    """Whether two values of a control mean the same; lists of lanes are compared as data, not as text."""
     try:
         one, other = json.loads(one), json.loads(other)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -63,7 +63,7 @@ def read(
 ) -> dict[str, object]:
     """Watch's control values from an address; {} if it holds none.
 
-    presets: the examples by name. offer: what ``menu.offer`` gives.
+    presets: the examples by name. offer: the result of ``menu.offer``.
     """
     if tab_of(query) != "watch":
         return {}
@@ -80,9 +80,9 @@ def read(
 
 
 def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
-    """The address that wishes for this run again, as far as its trace tells.
+    """The address that asks for this run again, as far as its trace tells.
 
-    Its trace may be a stranger's: read it like any address.
+    The trace may be a stranger's: read the result like any address.
     """
     stop, written = trace.summary["stop"], trace.summary["new_tokens"]
     usual = RANGES["max_new_tokens"].default
@@ -98,13 +98,13 @@ def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
 
 
 def models_of(run: Mapping, offer: Mapping) -> str:
-    """The embedded family that made this run, if this page has it; "" for the one that writes text."""
+    """The embedded family that made this run, if this page has it; otherwise "", the family that writes text."""
     name = run.get("family", "")
     return name if name in offer["models"] else ""
 
 
 def wish_of_race(traces: Iterable[Trace], offer: Mapping[str, Mapping]) -> dict[str, str]:
-    """The same for a race: the lanes' traces, in their order."""
+    """The same for a race. traces: those of its lanes, in their order."""
     traces = list(traces)
     longest = max(traces, key=lambda trace: trace.summary["new_tokens"])
     wish = {"tab": "compare", **wish_of(longest, offer)}
@@ -157,7 +157,7 @@ def _temperature(values: Mapping[str, object]) -> float:
 def _wished_pair(
     pair: Mapping, query: Mapping[str, str], names: Names, temperature: float, offer: Mapping
 ) -> dict:
-    """The pair with what the address changes of it, as far as that makes sense."""
+    """The pair with the address's changes, as far as they make sense."""
     drafter = offer["drafters"][pair["drafter"]]
     asked = query.get(names.verifier, pair["verifier"])
     rule = asked if asked in drafter["rules"] else ""
@@ -175,7 +175,7 @@ def _wished_pair(
 def _example(
     query: Mapping[str, str], presets: Mapping[str, Mapping], offer: Mapping[str, Mapping]
 ) -> dict[str, object]:
-    """What both tabs read alike: the example, the prompt, the numbers."""
+    """The values that both tabs read alike: the example, the prompt, the numbers."""
     values: dict[str, object] = {}
     if query.get("preset") in presets:
         values = {**presets[query["preset"]], "preset": query["preset"]}

@@ -1,4 +1,4 @@
-"""The events of both tabs, without a word of gradio: values in, (trace, state, message) out."""
+"""The events of the tabs, free of gradio: values in, (trace, state, message) out."""
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -25,15 +25,15 @@ Update = tuple[str | None, str, str]
 LOADING = "Loading the models; only the first run waits for this."
 EXPIRED = "That run waited too long and was let go; press Run to begin again."
 HANGING = {"watch": ("whatif", "plain")}
-"""What hangs on the run of a tab, and goes with it: seats of their own, so that it stays as it is."""
+"""The seats that depend on the run of a tab and go with it. They are separate seats, so that the run stays as it is."""
 
 seats = Seats()
 memories = Memories()
 
 
 def watch_job(session: str) -> Callable[[Mapping[str, object]], Job]:
-    """What makes a run of this visitor's: drafters may learn from it for the next one. The runs
-    that are compared with others begin with an empty memory."""
+    """The maker of this visitor's runs: drafters may learn from one run for the next. Runs that are compared with
+    others begin with an empty memory."""
 
     def make(values: Mapping[str, object]) -> Job:
         wanted = own.applied(session, request(values))
@@ -43,7 +43,7 @@ def watch_job(session: str) -> Callable[[Mapping[str, object]], Job]:
 
 
 def compare_job(values: Mapping[str, object], session: str = "") -> Job:
-    """The chosen drafters, each with its options and rule, on one seed and one prompt, read once."""
+    """The chosen drafters, each with its options and rule, on one seed and one prompt, which is read once."""
     wanted = [request_for(lane, values) for lane in lanes(values.get("lanes"))]
     wanted = [own.applied(session, one, talk=False) for one in wanted]
     names = lane_names([one.drafter for one in wanted])
@@ -51,8 +51,8 @@ def compare_job(values: Mapping[str, object], session: str = "") -> Job:
 
 
 def opened(wanted: Sequence[RunRequest], limits: Limits = LIMITS) -> list[Run]:
-    """These runs, which will take turns. Raises UserError, also where together they would hold more
-    keys and values than a visitor may."""
+    """These runs, opened; they will take turns. Raises UserError, also where the runs together would hold more keys and
+    values than one visitor may."""
     wanted = [replace(one, most_nodes=limits.max_nodes) for one in wanted]
     for one in wanted:
         said = sum(len(turn["content"]) for turn in checked(one.messages)) if one.messages else 0
@@ -75,7 +75,7 @@ fence.MAKERS |= {"watch": lambda values: opened([request(values)])[0], "compare"
 
 
 def leave(session: str, tab: str) -> None:
-    """Let the visitor's run on this tab go, and what hangs on it."""
+    """Let the visitor's run on this tab go, with the seats that depend on it."""
     for name in (tab, *HANGING.get(tab, ())):
         seats.leave(session, name)
 
@@ -87,7 +87,7 @@ def start(
     values: Mapping[str, object],
     single: bool = False,
 ) -> Iterator[Update]:
-    """Begin a run in place of the visitor's last one; single: and pause after its first step."""
+    """Begin a run in place of the visitor's last one. single: pause after its first step."""
     leave(session, tab)
     if shutdown.closing.is_set():
         yield None, "error", shutdown.CLOSING
@@ -109,7 +109,7 @@ def start(
 
 
 def _said(opening: Generator[tuple[str, float], None, Job]) -> Generator[Update, None, Job]:
-    """What an opening says of itself, for the visitor; its value is the job."""
+    """The progress of an opening, as updates for the visitor. Returns the job."""
     while True:
         try:
             task, share = next(opening)
@@ -119,7 +119,7 @@ def _said(opening: Generator[tuple[str, float], None, Job]) -> Generator[Update,
 
 
 def resume(session: str, tab: str, single: bool = False) -> Iterator[Update]:
-    """Go on with the paused run; single: for one step."""
+    """Continue the paused run. single: for one step only."""
     seat = seats.get(session, tab)
     if seat is None or seat.state == "gone":
         yield None, "error", EXPIRED
@@ -128,14 +128,14 @@ def resume(session: str, tab: str, single: bool = False) -> Iterator[Update]:
 
 
 def ask(session: str, tab: str, what: str) -> None:
-    """Pause or stop the run that is being advanced by another event."""
+    """Pause or stop the run that another event is advancing."""
     seat = seats.get(session, tab)
     if seat:
         seat.ask(what)
 
 
 def stop(session: str, tab: str) -> Update | None:
-    """Stop a running or paused run. The event that advances it, if there is one, says so."""
+    """Stop a running or paused run. If an event is advancing the run, that event reports the stop."""
     seat = seats.get(session, tab)
     if seat is None or seat.state == "gone":
         return None, "error", EXPIRED

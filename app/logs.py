@@ -17,7 +17,7 @@ from engine.printable import printable
 
 _SALT = secrets.token_bytes(16)
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
-"""What every log record has; the rest was given with ``extra``."""
+"""The fields that every log record has; all others were given with ``extra``."""
 
 
 class Words(logging.Formatter):
@@ -30,7 +30,7 @@ class Words(logging.Formatter):
 
 
 class Printable:
-    """A stream without control characters: what others print, a traceback say, passes here too."""
+    """A stream without control characters; output of other code, such as a traceback, passes through it as well."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -60,11 +60,11 @@ _LEVELS = logging.getLevelNamesMapping()
 
 
 def visitor(session: str | None) -> str:
-    """A name for a browser session that leads nowhere: another one after every start."""
+    """A name for a browser session that cannot be traced back to it; the name changes with every start."""
     return hashlib.blake2s((session or "").encode(), key=_SALT, digest_size=4).hexdigest()
 
 
 def prompt(given: object) -> dict[str, str]:
-    """The prompt as an entry of a log line, where the host has asked for it."""
+    """The prompt as an entry of a log line, if the host has asked for prompts."""
     wanted = os.environ.get("DRAFTSCOPE_LOG_PROMPTS") == "1"
     return {"prompt": given} if wanted and isinstance(given, str) else {}

@@ -1,6 +1,6 @@
-"""A run that is made here for a visitor: passed on as it is, counted, and noted in the log.
+"""A run that is made here for a visitor: passed on unchanged, counted, and noted in the log.
 
-The log says who drafted and what came of it, never what was written.
+The log names the drafter and the outcome, never the text.
 """
 
 import json
@@ -27,7 +27,7 @@ def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "
 
 
 class Made:
-    """A job around a job."""
+    """A job that wraps another job."""
 
     def __init__(self, open_job, session: str, tab: str, make: Maker, values: Mapping) -> None:
         self._asked = time.monotonic()

@@ -1,4 +1,4 @@
-"""What drafters learn from a visitor's runs: one memory a browser session, never shared."""
+"""What drafters learn from a visitor's runs: one memory per browser session, never shared."""
 
 import threading
 from collections import OrderedDict
@@ -8,7 +8,7 @@ from engine.memory import Memory
 
 
 class Memories:
-    """The memories of the visitors seen last; that of whoever was away longest goes first."""
+    """The memories of the visitors seen last; the memory of the visitor away longest is dropped first."""
 
     def __init__(self, most: int = LIMITS.memories) -> None:
         self._most = most

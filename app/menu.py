@@ -31,7 +31,7 @@ COLD, WARM = Sampling(), Sampling(temperature=1.0)
 
 
 def offer() -> dict:
-    """All of it that the browser needs to draw the controls of a drafter and its rule, once."""
+    """Everything that the browser needs to draw the controls of a drafter and its rule; sent once."""
     return {
         "families": FAMILIES,
         "drafters": drafter_menu(),
@@ -41,12 +41,13 @@ def offer() -> dict:
 
 
 def drafter_menu() -> dict[str, dict]:
-    """By key: what it is, whether it can run here, its options, and the rules that may judge it.
+    """The drafters by key: what each is, whether it can run here, its options, and the rules that may judge it.
 
-    An option is marked "auto" where its 0 means what pays on this machine. missing: why it cannot
-    run here, "" if it can; elsewhere: the same by name of another embedded family, where it cannot. rules: by key, in words, whether the pair is lossless. automatic: the rule
-    it has unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether
-    it remembers something from one of a visitor's runs to the next.
+    An option is marked "auto" if its value 0 means the size that pays on this machine. missing: why the drafter cannot
+    run here, "" if it can. elsewhere: the same for each other embedded family that cannot run the drafter, by the
+    family's name. rules: by key, in words, whether the pair is lossless. automatic: the rule that judges the drafter
+    unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether the drafter remembers
+    something from one of a visitor's runs to the next.
     """
     return {
         key: {
@@ -73,8 +74,8 @@ def drafter_menu() -> dict[str, dict]:
 
 
 def _draft_option(needs: Mapping[str, str]) -> list[dict]:
-    """The choice of the draft model, for a drafter that takes one, where this page has several. said: a choice's
-    words; part: the role whose part is chosen."""
+    """The choice of the draft model, for a drafter that takes one, where this page has several. said: the words for
+    each choice; part: the role whose part is chosen."""
     known = drafts_among(model_paths())
     if needs.get(ROLE) != KIND or len(known) < 2:
         return []
@@ -86,9 +87,10 @@ def _draft_option(needs: Mapping[str, str]) -> list[dict]:
 
 
 def options_of(drafter: Mapping, offered: Mapping[str, Mapping]) -> dict:
-    """The options of the drafter of a run line, and the part that it had where that can be chosen here.
+    """The options of a run line's drafter, and the part that it had, if that part can be chosen here.
 
-    offered: what ``offer`` gives."""
+    offered: the result of ``offer``.
+    """
     known = offered["drafters"].get(drafter["key"], {"options": ()})
     parts = drafter.get("parts", {})
     chosen = {o["name"]: parts.get(o["part"]) for o in known["options"] if "part" in o}
@@ -97,7 +99,7 @@ def options_of(drafter: Mapping, offered: Mapping[str, Mapping]) -> dict:
 
 
 def rule_menu() -> dict[str, dict]:
-    """By key: title, summary, and the options as declared."""
+    """The rules by key: title, summary, and the options as declared."""
     return {
         key: {
             "title": rule.title or key,
@@ -109,12 +111,12 @@ def rule_menu() -> dict[str, dict]:
 
 
 def _automatic(cls, sampling: Sampling) -> Verifier:
-    """The rule that judges this drafter unless another is chosen, at its defaults."""
+    """The rule that judges this drafter unless another is chosen, with its default options."""
     return pick_verifier(None, cls, sampling, {})
 
 
 def _exactness(rule: type[Verifier], cls) -> str:
-    """Whether this rule leaves the target's text as it is, with what this drafter proposes."""
+    """Whether this rule, with this drafter's proposals, leaves the target's text unchanged; in words."""
     cold = rule.lossless_with(cls.kinds(COLD))
     if rule.only_greedy:
         return f"{'lossless' if cold else 'lossy'}, at temperature 0 only"
@@ -124,7 +126,8 @@ def _exactness(rule: type[Verifier], cls) -> str:
 
 
 def missing(needs: Mapping[str, str], models: str = "") -> str:
-    """The parts that this page was not given, in words; "" where it has them all. models: of another embedded family."""
+    """The needed parts that this page lacks, in words; "" where it has them all. models: another embedded family's
+    name."""
     given = model_paths(models).parts
     lacking = [kind_of(kind).named for role, kind in sorted(needs.items()) if role not in given]
     where = f" for {words.models(models).lower()}" if models else ""
@@ -132,7 +135,8 @@ def missing(needs: Mapping[str, str], models: str = "") -> str:
 
 
 def preset_menu() -> dict[str, dict]:
-    """Watch's examples by name: title, what to look for, and the control values it sets. listed: whether it stands in the list; the others belong to the cards of methods."""
+    """Watch's examples by name: title, what to look for, and the control values that it sets. listed: whether the
+    example stands in the list; the others belong to method cards."""
     listed = {preset.name for preset in presets()}
     known = drafters()
     menu = {}
@@ -182,7 +186,7 @@ def race_menu() -> dict[str, dict]:
 
 
 def plain_pair(drafter: str, options: Mapping | None = None, verifier: str | None = None) -> dict:
-    """A drafter with its own rule, unless another is named; every option that is not given at its default."""
+    """A drafter with its own rule, unless another is named. Options that are not given keep their defaults."""
     rule = verifier or ""
     return {
         "drafter": drafter,
@@ -198,7 +202,7 @@ def opening() -> str:
 
 
 def with_other_traces() -> list[str]:
-    """The examples that have a trace of their own, the opening one apart."""
+    """The examples that have a trace of their own, except the opening one."""
     return [name for name, path in trace_files().items() if path != opening_trace()]
 
 

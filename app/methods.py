@@ -1,4 +1,4 @@
-"""The Methods tab: one card a method. Static data, sent once; the browser draws and filters it."""
+"""The Methods tab: one card per method. Static data, sent once; the browser draws and filters it."""
 
 import gradio as gr
 
@@ -12,11 +12,11 @@ TOLD = (
     *("mechanism", "watch", "paper", "claim", "part", "example", "figure", "measured"),
     "price",
 )
-"""What of a card the page tells."""
+"""The fields of a card that the page shows."""
 
 
 class Methods:
-    """The tab's components. Its cards say "chosen" with the name of the example to watch."""
+    """The tab's components. Its cards send the event "chosen" with the name of the example to watch."""
 
     def __init__(self) -> None:
         lead(words.METHODS_LEAD)

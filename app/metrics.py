@@ -1,9 +1,8 @@
-"""What is counted, as Prometheus reads it at /metrics.
+"""The counts that Prometheus reads at /metrics.
 
-Where vLLM has a metric of the same meaning its name is taken, so that its dashboards work here: a
-*draft* is a step that drafted something, a *draft token* a drafted token that the target looked at,
-a position counts drafted tokens from 0. In a tree every node is a draft token. The ``drafter`` label is
-ours.
+Where vLLM has a metric of the same meaning, the metric here has vLLM's name, so that vLLM's dashboards work here: a
+*draft* is a step that drafted something, a *draft token* a drafted token that the target looked at, a position counts
+drafted tokens from 0. In a tree every node is a draft token. The ``drafter`` label is ours.
 """
 
 from collections.abc import Callable
@@ -26,7 +25,7 @@ FINISHED = {
     "cancelled": "abort",
     "error": "error",
 }
-"""Why a run stopped, in a trace's word and in vLLM's."""
+"""Why a run stopped: the word in a trace, and vLLM's word."""
 
 
 def _counter(name: str, told: str, labels: tuple[str, ...] = BY_DRAFTER) -> Counter:
@@ -61,7 +60,7 @@ REFUSED = _counter("draftscope_refused", "Runs that could not begin, told in a s
 
 
 def gauge(name: str, told: str, value: Callable[[], float]) -> None:
-    """Show what ``value`` says whenever it is asked for."""
+    """Show the value that ``value`` returns, each time the metrics are read."""
     Gauge(name, told, registry=REGISTRY).set_function(value)
 
 

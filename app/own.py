@@ -1,7 +1,7 @@
 """Visitors' own models: which pair each has chosen, and what is resident.
 
-A visitor names a target and perhaps a draft; what the host allows is opened (``engine.parts.admission``),
-shared by all who chose it, and put away once nobody does and the place is wanted.
+A visitor names a target and perhaps a draft. A model that the host allows is opened (``engine.parts.admission``),
+shared by all who chose it, and put away once no visitor has it chosen.
 """
 
 import json
@@ -26,8 +26,7 @@ MOST_VISITORS = 500
 
 @dataclass
 class Choice:
-    """What one visitor has set. turns: of the conversation so far. told: of the loaded pair, for the
-    page."""
+    """One visitor's settings. turns: those of the conversation so far. told: the page's details of the loaded pair."""
 
     paths: ModelPaths | None = None
     chat: bool = False
@@ -58,7 +57,7 @@ class OwnModels:
             return choice
 
     def load(self, session: str, target: object, draft: object, tell: Tell = silent) -> dict:
-        """Open the pair for this visitor; what the page says of it. Raises UserError."""
+        """Open the pair for this visitor. Returns what the page says about the pair. Raises UserError."""
         if not self.allowed:
             raise UserError("This page opens no other models; its host has not allowed any.")
         wishes = {"target": target, "draft": draft}
@@ -104,7 +103,7 @@ class OwnModels:
                 )
 
     def _release(self, kept: Iterable[str] = ()) -> None:
-        """Put away what nobody has chosen, and what was chosen by who has been away for long."""
+        """Put away the models that nobody has chosen, and those chosen only by visitors who have been away for long."""
         oldest = time.monotonic() - self._limits.kept_seconds
         with self._lock:
             chosen = set(kept)
@@ -160,7 +159,7 @@ class OwnModels:
 
 
 def told(model: LanguageModel, paths: ModelPaths) -> dict:
-    """What the page says of a pair that is loaded."""
+    """The details of a loaded pair that the page shows."""
     tokenizer = model.tokenizer
     specials = [tokenizer.decode([one]) for one in tokenizer.all_special_ids]
     return {

@@ -1,7 +1,7 @@
 """The section "Own models" of Watch: bring a target and a draft, talk to a chat model, end texts early.
 
-What is chosen here holds for Watch and Compare of this visit. It is kept on the server (``app.own``),
-so that no address and no trace carries it.
+The choices made here hold for Watch and Compare during this visit. They are kept on the server (``app.own``), so that
+no address and no trace carries them.
 """
 
 import json
@@ -20,7 +20,7 @@ MOST_TOLD = 4000  # characters of a turn that go back to the page
 
 
 class OwnSection:
-    """Its components; ``wire`` gives them their events."""
+    """The section's components; ``wire`` gives them their events."""
 
     def __init__(self) -> None:
         with gr.Accordion("Own models", open=False, elem_id="own", visible=bool(own.allowed)):
@@ -45,7 +45,7 @@ class OwnSection:
 
 
 def shown(choice: Choice, task: str = "", share: float = 0.0, problem: str = "") -> str:
-    """The section's value: what is loaded, the conversation, and how far an opening is."""
+    """The section's value: what is loaded, the conversation, and how far the opening of a model has come."""
     turns = [{**turn, "content": turn["content"][:MOST_TOLD]} for turn in choice.turns]
     return json.dumps(
         {
@@ -83,7 +83,7 @@ def _unload(request: gr.Request) -> str:
 
 
 def _set(request: gr.Request, event: gr.EventData) -> str:
-    """Whether the prompt is a turn, and the stop strings."""
+    """Set whether the prompt is a turn of a conversation, and set the stop strings."""
     given = event._data if isinstance(event._data, dict) else {}
     choice = own.of(request.session_hash)
     stop = given.get("stop")
@@ -104,7 +104,7 @@ def _fresh(request: gr.Request) -> str:
 
 
 def _sampling(request: gr.Request) -> list:
-    """The numbers of the model's own generation config, as far as the controls go."""
+    """The numbers of the model's own generation config, within the bounds of the controls."""
     from app.controls import RANGES
 
     found = own.of(request.session_hash).told.get("sampling", {})

@@ -15,7 +15,7 @@ from app.watch import Watch
 
 
 def build() -> gr.Blocks:
-    """The page: what is here is sent to the browser when it opens."""
+    """The page: everything built here is sent to the browser when the page opens."""
     with gr.Blocks(title=words.TITLE, analytics_enabled=False, fill_width=True) as page:
         html(
             "DraftscopePage.masthead(element, props);",
@@ -61,7 +61,7 @@ def _leave(request: gr.Request) -> None:
 
 
 def launch(page: gr.Blocks, **settings) -> None:
-    """Serve the page until a signal comes; the models load while it is being opened."""
+    """Serve the page until a signal comes. The models load while the page is being opened."""
     host, port = address()
     head = assets.head(offer())
     logs.configure()
@@ -84,7 +84,7 @@ def launch(page: gr.Blocks, **settings) -> None:
             "mcp_server": MCP,
             "prevent_thread_lock": True,
             "state_session_capacity": 500,
-            # a run that waits holds a thread; others draw figures and read files
+            # a waiting run holds a thread; other threads draw figures and read files
             "max_threads": LIMITS.running + LIMITS.waiting + SPARE + 16,
             **settings,
         }

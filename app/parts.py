@@ -1,4 +1,4 @@
-"""Pieces that both tabs are made of."""
+"""Pieces that the tabs share."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,13 +15,13 @@ from presets import families
 _serial = count(1)
 
 SPARE = 8
-"""Events beyond those that may run or wait: they are refused, and that takes a moment, too."""
+"""Room for events beyond those that may run or wait: these are refused, and refusing also takes a moment."""
 SLOW = {"show_progress": "hidden", "api_visibility": "private"}
 """Settings of an event that works for a moment, but holds no run."""
 QUICK = {"show_progress": "hidden", "api_visibility": "private", "queue": False}
 """Settings of an event that must not wait behind runs."""
 EVERY = {**QUICK, "trigger_mode": "multiple"}
-"""As QUICK, but each event is sent, even while the one before it waits for its answer."""
+"""As QUICK, but each event is sent, even while the previous one waits for its answer."""
 
 
 def status(state: str, message: str = "") -> str:
@@ -35,9 +35,9 @@ def emit(updates: Iterable[Update]) -> Iterator[tuple]:
 
 
 def never_silent(values: Iterable[tuple], outputs: int = 2) -> Iterator[tuple]:
-    """The values, or where there are none one that changes nothing.
+    """The values; if there are none, one that changes nothing.
 
-    Gradio empties the outputs of a generator that ends without a word.
+    Gradio empties the outputs of a generator that yields nothing.
     """
     silent = True
     for value in values:
@@ -79,9 +79,9 @@ def html(script: str, **settings) -> gr.HTML:
 def canvas(
     tab: str, hint: str, value: str = "", late: Iterable[str] = ()
 ) -> tuple[gr.HTML, gr.HTML]:
-    """The line that says what goes on, at first a hint; and the picture.
+    """The status line, which shows a hint at first, and the picture.
 
-    late: examples which, named in the address, bring a trace of their own in place of the value.
+    late: examples that bring a trace of their own in place of the value when the address names them.
     """
     handed = "{element: element.querySelector('.pg-mount'), props, trigger, watch}"
     said = html(
@@ -106,9 +106,8 @@ def example_list(
 ) -> tuple[gr.Dropdown, gr.HTML]:
     """The list of examples, and the note on what to look for, whose value is the example's name.
 
-    menu: as of ``menu``; the note knows those too that are not listed. own: the note where the
-    controls hold no example's settings; then the name is "". prompt: the element id of the
-    prompt's box.
+    menu: from ``app.menu``; the note also knows the examples that are not listed. own: the note where the controls hold
+    no example's settings; the name is then "". prompt: the element id of the prompt's box.
     """
     listed = [(entry["title"], name) for name, entry in menu.items() if entry["listed"]]
     chosen = gr.Dropdown(
@@ -132,10 +131,10 @@ def example_list(
 
 
 def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
-    """After these changes the browser alone, without a request, names the example in all that show it.
+    """After these changes the browser, without a request, names the example in every component that shows it.
 
-    settings: the name so far, then the controls in the order of the tab's FIELDS. shown: the note
-    first, then what knows listed examples only.
+    settings: the name so far, then the controls in the order of the tab's FIELDS. shown: the note first, then the
+    components that know listed examples only.
     """
     js = f"(...v) => DraftscopePage.whose('{tab}', {len(shown)}, v)"
     for change in changes:
@@ -143,9 +142,9 @@ def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
 
 
 def tell_controls(tab: str, loaded: Callable, changes: list, controls: list) -> None:
-    """After these changes the browser alone learns what the controls of this tab hold, and marks the
-    picture where it shows something else. loaded: the change that brings what the address asks for.
-    controls: in the order of the tab's FIELDS."""
+    """After these changes the browser, without a request, learns the values of this tab's controls and marks the
+    picture if it shows something else. loaded: the change that brings the values from the address. controls: in the
+    order of the tab's FIELDS."""
     for change in (loaded, *changes):
         came = "true" if change is loaded else "false"
         js = f"(...v) => {{ DraftscopePage.controls('{tab}', v, {came}); }}"
@@ -153,16 +152,16 @@ def tell_controls(tab: str, loaded: Callable, changes: list, controls: list) -> 
 
 
 def lead(parts: list) -> gr.HTML:
-    """A sentence whose words explain themselves."""
+    """A sentence some of whose words are explained on hover and focus."""
     return html("DraftscopePage.terms(element, props.parts);", parts=parts)
 
 
 def sampling_controls(
     first: Mapping[str, object], prefix: str = "", more: Callable[[], object] = lambda: None
 ) -> list[gr.components.Component]:
-    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: what they show.
+    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: the values shown at first.
 
-    more: makes what else stands under "Advanced".
+    more: makes the other controls under "Advanced".
     """
     values = {name: first.get(name, wanted.default) for name, wanted in RANGES.items()}
 
@@ -211,7 +210,7 @@ def prompt_box(elem_id: str, value: str) -> gr.Textbox:
 
 
 def models_choice(elem_id: str, value: str = "") -> gr.Radio:
-    """What is written: by which embedded family."""
+    """The choice of what is written, and so of the embedded family that writes it."""
     return gr.Radio(
         [(words.models(name), name) for name in families()],
         value=value,
@@ -232,8 +231,8 @@ def schema_box(elem_id: str) -> gr.Textbox:
 
 
 def engine_event() -> dict:
-    """Settings of an event that advances a run. All of them begin at once; who takes the next step,
-    and who stands in line, is decided by ``app.turns``, which tells each their place."""
+    """Settings of an event that advances a run. All such events begin at once; ``app.turns`` decides which run takes
+    the next step and which wait in line, and tells each visitor their place."""
     return {
         **SLOW,
         "concurrency_id": "engine",
@@ -243,5 +242,5 @@ def engine_event() -> dict:
 
 
 def over(tab: str) -> str:
-    """What the browser does when an event that advances a run has ended, however it ended."""
+    """The browser's reaction when an event that advances a run has ended, however it ended."""
     return f"() => DraftscopePage.over('{tab}')"

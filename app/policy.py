@@ -1,8 +1,8 @@
 """The content security policy of the served page: what a browser may load and run here.
 
-Gradio compiles its components' scripts from text, so ``'unsafe-eval'`` stays allowed. No script runs
-because it stands in the page's markup: those that the server itself put there are named by their
-digest, so that a smuggled-in ``<script>`` or ``onerror=`` does nothing, and nothing leaves the server.
+Gradio compiles its components' scripts from text, so ``'unsafe-eval'`` stays allowed. Of the scripts in the page's
+markup, only those run that the server itself put there; the policy names them by their digest. So a smuggled-in
+``<script>`` or ``onerror=`` does nothing, and nothing leaves the server.
 """
 
 import base64
@@ -14,7 +14,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SPACES = ("https://huggingface.co", "https://*.hf.space")
-"""Who shows a Space in a frame."""
+"""The sites that show a Space in a frame."""
 
 
 class _Inline(HTMLParser):
@@ -71,7 +71,7 @@ def policy(scripts: list[str]) -> str:
 
 
 class Policy:
-    """ASGI middleware: HTML answers carry the policy; no answer's type is guessed by a browser."""
+    """ASGI middleware: HTML answers carry the policy, and every answer tells the browser not to guess its type."""
 
     def __init__(self, app: ASGIApp, head: str = "") -> None:
         """head: HTML that the page's script adds to the document."""

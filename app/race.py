@@ -35,5 +35,5 @@ class Race:
             job.cancel()
 
     def summary(self) -> str:
-        """The summaries of the lanes that have not given theirs."""
+        """The summaries of the lanes that have not given theirs yet."""
         return "".join(tagged(name, job.summary()) for name, job in self._open.items())

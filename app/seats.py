@@ -1,7 +1,7 @@
 """One visitor's run: advanced by whichever event holds it, kept between events.
 
-A paused run holds no queue slot: the event has ended, and the run waits here, with a time to
-live. A seat is known by the browser session and the tab it belongs to.
+A paused run holds no queue slot: the event has ended, and the run waits here, with a time to live. A seat is identified
+by the browser session and the tab that it belongs to.
 """
 
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger("draftscope")
 
 FAILED = "Something went wrong inside the engine; press Run to try again."
 PACE = 0.03
-"""Seconds between two sendings to the browser, at least: what several fast steps share."""
+"""Least seconds between two updates to the browser; several fast steps share one update."""
 
 
 class Job(Protocol):
@@ -42,9 +42,10 @@ class Seat:
         self.state = "paused"
         """paused | running | done | error | gone"""
         self.figures = ""
-        """How far the page has the figures of this run: "", "drawn", or "framed" (room is made for its measurement)."""
+        """How far the page has come with this run's figures: "", "drawn", or "framed" (room is made for its
+        measurement)."""
         self.asked: str | None = None
-        """pause | stop | drop: what the event that holds the seat shall do after this step."""
+        """pause | stop | drop: what the event that holds the seat must do after this step."""
         self.touched = time.monotonic()
         self._steps = job.steps()
         self._lock = threading.Lock()
@@ -59,7 +60,7 @@ class Seat:
             return True
 
     def ask(self, what: str) -> bool:
-        """Ask the event that holds the seat; False if none does."""
+        """Ask this of the event that holds the seat; False if no event does."""
         with self._lock:
             if self.state != "running":
                 return False
@@ -137,7 +138,7 @@ class Seat:
         return ""
 
     def stop(self) -> str | None:
-        """End a paused run; its trace with the summary, or None if it was not paused."""
+        """End a paused run. Returns its trace with the summary, or None if the run was not paused."""
         if not self.take():
             return None
         self._finish()
@@ -200,7 +201,7 @@ class Seats:
                 seat.free()
 
     def sweep(self) -> None:
-        """Let go what nobody came back for."""
+        """Let go of the runs that nobody came back for."""
         oldest = time.monotonic() - self._limits.kept_seconds
         with self._lock:
             stale = [
@@ -211,7 +212,7 @@ class Seats:
             seat.free()
 
     def stop_all(self) -> None:
-        """End every run as cancelled: those that advance after their step, paused ones at once."""
+        """End every run as cancelled: running ones after their current step, paused ones at once."""
         with self._lock:
             seats = list(self._seats.values())
         for seat in seats:
@@ -235,7 +236,7 @@ class Seats:
 
 
 def sweep_forever(seats: Seats, every: float = 60.0) -> None:
-    """Sweep in the background, for a page that nobody visits."""
+    """Sweep in the background, also while nobody visits the page."""
 
     def loop() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""What those who run the server ask it: /health and /metrics. Neither tells of any one visitor."""
+"""Endpoints for those who run the server: /health and /metrics. Neither tells anything about a single visitor."""
 
 import os
 
@@ -14,8 +14,8 @@ from app.turns import TURNS
 
 
 async def health(_: Request) -> JSONResponse:
-    """200 while runs can begin, 503 while closing. "loading": drafters are being tried ahead of time, for which a run may
-    have to wait."""
+    """200 while runs can begin, 503 while closing. "loading": drafters are being tried ahead of time, and a run may
+    have to wait for that."""
     if shutdown.closing.is_set():
         return JSONResponse({"status": "closing"}, 503)
     return JSONResponse({"status": "ready" if warm.ready.is_set() else "loading"})
@@ -26,7 +26,7 @@ async def told(_: Request) -> Response:
 
 
 def app_settings(head: str) -> dict:
-    """What gradio's web application gets beside the page. head: the HTML added to the document."""
+    """The settings that gradio's web application gets besides the page. head: the HTML added to the document."""
     routes = [Route("/health", health)]
     if os.environ.get("DRAFTSCOPE_METRICS", "1") != "0":
         routes.append(Route("/metrics", told))

@@ -1,4 +1,4 @@
-"""What the page allows, and what its host may set in the environment."""
+"""The limits of the page, and the settings that its host may give in the environment."""
 
 import os
 import tomllib
@@ -13,21 +13,21 @@ from presets import family
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SETTINGS = "DRAFTSCOPE_SETTINGS"
-"""Names the settings file: TOML, each setting by its name in ``Limits``."""
+"""The environment variable that names the settings file: TOML, each setting by its name in ``Limits``."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds for one visitor and for all of them together.
+    """Bounds for one visitor and for all visitors together.
 
-    Each can be set in the settings file by its name, or in the environment as DRAFTSCOPE_ and its
-    name in capitals, which counts for more. ``limits`` reads them; everything on the server is held to
-    them, and ``told`` is what the page says of them.
+    Each can be set in the settings file by its name, or in the environment as DRAFTSCOPE_ and its name in capitals; the
+    environment takes precedence. ``limits`` reads them, everything on the server is held to them, and ``told`` lists
+    them for the page.
     """
 
     prompt_characters: int = 4000
     conversation_characters: int = 16000
-    """Of all turns of a conversation together."""
+    """Most characters in all turns of a conversation together."""
     schema_characters: int = 4000
     max_new_tokens: int = 256
     """Most tokens that one run may write."""
@@ -42,17 +42,17 @@ class Limits:
     waiting: int = 32
     """Runs that may stand in line behind them."""
     share: int = 24
-    """Steps after which a run lets the line go first."""
+    """Steps after which a run lets the runs in line go first."""
     kept_runs: int = 96
     """Runs kept for visitors: running, paused, or just finished."""
     kept_seconds: int = 600
-    """A paused run is let go after this long."""
+    """Seconds after which a paused run is let go."""
     memories: int = 64
     """Visitors for whom drafters may remember something."""
     memory_megabytes: int = 8
-    """What drafters may remember for one visitor."""
+    """Most that drafters may remember for one visitor."""
     kv_megabytes: int = 256
-    """Keys and values that one run may hold, all of its lanes and models together."""
+    """Most keys and values that one run may hold, in all of its lanes and models together."""
     trace_megabytes: int = 8
     """Largest trace that a run may write, and that a visitor may open."""
     resident_models: int = 4
@@ -74,12 +74,12 @@ class Limits:
 
     @property
     def visitor_megabytes(self) -> int:
-        """Most that one visitor's runs on both tabs, with their traces, and memory may take: Watch,
-        Compare, a what-if, and the plain run that is measured beside them."""
+        """The most that one visitor may take: four runs with their traces (Watch, Compare, a what-if, and the plain run
+        that is measured beside them) and one memory."""
         return 4 * (self.kv_megabytes + self.trace_megabytes) + self.memory_megabytes
 
     def told(self) -> list[tuple[str, str]]:
-        """What the page says of them: a thing, and how much of it."""
+        """The limits as the page lists them: (thing, amount)."""
         return [
             ("Prompt", f"{self.prompt_characters:,} characters"),
             ("Conversation", f"{self.conversation_characters:,} characters in all"),
@@ -96,10 +96,10 @@ class Limits:
 
 
 def limits(environment: Mapping[str, str] = os.environ) -> Limits:
-    """From the settings file, if there is one, and the environment.
+    """The limits from the settings file, if there is one, and the environment.
 
-    Raises UserError, one sentence, for a file that cannot be read, a name that is no setting, and a
-    value that is no whole number above 0: a host should hear of a mistake before strangers do.
+    Raises UserError, one sentence, for a file that cannot be read, a name that is no setting, and a value that is not a
+    whole number above 0: a host should hear of a mistake before visitors do.
     """
     given = _settings_file(environment.get(SETTINGS))
     known = {one.name for one in fields(Limits)}
@@ -136,15 +136,15 @@ def _positive(name: str, given: object) -> int:
 
 LIMITS = limits()
 MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
-"""Whether the endpoints for programs are an MCP server's tools, too."""
+"""Whether the endpoints for programs are also the tools of an MCP server."""
 
 AHEAD = ("all", "examples", "none")
-"""How much a server tries before anybody asks; see ``tried_ahead``."""
+"""How many drafters a server tries before its first visitor comes; see ``tried_ahead``."""
 
 
 def tried_ahead(environment: Mapping[str, str] = os.environ) -> str:
-    """DRAFTSCOPE_AHEAD, which drafters the server tries before its first visitor does: all that have their parts, those of
-    the examples and races, or none. Raises UserError for anything else."""
+    """The value of DRAFTSCOPE_AHEAD. It chooses the drafters that the server tries before its first visitor does: all
+    that have their parts, those of the examples and races, or none. Raises UserError for anything else."""
     given = environment.get("DRAFTSCOPE_AHEAD", "").strip().lower() or AHEAD[0]
     if given not in AHEAD:
         raise UserError(f"DRAFTSCOPE_AHEAD must be one of {', '.join(AHEAD)}, not {given!r}.")
@@ -153,10 +153,10 @@ def tried_ahead(environment: Mapping[str, str] = os.environ) -> str:
 
 def model_paths(models: str = "") -> ModelPaths:
     """The models of this page: the host's own directories, else the embedded family. models: the name of another
-    embedded family, in their place. Raises UserError for an unknown one.
+    embedded family to use instead. Raises UserError for an unknown one.
 
-    DRAFTSCOPE_DRAFT may name several drafts, parted by commas: the first is the usual one, visitors may choose the others.
-    Only whoever starts the page names directories; a visitor never can.
+    DRAFTSCOPE_DRAFT may name several drafts, separated by commas: the first is the default, and visitors may choose the
+    others. Only the host who starts the page can name directories; a visitor never can.
     """
     if models:
         return family(models)
@@ -178,10 +178,10 @@ def address() -> tuple[str, int]:
 
 
 def allowed_models(environment: Mapping[str, str] = os.environ) -> Allowed:
-    """The models that visitors may bring: DRAFTSCOPE_OWN_MODELS, a list parted by commas of Hub names
-    (owner/name, owner/*, *) and folders; "off" is none.
+    """The models that visitors may bring: DRAFTSCOPE_OWN_MODELS, a comma-separated list of Hub names (owner/name,
+    owner/*, *) and folders; "off" allows none.
 
-    Left out, it is everything on a machine that only its owner reaches, and nothing elsewhere.
+    If it is not set, everything is allowed on a machine that only its owner reaches, and nothing elsewhere.
     """
     given = environment.get("DRAFTSCOPE_OWN_MODELS")
     if given is None:

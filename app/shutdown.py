@@ -1,5 +1,5 @@
-"""Ending in good order: on SIGTERM or Ctrl-C runs end as cancelled and their visitors get what was
-written, then the server closes."""
+"""An orderly end: on SIGTERM or Ctrl-C, runs end as cancelled, their visitors get the output so far, and then the
+server closes."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ closing = threading.Event()
 """Set from the first signal on: nothing new begins."""
 CLOSING = "The server is closing down; try again in a minute."
 PATIENCE = 8.0
-"""Seconds that running runs get to end after a signal; container hosts kill after ten."""
+"""Seconds that running runs have to end after a signal; container hosts kill after ten."""
 FAREWELL = 1.0
 """Seconds for the last lines to reach the browsers."""
 
@@ -39,9 +39,9 @@ def serve_until_told(page: gr.Blocks, seats: Seats) -> None:
 
 
 def end_runs(seats: Seats, sending: Callable[[], bool], patience: float = PATIENCE) -> bool:
-    """Stop all runs, running or paused; whether all of them ended in time.
+    """Stop all runs, running or paused. Returns whether all of them ended in time.
 
-    sending: whether events still have something to say.
+    sending: whether events still have something to send.
     """
     until = time.monotonic() + patience
     seats.stop_all()
@@ -52,8 +52,8 @@ def end_runs(seats: Seats, sending: Callable[[], bool], patience: float = PATIEN
 
 
 def end() -> None:
-    """End the process at once. A thread that is loading or computing cannot be asked to stop, and an
-    interpreter that is taken down under it aborts."""
+    """End the process at once. A thread that is loading or computing cannot be asked to stop, and an interpreter that
+    shuts down while such a thread runs aborts."""
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Work that takes a while, done beside the event that waits for it, so that the visitor hears how far it is."""
+"""Slow work, done in a thread beside the event that waits for it, so that the visitor hears how far it has come."""
 
 import contextvars
 import queue
@@ -11,12 +11,12 @@ from engine.progress import Tell, silent
 T = TypeVar("T")
 
 tell: contextvars.ContextVar[Tell] = contextvars.ContextVar("tell", default=silent)
-"""Who hears how far the work of this context is."""
+"""Receives the progress of the work in this context."""
 
 
 def heard(work: Callable[[], T]) -> Generator[tuple[str, float], None, T]:
-    """Do the work in a thread of its own, with ``tell`` set. Yields (what is being done, share); the
-    generator's own value is what the work returns. Raises what the work raises."""
+    """Do the work in a thread of its own, with ``tell`` set. Yields (the current task, share); returns the work's
+    result and raises the work's errors."""
     told: queue.SimpleQueue[tuple[str, float] | None] = queue.SimpleQueue()
 
     def do() -> T:

@@ -1,5 +1,5 @@
-"""The page's colours and type, as a gradio theme. Every pair of text and ground has contrast to
-spare in light and in dark."""
+"""The page's colours and type, as a gradio theme. Every pair of text and background colours has ample contrast in light
+and in dark mode."""
 
 import gradio as gr
 
@@ -12,7 +12,7 @@ BLUE, BLUE_DEEP, SKY = "#1a5d99", "#144a7c", "#8abaf0"
 
 
 def theme() -> gr.themes.Base:
-    """Warm paper and ink; at night, slate and chalk. System fonts only."""
+    """Warm paper and ink in light mode, slate and chalk in dark mode. System fonts only."""
     base = gr.themes.Base(
         primary_hue="blue",
         neutral_hue="stone",

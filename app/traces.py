@@ -19,7 +19,8 @@ PUT_AWAY = "Your own run was put away; the button under the picture brings it ba
 
 
 class Opened:
-    """A finished trace in the place of a run. example: whose it is, "" for a visitor's own."""
+    """A finished trace in the place of a run. example: the name of the trace's example, "" for a visitor's own
+    trace."""
 
     def __init__(self, text: str, example: str = "") -> None:
         self._text = text
@@ -39,7 +40,7 @@ class Opened:
 
 
 def check(text: object) -> str:
-    """The trace if it is one, whole, and not too large. Raises UserError."""
+    """The trace, if the text is a complete one and not too large. Raises UserError."""
     text = _bounded(text)
     if is_race(text):
         raise UserError("That file holds a race of several runs; open it under Compare.")
@@ -47,7 +48,7 @@ def check(text: object) -> str:
 
 
 def check_race(text: object) -> str:
-    """The race if it is one, every lane whole, and not too large. Raises UserError."""
+    """The race, if the text is one, every lane is complete, and it is not too large. Raises UserError."""
     text = _bounded(text)
     if not is_race(text):
         raise UserError("That file is no race; a single run opens under Watch.")
@@ -64,7 +65,7 @@ def _bounded(text: object) -> str:
 
 
 def open_file(session: str, tab: str, data: object, check: Callable[[object], str]) -> live.Update:
-    """Put what a visitor brings, if it passes the check, where their run was."""
+    """Put the trace that a visitor brings in the place of their run, if it passes the check."""
     try:
         text = check(data.get("text") if isinstance(data, dict) else None)
     except UserError as error:
@@ -73,9 +74,9 @@ def open_file(session: str, tab: str, data: object, check: Callable[[object], st
 
 
 def show(session: str, tab: str, text: str, message: str, example: str = "") -> live.Update:
-    """Put a finished trace, known to be one, where the visitor's run was.
+    """Put a finished trace, already checked, in the place of the visitor's run.
 
-    What is drawn from it here, its figures, waits until there is a seat for it.
+    The figures drawn from the trace need a seat on the server; they are left out where no seat is free.
     """
     seat = Seat(Opened(text, example))
     seat.stop()

@@ -1,8 +1,8 @@
-"""Who takes the next step. A few runs take turns, a step each; further ones stand in line.
+"""Decides which run takes the next step. A few runs take turns, a step each; further ones stand in line.
 
-A run that has taken its share while others stand in line gives its place to the first of them and
-goes to the end of the line, so that a long run never holds a short one behind it. All steps are taken
-on one thread: it serves first come, first served, and torch keeps one team of threads, not one a visitor.
+A run that has taken its share while others stand in line gives its place to the first of them and goes to the end of
+the line, so that a long run never holds up a short one. All steps are taken on one thread, first come, first served, so
+torch keeps one team of threads, not one per visitor.
 """
 
 import threading
@@ -28,8 +28,8 @@ class Turns:
         self._engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
     def enter(self) -> "Turn":
-        """A place among those who take turns, else at the end of the line. Raises UserError, the
-        stated refusal, where the line is full."""
+        """A place among the runs that take turns, else at the end of the line. Raises UserError, the stated refusal,
+        where the line is full."""
         with self._changed:
             turn = Turn(self)
             if len(self._active) < self._limits.running:
@@ -53,7 +53,7 @@ class Turns:
         self._engine.shutdown(wait=False, cancel_futures=True)
 
     def wake(self) -> None:
-        """Let those who wait look at what was asked of them."""
+        """Wake the waiting runs, so that each sees what was asked of it."""
         with self._changed:
             self._changed.notify_all()
 
@@ -71,17 +71,17 @@ class Turn:
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.taken = 0
-        """Steps taken since it came out of the line."""
+        """Steps taken since the run came out of the line."""
 
     @property
     def place(self) -> int:
-        """0: it takes turns. Otherwise its place in the line, from 1."""
+        """0 if the run takes turns, otherwise its place in the line, from 1."""
         turns = self._turns
         with turns._changed:
             return list(turns._line).index(self) + 1 if self in turns._line else 0
 
     def told(self) -> str:
-        """What a visitor is told: the place in the line, or how many take turns; "" alone."""
+        """The message for the visitor: the place in the line, or how many runs take turns; "" where few do."""
         active, waiting = self._turns.counts()
         place = self.place
         if place:
@@ -94,14 +94,14 @@ class Turn:
         return ""
 
     def wait(self, seconds: float, woken: Callable[[], bool]) -> None:
-        """Wait in line: until it is let in, or ``woken``, at most so long."""
+        """Wait in line until the run is let in or ``woken`` is true, for at most ``seconds``."""
         turns = self._turns
         with turns._changed:
             turns._changed.wait_for(lambda: self not in turns._line or woken(), seconds)
 
     def step(self, work: Callable[[], T]) -> T:
-        """Take one step when it is due; then, if others wait and this run has had its share, stand
-        in line again. Raises what the work raises."""
+        """Take one step when it is due; then, if others wait and this run has had its share, stand in line again.
+        Raises the work's errors."""
         turns = self._turns
         result = turns._engine.submit(work).result()
         with turns._changed:
@@ -113,7 +113,7 @@ class Turn:
         return result
 
     def leave(self) -> None:
-        """Give the place up; harmless a second time."""
+        """Give up the place; a second call is harmless."""
         turns = self._turns
         with turns._changed:
             turns._line.pop(self, None)

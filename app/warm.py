@@ -16,18 +16,18 @@ from presets import presets, races
 
 log = logging.getLogger("draftscope")
 ready = threading.Event()
-"""Set once everything that is tried ahead was tried. What could not be loaded, the first run says."""
+"""Set once everything to be tried ahead has been tried. The first run reports anything that could not be loaded."""
 
 
 def warm(after: float) -> None:
-    """Begin to load in `after` seconds: a page that is being opened comes first. Raises UserError where the host's
-    setting is none."""
+    """Begin to load after `after` seconds, because a page that is being opened comes first. Raises UserError where the
+    host's setting is not a valid one."""
     wanted = chosen(tried_ahead())
     threading.Thread(target=_load, args=(after, wanted), name="warm", daemon=True).start()
 
 
 def chosen(ahead: str) -> list[str]:
-    """The drafters to try, of those that have their parts. ahead: see ``app.settings.tried_ahead``."""
+    """The drafters to try, among those that have their parts. ahead: see ``app.settings.tried_ahead``."""
     parts = model_paths().parts.keys()
     able = [key for key, cls in drafters().items() if cls.needs.keys() <= parts]
     if ahead == "all":
@@ -52,11 +52,11 @@ def _load(after: float, wanted: list[str]) -> None:
 
 
 def _try(drafter: str) -> None:
-    """Write a few tokens with this drafter, greedy and drawn. That measures what its drafts cost on this machine, and
-    on a GPU it compiles the kernels and captures the passes for which the first visitor would wait.
+    """Write a few tokens with this drafter, greedy and drawn. This measures the cost of its drafts on this machine; on
+    a GPU it also compiles the kernels and captures the passes that the first visitor would otherwise wait for.
 
-    On ZeroGPU nothing runs in this process: there it only fetches the models, so that a call finds
-    them on the disk.
+    On ZeroGPU nothing runs in this process: there this function only fetches the models, so that a call finds them on
+    the disk.
     """
     try:
         if zero.on_zero():

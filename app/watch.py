@@ -100,7 +100,7 @@ class Watch:
         return [self.prompt, self.pair, self.json_schema, *self.numbers, self.models]
 
     def wire(self, page: gr.Blocks, methods: Methods) -> None:
-        """methods: the cards, of which each brings its example here."""
+        """methods: the tab of method cards; each card brings its example here."""
         canvas_out = [self.view, self.said]
         advance = engine_event()
         runs = [
@@ -131,7 +131,7 @@ class Watch:
         named = [*edits, self.numbers[0].change, self.json_schema.change, self.models.change]
         shown = [
             end.then for end in (loaded, *brought[2:])
-        ]  # while they set controls, some still hold the old values
+        ]  # while these events set controls, some controls still hold old values
         name_whose(TAB, [*named, *shown], [self.look_for, *self.fields], example)
         changes = [
             *edits,
@@ -150,12 +150,12 @@ class Watch:
         self.figures.wire()
 
     def _named(self, name: str) -> list[str]:
-        """An example's name, for what shows it: the note, and what knows listed ones only."""
+        """An example's name for the components that show it: the note, then two that know listed examples only."""
         listed = name if name and self.presets[name]["listed"] else ""
         return [name, listed, listed]
 
     def _example_of(self, name: str, request: gr.Request) -> list:
-        """The run of this example that was made earlier, and its settings; "": those there are."""
+        """The finished run of this example, and its settings; for "" only the name changes."""
         chosen = self.presets.get(name)
         if chosen is None:
             return [gr.skip()] * 2 + self._named("") + [gr.skip()] * len(FIELDS)
@@ -175,7 +175,7 @@ class Watch:
         return self._bring(wish, request)
 
     def _bring(self, wish: Mapping, request: gr.Request) -> list:
-        """The run made earlier that belongs to these values, if there is one, and the values."""
+        """The finished run that belongs to these values, if there is one, and the values."""
         first, name = next(iter(self.presets.values())), wish.get("preset", "")
         earlier = shown(traces.show_example(request.session_hash, TAB, name))
         return [*earlier, *self._named(name), *self._set({**first, **wish})]

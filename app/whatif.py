@@ -11,7 +11,7 @@ TAB = again.WHAT_IF
 
 
 class WhatIf:
-    """The form, the line that says what goes on, and the two runs; ``wire`` gives them events."""
+    """The form, the status line, and the two runs; ``wire`` gives them events."""
 
     def __init__(self) -> None:
         self.said, self.view = canvas(TAB, "")

@@ -1,4 +1,4 @@
-"""What the page says of itself. Pairs are a word and its explanation, shown on hover and focus."""
+"""The page's own words. A pair is a word and its explanation, shown on hover and focus."""
 
 TITLE = "Draftscope"
 HEADLINE = "Watch a language model guess ahead, and check its guesses."
@@ -82,7 +82,7 @@ OTHER_FAMILIES = {
     "meter": "meter",
     "constraint": "constraint",
 }
-"""The families of the cards that are no drafters', beside those of the drafters."""
+"""The families of cards that describe no drafter, in addition to the drafters' families."""
 
 OWN = "Your own"
 WATCH_OWN = "Your own mix of prompt and drafter, no example’s."

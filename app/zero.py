@@ -1,14 +1,14 @@
 """ZeroGPU, where Hugging Face lends a GPU for one call at a time, in a forked process.
 
-Import this before torch touches CUDA: on ZeroGPU the package ``spaces`` stands between the two.
-Elsewhere, with the package or without, ``gpu`` leaves a function as it is.
+Import this before torch touches CUDA: on ZeroGPU the package ``spaces`` stands between torch and CUDA. Elsewhere, with
+the package or without, ``gpu`` leaves a function as it is.
 """
 
 from collections.abc import Callable
 
 try:
     import spaces
-except ImportError:  # a machine of one's own
+except ImportError:  # an ordinary machine
     spaces = None
 
 
@@ -18,5 +18,5 @@ def on_zero() -> bool:
 
 
 def gpu(seconds: Callable[..., int]) -> Callable[[Callable], Callable]:
-    """A decorator: each call holds the GPU. seconds: of the call's arguments, how long at most."""
+    """A decorator: each call holds the GPU. seconds: from the call's arguments, the longest that the call may take."""
     return spaces.GPU(duration=seconds) if spaces else lambda function: function

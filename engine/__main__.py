@@ -12,8 +12,8 @@ from engine.flags import parser
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code: 0; 2 for a mistake of the user's, said in one line on standard error; 128 and the
-    number of the signal that ended it."""
+    """Returns the exit code: 0; 2 for a mistake of the user's, which one line on standard error
+    explains; 128 plus the number of the signal that ended the run."""
     terminal.speak_unicode()
     try:
         given = parser(_list, _run, _bench, _embedded_target).parse_args(arguments)
@@ -148,7 +148,7 @@ def _prompt(given: argparse.Namespace, card) -> str:
 
 
 def _messages(given: argparse.Namespace, card) -> list[dict] | None:
-    """The conversation; None where the prompt is no turn of one."""
+    """The conversation; None if the prompt is not a turn of one."""
     if given.messages is None:
         if given.system is not None and not given.chat:
             raise UserError("--system belongs to --chat.")
@@ -184,7 +184,7 @@ def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
 def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
     """Pass the trace's lines on, and write the text to the terminal as it comes.
 
-    Where the process is asked to stop, or nobody reads the text any more, the run is cancelled
+    If the process is asked to stop, or nobody reads the text any more, the run is cancelled
     between two steps; the trace still gets its summary.
     """
     yield run.header()
@@ -203,7 +203,7 @@ def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
 
 
 def _write(run, tokens: list[int]) -> list[int]:
-    """Write what is whole text by now; returns tokens that end amid a character."""
+    """Write the tokens unless they end within a character; returns the tokens not yet written."""
     text = run.text(tokens)
     if text.endswith("\ufffd") and len(tokens) < 8:
         return tokens

@@ -1,4 +1,4 @@
-"""What the engine can do, as data: the command line's list and the page's controls."""
+"""The engine's abilities as data, for the command line's list and the page's controls."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
 """All randomness of one text, in one object that a test can replace.
 
 Drafting and verifying draw from separate seeded streams, so that neither disturbs the other. The
-target's noise belongs to a position of the text: whatever was drafted, one seed draws with the same
-noise at the same place.
+target's noise belongs to a position of the text: under one seed, a position has the same noise whatever
+was drafted.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """text: what the template makes of the turns. tokens: that text, as the target is fed it. ends:
-    tokens that end an answer of this template."""
+    """text: the turns as the template renders them. tokens: that text as the target reads it. ends:
+    tokens that end an answer in this template."""
 
     text: str
     tokens: list[int]
@@ -29,7 +29,7 @@ class ChatPrompt:
 
 
 def checked(messages: object) -> list[dict[str, str]]:
-    """The turns, if they are a conversation that wants an answer. Raises UserError."""
+    """The turns, if they are a conversation that awaits an answer. Raises UserError."""
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
         raise UserError("A conversation is a list of turns, the last one the user's.")
     if len(messages) > MOST_TURNS:
@@ -51,7 +51,7 @@ def has_template(model: LanguageModel) -> bool:
 
 
 def chat_prompt(model: LanguageModel, messages: Sequence[Message]) -> ChatPrompt:
-    """What the model is fed. Raises UserError where it has no template, and where its template
+    """The prompt for the model. Raises UserError if the model has no template, or if its template
     refuses these turns."""
     turns = checked(messages)
     if not has_template(model):
@@ -83,7 +83,7 @@ def _tokens(model: LanguageModel, text: str) -> list[int]:
 
 
 def _ends(model: LanguageModel) -> frozenset[int]:
-    """The special token that the template writes behind an answer, if there is one."""
+    """The special token that the template writes after an answer, if there is one."""
     turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _MARK}]
     try:
         text = _rendered(model, turns, False)

@@ -1,8 +1,8 @@
-"""What a chat template makes of a conversation.
+"""Renders conversations with a chat template.
 
-A template comes with a model and is a program: rendered here, a loop in it would hold the whole
-server. So it is rendered in a process of its own, which is started when it is first needed, serves one
-rendering after another, and is replaced when a template has brought it down.
+A template comes with a model and is a program: if this process rendered it, a loop in it would block
+the whole server. So a process of its own renders templates. That process is started when it is first
+needed, serves one rendering after another, and is replaced when a template has brought it down.
 """
 
 import json
@@ -24,7 +24,7 @@ PROGRAM = Path(__file__).with_name("template_process.py")
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of one rendering: seconds of computing, megabytes of address space, characters of the text."""
+    """Bounds on one rendering: seconds of computing, megabytes of address space, characters of the text."""
 
     seconds: float = 3.0
     megabytes: int = 1024
@@ -46,9 +46,9 @@ class Renderer:
         special_tokens: Mapping[str, object],
         asks: bool,
     ) -> str:
-        """The text. asks: it ends where the answer begins.
+        """The rendered text. asks: the text ends where the answer begins.
 
-        Raises UserError: what is wrong with the template, as the end of a sentence.
+        Raises UserError, which says what is wrong with the template as the end of a sentence.
         """
         wish = {
             **special_tokens,
@@ -80,7 +80,7 @@ class Renderer:
         bounds = self._bounds
         limits = [str(one) for one in (bounds.seconds, bounds.megabytes, bounds.characters)]
         process = subprocess.Popen(
-            # -P: its folder holds modules that are named like Python's own
+            # -P: the program's folder holds modules named like Python's own
             [sys.executable, "-P", str(PROGRAM), str(theirs.fileno()), *limits],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -93,7 +93,7 @@ class Renderer:
     def _end(self) -> None:
         process, pipe = self._running
         self._running = None
-        pipe.close()  # which ends it, unless it has ended or is at work
+        pipe.close()  # this ends the process, unless it has ended or is at work
         try:
             process.wait(self._bounds.seconds)
         except subprocess.TimeoutExpired:
@@ -107,7 +107,7 @@ class Renderer:
                 self._end()
 
     def _forked(self) -> None:
-        """A forked process leaves its parent's alone and starts its own."""
+        """A forked process leaves its parent's rendering process alone and starts its own."""
         self._lock, self._running = threading.Lock(), None
 
 

@@ -1,5 +1,5 @@
-"""What a checkpoint forbids or forces when it generates, as a constraint: a forced end at the greatest
-length, words and repetitions that are not allowed, ends that come too early.
+"""The rules of a checkpoint for generation, as a constraint: a forced end at the greatest length,
+forbidden words and repetitions, no ends that come too early.
 
 The rules are transformers' own, named in ``generation_config.json``. Rules that change numbers instead of
 forbidding tokens (penalties, guidance) are not applied; ``unapplied`` names them.
@@ -52,7 +52,7 @@ def unapplied(config: GenerationConfig) -> list[str]:
 
 
 class CheckpointRules(Constraint):
-    """The state of one text."""
+    """One instance holds the state of one text."""
 
     def __init__(self, rules: LogitsProcessorList, prompt: Sequence[int], vocabulary: int) -> None:
         """vocabulary: width of the target's logits."""
@@ -81,7 +81,7 @@ class CheckpointRules(Constraint):
 
 
 def _processors(target: LanguageModel, prompt: int, new: int) -> LogitsProcessorList:
-    """prompt: its tokens. new: the most that are written."""
+    """prompt: number of its tokens. new: the most tokens that are written."""
     config, ends = target.model.generation_config, sorted(target.end_tokens)
     found = LogitsProcessorList()
     if config is None:

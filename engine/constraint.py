@@ -27,12 +27,12 @@ class Constraint(ABC):
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
         """bool [V]: the tokens that may follow the committed text and ``continuation``.
 
-        None where every token may. At least one token is always allowed.
+        None if every token may. At least one token is always allowed.
         """
 
     @abstractmethod
     def forced(self, continuation: Sequence[int], most: int) -> list[int]:
-        """Up to ``most`` tokens that must follow one another there, each the only one allowed."""
+        """Up to ``most`` tokens that must follow ``continuation``, each the only one allowed."""
 
     @abstractmethod
     def commit(self, tokens: Sequence[int]) -> None:
@@ -53,7 +53,8 @@ def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
 def masked_tree(logits: Tensor, tree: DraftTree, constraint: Constraint | None) -> Tensor:
     """logits [N+1, V] after the root and each node of the tree, with the constraint applied.
 
-    A node that the constraint does not allow keeps its row: the row above gives it no probability.
+    The row of a node that the constraint forbids stays as it is: its parent's row gives the node no
+    probability.
     """
     if constraint is None:
         return logits

@@ -8,7 +8,7 @@ from engine import terminal
 
 
 def declare(parser: argparse.ArgumentParser, usual_target: Callable[[], str]) -> None:
-    """Arguments and action of the command. usual_target: whose tokenizer is used where none is named."""
+    """Arguments and action of the command. usual_target: the target whose tokenizer is used if none is named."""
     add = parser.add_argument
     add("text", metavar="TEXT", help="a UTF-8 text file")
     add(

@@ -1,6 +1,6 @@
 """The speculative loop: draft, verify in one target pass, judge, commit. It is a generator.
 
-Pause is not calling next, single-step is calling it once, cancel is closing it.
+To pause, do not call next; to single-step, call next once; to cancel, close the generator.
 """
 
 from collections.abc import Iterator
@@ -17,20 +17,20 @@ def decode(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write what the request asks for, a step at a time.
+    """Write the requested text, a step at a time.
 
     Each step is one full-depth pass of the target over the root and the tree.
 
     recorded: False if no one records the steps. Faster ways of making passes may then leave on the
     device everything but the ids of the kept tokens: no logits, no p, no judgements. The text is the
     same.
-    reading: of all of the prompt but its last token, where other texts begin with the same one.
+    reading: of the prompt without its last token; given if other texts begin with the same prompt.
     """
     text = text_of(target, request, recorded)
     clock = Clock(target.device, precise=text.recorded)
     try:
         spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
-        del reading  # the last text to begin frees it
+        del reading  # freed once the last text has begun
         while text.stop is None:
             draft = text.draft()
             times = {"draft": clock.lap()}

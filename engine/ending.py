@@ -1,7 +1,7 @@
-"""What ends a text: tokens, and strings that it may come to hold.
+"""The ends of a text: tokens, and strings that the text may come to contain.
 
-A draft may run on behind such an end. Everything behind it is dropped, so that the text is the one that
-plain decoding would have written: it ends with the token that completes the end.
+A draft may run on past such an end. Everything after the end is dropped, so that the text is the one that
+plain decoding would have written: its last token is the one that completes the end.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Literal
 from engine.errors import UserError
 
 MOST_STRINGS, MOST_CHARACTERS = 8, 200
-MARGIN = 8  # tokens read back before a stop string could begin: some decode differently at an edge
+MARGIN = 8  # extra tokens read before the longest stop string: some decode differently at an edge
 
 
 class StopStrings:
-    """Looks for strings in the text written so far. tokenizer: of transformers."""
+    """Looks for strings in the text written so far. tokenizer: a transformers tokenizer."""
 
     def __init__(self, tokenizer, strings: Sequence[str]) -> None:
         """Raises UserError for too many, too long or empty strings."""
@@ -31,13 +31,13 @@ class StopStrings:
                 raise UserError("A stop string is no valid Unicode text.") from None
         self._tokenizer, self._strings = tokenizer, tuple(strings)
         longest = max((len(one.encode("utf-8")) for one in strings), default=0)
-        self._window = longest + MARGIN  # a token holds a byte at least
+        self._window = longest + MARGIN  # a token holds at least one byte
 
     def __bool__(self) -> bool:
         return bool(self._strings)
 
     def ended(self, written: Sequence[int]) -> bool:
-        """Whether the end of the text, tokens after the prompt, holds one of the strings."""
+        """Whether the last of ``written``, the tokens after the prompt, contain one of the strings."""
         text = self._tokenizer.decode(
             list(written[-self._window :]),
             skip_special_tokens=False,
@@ -47,7 +47,7 @@ class StopStrings:
 
 
 class Ending:
-    """The ends of one text. tokens: ids that end it. strings: None where there are none."""
+    """The ends of one text. tokens: ids that end it. strings: None if there are none."""
 
     def __init__(self, tokens: frozenset[int], strings: StopStrings | None = None) -> None:
         self.tokens = tokens
@@ -56,11 +56,11 @@ class Ending:
 
     @property
     def plain(self) -> bool:
-        """Whether tokens alone end it."""
+        """Whether only tokens can end the text."""
         return self._strings is None
 
     def first(self, tokens: Sequence[int]) -> int | None:
-        """How many of these tokens, next in the text, are kept where one of them ends it; else None."""
+        """How many of these tokens, next in the text, are kept if one of them ends it; else None."""
         written = list(self._written)
         for count, token in enumerate(tokens, start=1):
             written.append(token)
@@ -74,7 +74,7 @@ class Ending:
             self._written += tokens
 
     def why(self, last: int) -> Literal["eos", "stop"] | None:
-        """What ended the text whose last token this is, or None if it goes on."""
+        """What ended the text, given its last token, or None if it goes on."""
         if last in self.tokens:
             return "eos"
         ended = self._strings is not None and self._strings.ended(self._written)

@@ -19,7 +19,7 @@ LISTED = "`python -m engine list` names all."
 
 
 def unknown(noun: str, given: str, known: Iterable[str], where: str = "") -> UserError:
-    """The error for a name that is not among ``known``: all of them where they are few, else the nearest.
+    """The error for a name that is not among ``known``. It lists all of them if they are few, else the nearest.
 
     where: a sentence that says where all of them are named.
     """

@@ -1,6 +1,6 @@
-"""What a drafter or a rule wants to show of a step, as typed data.
+"""Exhibits: what a drafter or a rule shows of a step, as typed data.
 
-Token ids become text in the recorder only, so a cell that is a token says so with ``Token``.
+Token ids become text only in the recorder, so a cell that is a token says so with ``Token``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Exhibit:
     meter: bool = False
 
     def to_dict(self, piece: Callable[[int], str]) -> dict:
-        """As it stands in the trace. piece: the text of a token id."""
+        """The exhibit as written to the trace. piece: the text of a token id."""
         found: dict = {"kind": self.kind, "title": self.title}
         for entry in fields(self):
             if entry.name not in ("title", "note", "meter"):
@@ -59,7 +59,7 @@ class Table(Exhibit):
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix(Exhibit):
-    """values: one row a row label, one number or None a column label."""
+    """values: one row per row label, and in it one number or None per column label."""
 
     kind = "matrix"
     rows: Sequence[Cell]
@@ -133,7 +133,7 @@ class Curve(Exhibit):
 
 @dataclass(frozen=True)
 class Cloud:
-    """points: [x, y] each. name: accepted, rejected and recovered have the looks of such tokens."""
+    """points: [x, y] each. name: clouds named accepted, rejected or recovered are drawn like such tokens."""
 
     name: str
     points: Sequence[Sequence[float]]

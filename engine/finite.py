@@ -1,4 +1,4 @@
-"""Models whose weights or numbers have overflowed give NaN. Nothing may be decided by that."""
+"""A model whose weights or numbers have overflowed gives NaN, and nothing may be decided from NaN."""
 
 import math
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from engine.errors import UserError
 
 
 def refuse_nan(found: Tensor, name: str) -> None:
-    """found: logits [R, V] or hidden states [R, H]; -inf may stand for what cannot come.
+    """found: logits [R, V] or hidden states [R, H]; -inf may stand for tokens that cannot come.
 
-    Makes the host wait for the device. Raises UserError, one sentence, where a row holds NaN or
-    infinity, or nothing at all.
+    Makes the host wait for the device. Raises UserError, one sentence, if a row holds NaN or
+    infinity, or only -inf.
     """
     # a row's largest number is finite unless the row is not
     if found.numel() and not all(map(math.isfinite, found.amax(-1).flatten().tolist())):
@@ -20,6 +20,6 @@ def refuse_nan(found: Tensor, name: str) -> None:
 
 
 def refuse_nan_among(probabilities: Iterable[float | None], name: str) -> None:
-    """The same for probabilities that lie on the host already; None is skipped."""
+    """The same for probabilities that are on the host already; None is skipped."""
     if any(q is not None and math.isnan(q) for q in probabilities):
         raise UserError(f"{name} gave NaN in the place of probabilities; the run ends.")

@@ -1,4 +1,4 @@
-"""What can be said on the command line: commands, flags and their help."""
+"""The commands of the command line, their flags and their help."""
 
 import argparse
 from collections.abc import Callable
@@ -25,11 +25,11 @@ SUITE_NAMES = (
     "within",
     "kernels",
     "gpu",
-)  # of engine.bench.suites, without opening it
+)  # the suites of engine.bench.suites, which is not imported here
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse that says one line, as every other error does."""
+    """argparse whose errors are one line, as all other errors are."""
 
     def error(self, message: str):
         raise UserError(f"{message[0].upper()}{message[1:]}. Try: {self.prog} --help")
@@ -38,7 +38,7 @@ class _Parser(argparse.ArgumentParser):
 def parser(
     listing: Action, run: Action, bench: Action, embedded_target: Callable[[], str]
 ) -> argparse.ArgumentParser:
-    """Flags and help of every command. What it parses has ``action``: the function of the command, given here.
+    """Flags and help of every command. The parsed namespace has ``action``: the function given here.
 
     embedded_target: the folder of the target that ``datastore`` writes for unless another one is named.
     """

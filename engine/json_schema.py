@@ -1,6 +1,6 @@
 """A JSON schema as a constraint: every text is a document of the schema.
 
-The grammar engine is llguidance. Wherever the schema leaves one token only (braces, keys, colons),
+The grammar engine is llguidance. Wherever the schema leaves only one token (braces, keys, colons),
 that token is forced, and a forced token costs no draft.
 """
 
@@ -28,15 +28,15 @@ def _grammar_tokenizer(tokenizer, vocabulary: int):
 
 
 class JsonSchema(Constraint):
-    """The state of one text. A document is written on one line, as ``json.dumps`` writes it, and the
-    text ends behind it."""
+    """One instance holds the state of one text. A document is written on one line, as ``json.dumps``
+    writes it, and the text ends after it."""
 
     def __init__(self, schema: str, tokenizer, vocabulary: int, ends: Collection[int]) -> None:
         """tokenizer: a fast tokenizer of transformers. vocabulary: width of the target's logits. ends:
         the tokens that end a text.
 
-        Raises UserError for a text that is no JSON schema, for a schema that the grammar engine
-        refuses, for one that no token of the vocabulary can begin, and where no token ends a text.
+        Raises UserError for a text that is not a JSON schema, for a schema that the grammar engine
+        refuses, for one that no token of the vocabulary can begin, and if no token ends a text.
         """
         from llguidance import LLMatcher
 
@@ -51,7 +51,7 @@ class JsonSchema(Constraint):
             raise UserError("No token of this vocabulary can begin a document of this JSON schema.")
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
-        """See ``Constraint``. Behind the end of the text, and behind tokens that the schema does not
+        """See ``Constraint``. After the end of the text, and after tokens that the schema does not
         allow, every token may follow, because nothing there is ever kept."""
         taken = self._matcher.try_consume_tokens(list(continuation))
         rest = continuation[taken:]
@@ -76,7 +76,7 @@ class JsonSchema(Constraint):
         self._ended = taken < len(tokens)
 
     def _mask(self) -> Tensor:
-        """bool [V]; behind a complete document only the end of the text."""
+        """bool [V]: the tokens allowed next; after a complete document only the end of the text."""
         if self._matcher.is_stopped():
             mask = torch.zeros(self._vocabulary, dtype=torch.bool)
             mask[self._end] = True

@@ -1,4 +1,4 @@
-"""The loops in which a text can be written. A drafter names its own; all of them yield the same steps."""
+"""The loops that can write a text. A drafter names its loop; all loops yield the same kind of steps."""
 
 import importlib
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ LOOPS = {
 """Name -> module and function, a generator over (target, request, recorded, reading).
 
 ``speculative``: draft, verify in one pass of the target, judge, commit, one after the other.
-``switching``: one token a step, by the drafter, unchecked, or by the target.
+``switching``: one token a step, written by the drafter, unchecked, or by the target.
 ``overlapped``: the target verifies while the draft goes on.
 
-A step need not contain a pass of the target (``Step.passes`` counts them by model), and where it has
-none there is no p, no judgement and no final token.
+A step need not contain a pass of the target (``Step.passes`` counts passes by model); a step without
+one has no p, no judgement and no final token.
 """
 
 
@@ -31,7 +31,7 @@ def run_loop(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write a text in the loop that its drafter belongs to; see ``engine.decode.decode``."""
+    """Write a text in the loop that its drafter names; see ``engine.decode.decode``."""
     module, name = LOOPS[request.drafter.loop].split(":")
     loop = getattr(importlib.import_module(module), name)
     return loop(target, with_rules(target, request), recorded, reading)

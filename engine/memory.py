@@ -1,4 +1,4 @@
-"""What drafters may keep from one run to the next, for one visitor.
+"""The memory that drafters may keep from one run to the next, for one visitor.
 
 A memory is bounded in bytes, can be emptied, and is never shared: a drafter that learns from a text
 learns for the visitor who wrote it.
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
 
-USUAL_LIMIT = 8 << 20  # bytes a visitor
+USUAL_LIMIT = 8 << 20  # bytes per visitor
 
 
 class Store(ABC):
@@ -21,14 +21,14 @@ class Store(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes that it holds now. May be asked for by another thread while the store is learning."""
+        """Bytes that it holds now. Another thread may read this while the store is learning."""
 
 
 S = TypeVar("S", bound=Store)
 
 
 class Memory:
-    """Stores by key. When they outgrow the limit, the store that was used longest ago is forgotten.
+    """Stores by key. When they outgrow the limit, the least recently used store is forgotten.
 
     Safe for several threads: a run may be cancelled, or the memory emptied, while another run is in a step.
     """
@@ -53,8 +53,8 @@ class Memory:
     def store(self, key: object, make: Callable[[], S]) -> S:
         """The store of this key, made if there is none.
 
-        The key must name all that a store depends on: the drafter, its target, its options. A store
-        that alone is larger than the limit serves this run and is not kept.
+        The key must name everything that a store depends on: the drafter, its target, its options. A
+        store that is by itself larger than the limit serves this run and is not kept.
         """
         with self._lock:
             found = self._stores.pop(key, None) or make()
@@ -63,7 +63,7 @@ class Memory:
             return found
 
     def trim(self) -> None:
-        """Forget stores, oldest use first, until the rest fits. To be called after learning."""
+        """Forget stores, least recently used first, until the rest fits. Call this after learning."""
         with self._lock:
             while self._stores and self.nbytes > self.limit:
                 del self._stores[next(iter(self._stores))]

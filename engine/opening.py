@@ -1,8 +1,8 @@
-"""The one place that picks how a model's passes are made.
+"""The one place that picks how a model makes its passes.
 
-Whoever writes a drafter need not know which ways there are: plain passes through the module, passes
-compiled for a CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). All of them have the
-same weights and give the same numbers.
+The author of a drafter need not know the ways: plain passes through the module, passes compiled for a
+CPU (``engine.cpu``), passes on static buffers (``engine.gpu``). All ways use the same weights and give
+the same numbers.
 """
 
 import logging
@@ -38,9 +38,9 @@ def language_model(
 ) -> LanguageModel:
     """The module as a language model of the engine.
 
-    lean: make passes with little overhead: on a CPU compiled ones, where the module can be compiled, on
-    static buffers with joined products; False keeps the module's own forward.
-    static: make passes on static buffers; None is on CUDA, where they become CUDA graphs.
+    lean: make passes with little overhead: compiled on a CPU if the module can be compiled, with joined
+    products on static buffers; False keeps the module's own forward.
+    static: make passes on static buffers; None does so on CUDA, where they become CUDA graphs.
     """
     static = module.device.type == "cuda" if static is None else static
     own = module.config._attn_implementation
@@ -62,14 +62,14 @@ def language_model(
 def _usual(
     module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
 ) -> LanguageModel:
-    """The fastest way that there is for a module that takes an attention function."""
+    """The fastest way for a module that takes an attention function."""
     if reads_by_length(module):
         return ByLengthModel(module, tokenizer, name)
     if lean and not static and module.device.type == "cpu":
         compiled = compiled_model(module, tokenizer, name)
         if compiled is not None:
             return compiled
-    from engine import gpu  # brings Triton, which a compiled model does without
+    from engine import gpu  # imports Triton, which a compiled model does not need
 
     return gpu.language_model(module, tokenizer, name, lean, static)
 
@@ -77,8 +77,8 @@ def _usual(
 def load_language_model(
     path: str, dtype: torch.dtype | None = None, device: str = "cpu"
 ) -> LanguageModel:
-    """Open a directory or hub name, safetensors only and with no code of its own. Raises UserError where
-    there is no usable model."""
+    """Open a directory or hub name; only safetensors are read, and no code that comes with the model is run.
+    Raises UserError if there is no usable model."""
     refuse_pickled(path)
     try:
         AutoConfig.from_pretrained(path)
@@ -106,7 +106,7 @@ def load_language_model(
 
 
 def refuse_pickled(path: str) -> None:
-    """Raises UserError for a folder whose weights are pickled: to open those can run code."""
+    """Raises UserError for a folder whose weights are pickled: opening those can run code."""
     folder = Path(path)
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
     pickled = [name for name in names if name.endswith(PICKLED)]

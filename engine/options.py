@@ -1,7 +1,7 @@
 """Typed options, declared once by a drafter or verifier.
 
 The command line checks `--option name=value` against them, the page builds its controls from
-them, and the trace stores what they resolved to.
+them, and the trace stores the resolved values.
 """
 
 import math
@@ -18,9 +18,9 @@ Value = int | float | bool | str
 class Option:
     """One setting: its name, type, range, default and a line of help.
 
-    label: its name for people; the plain name where it is empty. advanced: folded away at first.
-    only: ``greedy`` or ``sampled`` where the setting does nothing in the other kind of decoding.
-    depends_on: another option and the value of that option without which this one does nothing.
+    label: its name for people; if empty, the plain name serves. advanced: folded away at first.
+    only: ``greedy`` or ``sampled`` if the setting does nothing in the other kind of decoding.
+    depends_on: another option and the value that it must have for this option to do anything.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Option:
         return asdict(self)
 
     def parse(self, given: object) -> Value:
-        """The given value as this option's type. Raises UserError where it does not fit."""
+        """The given value as this option's type. Raises UserError if it does not fit."""
         value = _PARSERS[self.type](given)
         if value is None or (self.choices and value not in self.choices):
             raise UserError(f"Option {self.name} must be {self._wanted()}, not {given!r}.")
@@ -94,7 +94,7 @@ def resolve(
 ) -> dict[str, Value]:
     """Every declared option with the given or its default value.
 
-    owner: whose options they are, for the message. Raises UserError for an unknown name or a
+    owner: the owner of the options, for the message. Raises UserError for an unknown name or a
     value that does not fit.
     """
     by_name = {option.name: option for option in declared}

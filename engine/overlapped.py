@@ -1,7 +1,7 @@
-"""The overlapped loop: the target checks what was drafted while the draft writes on.
+"""The overlapped loop: the target checks drafted tokens while the draft writes on.
 
-Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024). It is a generator,
-and between two steps nothing is at work.
+Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024). The loop is a
+generator, and nothing runs between two steps.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ def overlapped(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write what the request asks for, a step at a time; see ``engine.decode.decode``.
+    """Write the requested text, a step at a time; see ``engine.decode.decode``.
 
     In each step the target reads the root and the tokens drafted before, while the drafter, which
-    must draft chains, writes more behind them. Then the tokens drafted before and the first of the
-    new ones are judged, for the target's pass gave p up to there.
+    must draft chains, writes more after them. Then the tokens drafted before and the first of the
+    new ones are judged, because the target's pass gave p up to there.
 
     *Pre-verify*: nothing had been drafted before, so the first token of the new draft is checked while
     the rest of it is being written. *Post-verify*: tokens of the last step wait to be checked while
     the draft goes on. If everything judged is kept, the other new tokens wait for the next step;
-    after a refusal they are thrown away. So a draft is as long as it stays right.
+    after a rejection they are thrown away. So a draft runs on as long as it is right.
 
     Exact with every rule that is exact for the drafter's kind of draw: each token is drawn from q
-    after the very text before it, and it is judged only if all of that text was kept.
+    given exactly the text before it, and it is judged only if all of that text was kept.
 
-    Milliseconds add up to the time on the clock: ``verify`` is the target's pass with what ran beside
-    it, ``draft`` the time for which only the draft was at work. Spans are on a clock that stands still
+    Milliseconds add up to the time on the clock: ``verify`` is the target's pass with the drafting that
+    ran beside it, ``draft`` the time in which only the draft ran. Spans use a clock that stands still
     while the caller has the step.
     """
     text = OverlappedText(target, request)
     pair, clock = pair_on(target.device), Clock(target.device, precise=True)
     try:
         spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
-        del reading  # the last text to begin frees it
+        del reading  # freed once the last text has begun
         elapsed = spent
         while text.stop is None:
             step = text.step(pair, clock, elapsed)
@@ -82,12 +82,12 @@ class Guess:
 
 
 class OverlappedText(Text):
-    """A text part of whose draft has not been judged yet."""
+    """A text with tokens in its draft that have not been judged yet."""
 
     def __init__(self, target: LanguageModel, request: TextRequest) -> None:
         super().__init__(target, request)
         self._waiting: list[Guess] = []
-        self._in_a_row = 0  # drafted tokens kept since the last refusal
+        self._in_a_row = 0  # drafted tokens kept since the last rejection
 
     def step(self, pair: Pair, clock: Clock, elapsed: float) -> Step:
         """elapsed: engine milliseconds since the run began."""
@@ -117,7 +117,7 @@ class OverlappedText(Text):
         return step
 
     def _both(self, pair: Pair, question: Draft) -> tuple[Timed[Seen], Timed[list[Guess]]]:
-        """The target's pass, and a draft behind the tokens that it reads."""
+        """The target's pass, and a draft after the tokens that it reads."""
         behind = [*self.context, *question.tree.tokens]
         room = min(self._limit, self.drafter.max_context) - len(behind)
 
@@ -129,8 +129,8 @@ class OverlappedText(Text):
     def _judged(self, judged: DraftTree, position: int, logits: Tensor, p: Tensor) -> Verdict:
         """The verdict on a chain, given logits and p [R, V] of the rows that the target read.
 
-        Where the last judged token has not been read, nothing is known about the token after it. The
-        rule is given some law there, and the final token that it draws from that law is not used.
+        If the target has not read the last judged token, nothing is known about the token after it. The
+        rule is then given an arbitrary law, and the final token that it draws from that law is not used.
         """
         extra = len(judged) + 1 - len(p)
         unknown = torch.zeros_like(p[:extra])
@@ -157,11 +157,11 @@ class OverlappedText(Text):
         return len(kept) == len(judged) and not ended
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
-        """The last kept token may not have been read: there is no row of it to be left out."""
+        """The target may not have read the last kept token; then there is no row of it to leave out."""
         return super()._keep(seen, replace(verdict, accepted=self._read(verdict)), "bonus")
 
     def _read(self, verdict: Verdict) -> list[int]:
-        """The kept tokens that stand in the target's cache."""
+        """The kept tokens that are in the target's cache."""
         return [node for node in verdict.accepted if node + 1 < self.session.rows]
 
     def _at_once(self, waiting: Sequence[Guess], fresh: Sequence[Guess], verdict: Verdict) -> Words:
@@ -181,7 +181,7 @@ class OverlappedText(Text):
 
 
 def _guesses(drafter: Drafter, text: Sequence[int], room: int) -> list[Guess]:
-    """A chain drafted behind the text. Raises ValueError for a tree that branches."""
+    """A chain drafted after the text. Raises ValueError for a tree that branches."""
     tree = drafter.propose(text, room).truncated(room)
     if tree.parents != list(range(-1, len(tree) - 1)):
         raise ValueError(
@@ -203,7 +203,7 @@ def _chain(guesses: Sequence[Guess]) -> DraftTree:
 
 
 def _padded(rows: Tensor, count: int) -> Tensor:
-    """rows [R, V] -> [count, V], NaN where the target did not look."""
+    """rows [R, V] -> [count, V], NaN in the rows that the target did not compute."""
     missing = rows.new_full((count - len(rows), rows.shape[-1]), torch.nan)
     return torch.cat([rows, missing])
 

@@ -1,7 +1,7 @@
-"""How the tokens of a model make a picture: what its config says of it, read with care.
+"""How the tokens of a model make a picture, as its config says, which is checked here.
 
 A model of pictures has an entry ``draftscope_picture`` in its config. The same numbers go into the
-trace, so whoever draws it needs no words of the tokenizer.
+trace, so the page that draws the picture needs no text from the tokenizer.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ LARGEST = 256  # pixels of a side
 
 @dataclass(frozen=True)
 class Picture:
-    """width, height: pixels. patch: pixels of a token's side. levels: of grey, 0 the paper. first: the token whose
-    pixels are all 0. Behind it stand all others: a token's pixels, row by row, are the digits of its distance
-    from ``first`` to the base ``levels``."""
+    """width, height: in pixels. patch: the side of a token's patch in pixels. levels: number of grey levels; 0 is
+    the paper. first: the token whose pixels are all 0. All other patches follow it: a token's pixels, row by row,
+    are the digits of its distance from ``first`` in base ``levels``."""
 
     width: int
     height: int
@@ -32,11 +32,11 @@ class Picture:
 
     @property
     def places(self) -> int:
-        """Tokens of a picture."""
+        """Number of tokens in a picture."""
         return (self.width // self.patch) * (self.height // self.patch)
 
     def pixels(self, token: int) -> tuple[int, ...]:
-        """Grey levels of a patch, row by row. Raises ValueError for a token that is no patch."""
+        """Grey levels of a patch, row by row. Raises ValueError for a token that is not a patch."""
         rest = token - self.first
         if not 0 <= rest < self.count:
             raise ValueError(f"the token {token} is no patch of a picture")
@@ -51,7 +51,7 @@ class Picture:
 
 
 def picture_of(config: object, vocabulary: int) -> Picture | None:
-    """The picture that a model's config describes; None where it describes none that can be drawn."""
+    """The picture that a model's config describes; None if it describes none that can be drawn."""
     given = getattr(config, FIELD, None)
     names = ("width", "height", "patch", "levels", "first")
     if not isinstance(given, Mapping) or any(type(given.get(name)) is not int for name in names):

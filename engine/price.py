@@ -1,7 +1,7 @@
-"""The price of a lossy method: how far its texts are from those of plain decoding, and how the target finds them.
+"""The price of a lossy method: how far its texts are from plain decoding's, and how likely they are to the target.
 
-Texts are read anew by the target, so that the figures are the same kind for every method, also for tokens that no
-target looked at while they were written. All probabilities are those of the plain softmax.
+The target reads the texts anew, so that the figures mean the same for every method, even for tokens that no target
+read while they were written. All probabilities are those of the plain softmax.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from engine.target.language_model import LanguageModel
 
 @dataclass(frozen=True)
 class Price:
-    """Of one method on some prompts, beside plain decoding.
+    """The price of one method on some prompts, compared with plain decoding.
 
-    exact: share of the texts that are token for token those of plain decoding. alike: share of the tokens before the
-    first difference. bits_per_byte: of the method's texts by the target; plain_bits_per_byte: of plain decoding's.
-    divergence: bits a step by which the target finds the tokens written less likely than its favourites in their
-    places; 0 for plain decoding at temperature 0. tokens_per_step: the gain beside it.
+    exact: share of the texts that equal those of plain decoding token for token. alike: share of the tokens before
+    the first difference. bits_per_byte: of the method's texts under the target; plain_bits_per_byte: of plain
+    decoding's. divergence: bits per step by which the written tokens are less likely under the target than its
+    favourites in their places; 0 for plain decoding at temperature 0. tokens_per_step: the gain at that price.
     """
 
     texts: int
@@ -38,7 +38,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Judged:
-    """A text by the target. bits: of all its tokens; below: by which they are less likely than the favourites."""
+    """A text under the target. bits: of all its tokens; below: bits by which they fall short of its favourites."""
 
     bits: float
     below: float
@@ -46,14 +46,14 @@ class Judged:
 
 
 def shortfalls(logits: Tensor, tokens: Sequence[int]) -> Tensor:
-    """[R] bits by which each token is less likely than the favourite where the logits are [R, V]; infinite for a
+    """[R]: bits by which each token is less likely than the favourite of its row of logits [R, V]; infinite for a
     token that the target cannot write."""
     chosen = logits.gather(-1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
     return (logits.max(-1).values - chosen).double() / math.log(2)
 
 
 def judged(target: LanguageModel, prompt: Sequence[int], written: Sequence[int]) -> Judged:
-    """What the target says of a text behind its prompt."""
+    """The target's figures for a text that follows its prompt."""
     session = target.session(len(prompt) + len(written))
     session.prefill(prompt[:-1])
     read = [prompt[-1], *written[:-1]]
@@ -70,7 +70,7 @@ def price(
     plain: Sequence[Sequence[int]],
     found: Sequence[Sequence[Sequence[int]]],
 ) -> Price:
-    """prompts, plain: a text each. found: the method's text each, by step. No text is empty."""
+    """plain: plain decoding's text for each prompt. found: the method's text for each, by step. No text is empty."""
     texts = [[token for step in steps for token in step] for steps in found]
     pairs = list(zip(texts, plain, strict=True))
     own = [judged(target, *one) for one in zip(prompts, texts, strict=True)]

@@ -1,4 +1,4 @@
-"""Strangers' text made safe for a terminal or a log."""
+"""Untrusted text made safe for a terminal or a log."""
 
 import unicodedata
 
@@ -14,7 +14,7 @@ def printable(text: str, kept: str = KEPT) -> str:
 
 
 def one_line(text: str, most: int = 2000) -> str:
-    """The same on one line, of at most so many characters."""
+    """The same on one line, of at most ``most`` characters."""
     whole = printable(" ".join(text.split()), kept="")
     return whole if len(whole) <= most else f"{whole[: most - 1]}…"
 

@@ -1,9 +1,9 @@
-"""How far something is that takes a while."""
+"""Reports on the progress of slow tasks."""
 
 from collections.abc import Callable
 
 Tell = Callable[[str, float], None]
-"""Takes what is being done, in a few words, and the share of it that is done, from 0 to 1."""
+"""Takes the task, in a few words, and the share of it that is done, from 0 to 1."""
 
 
 def silent(task: str, share: float) -> None:

@@ -1,4 +1,4 @@
-"""What a drafter proposed, and what the target sees of it: forced tokens stand in front."""
+"""A drafter's proposal, and the tree that the target sees: forced tokens come first in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Proposal:
     """A drafter's own tree, and the tree that the target sees.
 
     own: as the drafter numbers its nodes. tree: the same, below the forced tokens if there are any.
-    forced: how many. node_of: the drafter's node of each node of ``tree``.
+    forced: how many there are. node_of: the drafter's node of each node of ``tree``.
     """
 
     own: DraftTree
@@ -45,7 +45,7 @@ class Proposal:
         features: Tensor | None,
         times: dict[str, float],
     ) -> Kept:
-        """The outcome in the drafter's own numbers. Its context held the forced tokens already."""
+        """The outcome in the drafter's own node numbers. Its context already held the forced tokens."""
         path, logits, root = verdict.accepted, seen.logits, draft.root
         if self.forced:
             path = [self.node_of[node] for node in path if node in self.node_of]

@@ -1,4 +1,4 @@
-"""A prompt, or a conversation, as the tokens that the target is fed."""
+"""A prompt, or a conversation, as the tokens that the target reads."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from engine.target.language_model import LanguageModel
 def read_prompt(
     target: LanguageModel, prompt: str, messages: Sequence[Message] | None = None
 ) -> ChatPrompt:
-    """The text and its tokens. Raises UserError where it is empty, leaves no room in the target's
+    """The text and its tokens. Raises UserError if the text is empty, leaves no room in the target's
     context, or holds tokens that the target has no embedding for."""
     if messages is not None:
         found = chat_prompt(target, messages)

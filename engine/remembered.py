@@ -1,4 +1,4 @@
-"""What was found out about this machine and its libraries once, by name, kept in the cache folder."""
+"""Findings about this machine and its libraries, by name, kept in the cache folder."""
 
 import json
 from pathlib import Path
@@ -14,11 +14,11 @@ class Remembered:
 
     @property
     def path(self) -> Path:
-        """Raises RuntimeError for a user without a home."""
+        """Raises RuntimeError for a user without a home folder."""
         return cache_folder() / self._name
 
     def read(self) -> dict:
-        """Everything in it; nothing where there is no such file or it holds something else."""
+        """Its content; empty if there is no such file or the file holds something else."""
         try:
             found = json.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError, RuntimeError):  # RecursionError is a RuntimeError
@@ -26,7 +26,7 @@ class Remembered:
         return found if isinstance(found, dict) else {}
 
     def write(self, content: dict) -> bool:
-        """Whether it could be written."""
+        """Returns whether it could be written."""
         try:
             write_whole(self.path, json.dumps(content, indent=1).encode())
         except (OSError, RuntimeError):

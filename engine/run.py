@@ -1,4 +1,4 @@
-"""A run as the page and the command line know it: a request in, the lines of a trace out."""
+"""A run as the page and the command line see it: a request in, the lines of a trace out."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ MAX_NEW_TOKENS = 100_000
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a user asks for. Everything is checked by ``open_run``."""
+    """A user's request. Everything is checked by ``open_run``."""
 
     prompt: str
     models: ModelPaths
@@ -51,7 +51,7 @@ class RunRequest:
     dtype: str | None = None
     device: str | None = None
     recorded: bool = True
-    """False: lines hold the output alone, and steps may be judged on the device."""
+    """False: lines hold only the output, and steps may be judged on the device."""
 
     json_schema: str | None = None
     """A JSON schema that the text must follow."""
@@ -60,20 +60,20 @@ class RunRequest:
     """The visitor's memory, for drafters that learn; a fresh one if None."""
 
     most_nodes: int | None = None
-    """Most nodes of a step; a run whose drafter makes more ends with a sentence."""
+    """Most nodes of a step; if the drafter makes more, the run ends with a UserError."""
 
     messages: Sequence[Message] | None = None
-    """A conversation that wants an answer, in the place of the prompt."""
+    """A conversation that awaits an answer, in place of the prompt."""
 
     stop: Sequence[str] = ()
-    """Strings that end the text when they come to stand in it."""
+    """Strings that end the text once it contains one of them."""
 
     own_sampling: bool = False
     """Sample as the target's generation config says; temperature, top_k and top_p are not used."""
 
 
 def _kv_bytes(models: Models, columns: int) -> int:
-    """What the language models of a run need for a text of so many tokens."""
+    """Bytes that the language models of a run need for a text of ``columns`` tokens."""
     readers = [models.target, *models.parts.values()]
     return sum(one.kv_bytes(columns) for one in readers if isinstance(one, LanguageModel))
 
@@ -81,14 +81,14 @@ def _kv_bytes(models: Models, columns: int) -> int:
 def open_run(request: RunRequest, tell: Tell = silent) -> "Run":
     """Check the request, load what it needs, and return a run that has not begun.
 
-    tell: hears what takes a while. Raises UserError, one sentence, for anything that does not fit.
+    tell: is told of slow tasks. Raises UserError, one sentence, for anything that does not fit.
     """
     return open_runs([request], tell)[0]
 
 
 def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"]:
-    """The same for several that will take turns. Those that feed one target the same tokens read
-    them once; each is charged for it (``engine.target.prompt``)."""
+    """The same for several runs that will take turns. Runs that feed one target the same tokens read
+    them once; each run is charged for the reading (``engine.target.prompt``)."""
     readings: dict[tuple, PromptReading] = {}
     return [_open(request, readings, tell) for request in requests]
 
@@ -139,7 +139,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
 
 
 def _expect(models: Models, features: Sequence[int], nodes: int) -> None:
-    """Have the language models make ready what passes over up to so many nodes take."""
+    """Have the language models prepare for passes over up to ``nodes`` nodes."""
     models.target.expect(features, nodes)
     for part in models.parts.values():
         if isinstance(part, LanguageModel):
@@ -196,7 +196,7 @@ def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None
 
 
 def pick_verifier(key: str | None, cls, sampling: Sampling, options: dict) -> Verifier:
-    """The rule asked for, or the drafter's default, with these options."""
+    """The requested rule, or the drafter's default, with these options."""
     if key is None:
         key = cls.default_greedy_verifier if sampling.greedy else cls.default_verifier
     rule = verifier(key, options)
@@ -217,9 +217,9 @@ class Run:
         picked: tuple[str, int] | None = None,
         threads: int | None = None,
     ) -> None:
-        """kv_bytes: of keys and values that its text may need at most. picked: the draft size that was
-        picked for it, as ``watched`` has it: its steps are held against what was measured. threads: of
-        torch while a step is taken; None is as many as it has."""
+        """kv_bytes: the most bytes of keys and values that its text may need. picked: the draft size that
+        was picked for it, as ``watched`` returns it: the run's steps are compared with what was measured.
+        threads: torch's threads while a step is taken; None means as many as it has."""
         self._picked, self._threads = picked, threads
         self._recorder = recorder
         self.kv_bytes = kv_bytes
@@ -242,7 +242,7 @@ class Run:
         with self._guard:
             if self.finished:
                 return None
-            # The recorder obeys, too: torch's threads spin after their work and would slow the next pass.
+            # The recorder is limited as well: torch's threads spin after their work and would slow the next pass.
             with torch_threads(self._threads):
                 return self._step()
 
@@ -258,7 +258,7 @@ class Run:
             return None
         entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
         line = to_step_line(entry(step))
-        self._recorder.count(step)  # only what has a line
+        self._recorder.count(step)  # only steps that have a line
         if step.stop is not None:
             self._end(None)
         return line
@@ -289,6 +289,6 @@ class Run:
         return self._recorder.milliseconds
 
     def summary(self) -> str:
-        """The summary line; of a run that has not ended it says cancelled."""
+        """The summary line; for a run that has not ended it says cancelled."""
         ended_by = self._ended_by or (None if self.finished else "cancelled")
         return to_line(self._recorder.summary_line(ended_by))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.errors import UserError
 
-# Of this many largest logits top-p almost always needs no more; the full sort is the fallback.
+# Top-p almost never needs more than this many of the largest logits; the full sort is the fallback.
 _NUCLEUS_GUESS = 256
 COLDEST, HOTTEST = 0.001, 100
 
@@ -55,7 +55,7 @@ class Sampling:
 def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
     """Probabilities [..., V] that are sampled from: temperature, then top-k, then top-p.
 
-    At temperature 0 all mass lies on the argmax (the first of equals, as torch.argmax has it).
+    At temperature 0 all mass lies on the argmax (the first of equals, as in torch.argmax).
     """
     if sampling.greedy:
         best = logits.argmax(-1, keepdim=True)
@@ -64,7 +64,7 @@ def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def display_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
-    """What the trace and the page show: as sampled, but at temperature 0 the plain softmax."""
+    """The probabilities that the trace and the page show: as sampled, but at temperature 0 the plain softmax."""
     if sampling.greedy:
         return logits.float().softmax(-1)
     return distribution(logits, sampling)
@@ -109,7 +109,7 @@ def position_noise(seed: int, position: int, vocabulary: int) -> Tensor:
     """Exponential(1) noise [V] that belongs to one position of the text.
 
     Number i is -log of word i of the counter-based generator Philox4x64-10 (Salmon et al. 2011) with
-    the key of the seed and the position in its counter. Any number can be computed alone, so a GPU
+    the seed's key, and the position in its counter. Each number can be computed by itself, so a GPU
     makes the same noise where it is needed (``engine.kernels.position_noise``).
     """
     key = np.array(noise_key(seed), dtype=np.uint64)
@@ -121,28 +121,28 @@ def position_noise(seed: int, position: int, vocabulary: int) -> Tensor:
 
 
 def noise_key(seed: int) -> tuple[int, int]:
-    """Two 64-bit words, the key of the generator of a seed's noise."""
+    """Two 64-bit words: the key of the generator for a seed's noise."""
     digest = hashlib.blake2b(repr((seed, "target")).encode(), digest_size=16).digest()
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
 def uniforms(generator: torch.Generator, count: int) -> Tensor:
-    """[count] float64, on [0, 1): what ``pick`` draws with, on whichever device it does so."""
+    """[count] float64 on [0, 1): the numbers that ``pick`` draws with, on any device."""
     return torch.rand(count, generator=generator, dtype=torch.float64)
 
 
 def pick(weights: Tensor, drawn: Tensor) -> Tensor:
     """Indices [...] drawn from weights [..., V], of any sum above 0, with uniforms [...].
 
-    By inversion, in float64: where the running sum first exceeds the uniform's share of the whole.
-    One number a draw makes the drafts of every device the same; a weight of 0 is never drawn, and
+    By inversion, in float64: each index is where the running sum first exceeds the uniform's share of
+    the whole. One number per draw makes drafts the same on every device; a weight of 0 is never drawn, and
     the host waits for nothing.
     """
     rising = weights.double().cumsum(-1)
     whole = rising[..., -1:]
     share = torch.minimum(drawn[..., None] * whole, whole.nextafter(torch.zeros_like(whole)))
     found = torch.searchsorted(rising, share, right=True)[..., 0]
-    return found.clamp(max=weights.shape[-1] - 1)  # of NaN no share is found
+    return found.clamp(max=weights.shape[-1] - 1)  # among NaN no share is found
 
 
 def draw(probabilities: Tensor, noise: Tensor) -> int:

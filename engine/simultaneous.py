@@ -1,4 +1,4 @@
-"""Two pieces of work at the same time, each timed by a real clock."""
+"""Runs two pieces of work at the same time, each timed by a real clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Timed(Generic[T]):
-    """A result, and when the work on it began and ended: milliseconds since both were started."""
+    """A result, and when the work on it began and ended, in milliseconds since both works were started."""
 
     value: T
     start: float
@@ -27,12 +27,12 @@ class Timed(Generic[T]):
 
 
 class Pair(ABC):
-    """Runs two functions at once. Between two calls nothing is at work."""
+    """Runs two functions at once. Nothing runs between two calls."""
 
     @abstractmethod
     def run(self, main: Callable[[], T], side: Callable[[], U]) -> tuple[Timed[T], Timed[U]]:
         """Both results, once both are complete. Raises what a function raised, ``main`` first;
-        the other one has ended by then, too."""
+        by then the other function has ended as well."""
 
     def close(self) -> None:
         """Free what it holds."""
@@ -41,7 +41,7 @@ class Pair(ABC):
 class ThreadPair(Pair):
     """Two threads on a CPU; torch releases Python's lock within its kernels.
 
-    While both are at work each computes with half of the threads. That is a setting of the process,
+    While both run, each computes with half of the threads. The number of threads is a setting of the process,
     so it is restored before anything else can run.
     """
 
@@ -96,5 +96,5 @@ class StreamPair(Pair):
 
 
 def pair_on(device: torch.device) -> Pair:
-    """The way to do two things at once on this device."""
+    """The way to run two functions at once on this device."""
     return StreamPair(device) if device.type == "cuda" else ThreadPair()

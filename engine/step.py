@@ -1,4 +1,4 @@
-"""What one step of decoding leaves behind, and the clock that timed it."""
+"""The record of one step of decoding, and the clock that timed it."""
 
 import time
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ STAGES = ("draft", "verify", "judge", "commit")
 
 @dataclass(frozen=True)
 class Span:
-    """Work in a lane that overlaps another's, from a real clock. start, end: milliseconds since the run began."""
+    """Work in a lane that overlaps another's, by a real clock. start, end: milliseconds since the run began."""
 
     lane: str
     work: str
@@ -31,11 +31,11 @@ class Step:
     """One finished step.
 
     position: tokens committed before it. logits: [N+1, V] of the target, after the root and
-    after each node. p: [N+1, V] what it was sampled from. Both are None where no target looked and
-    where the device judged; a row of NaN is a row at which no target looked.
+    after each node. p: [N+1, V], the distributions sampled from. Both are None if the target made no pass
+    or if the device judged; a row of NaN is one that the target did not compute.
     output: the kept path and, unless final is ``none``, the final token.
-    milliseconds: by stage. prefill_milliseconds: of the first step, 0 elsewhere; of a text that took
-    its prompt over from another, the time that reading it took there (``engine.target.prompt``).
+    milliseconds: by stage. prefill_milliseconds: in the first step, 0 elsewhere; for a text that took
+    its prompt over from another text, the time that the other spent reading it (``engine.target.prompt``).
     passes: forward passes by model. spans: work that overlapped.
     stop: why the run ends here, or None.
     """
@@ -56,7 +56,7 @@ class Step:
 
 
 def cut_at_end(verdict: Verdict, tree: DraftTree, ending: Ending) -> tuple[Verdict, Final]:
-    """Drop what was accepted beyond an end of the text; there is no final token then."""
+    """Drop the tokens accepted beyond an end of the text; then there is no final token."""
     count = ending.first([tree.tokens[node] for node in verdict.accepted])
     if count is not None:
         return _first(verdict, tree, count), "none"

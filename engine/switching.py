@@ -1,5 +1,5 @@
 """The switching loop: at each step either the drafter writes a token that nobody checks, or the
-target writes one. It is a generator and lossy.
+target writes one. The loop is a generator, and lossy.
 """
 
 from collections.abc import Iterator
@@ -21,17 +21,17 @@ def switching(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write what the request asks for, a token a step; see ``engine.decode.decode``.
+    """Write the requested text, one token a step; see ``engine.decode.decode``.
 
     A token that the drafter proposes is taken: its step has one accepted node, no p, no judgement
-    and no final token. Where the drafter proposes nothing, the target writes one token, as in plain
-    decoding. Either model reads what the other wrote when its turn comes, within its own pass.
+    and no final token. If the drafter proposes nothing, the target writes one token, as in plain
+    decoding. Each model reads the other's tokens in its own next pass.
     """
     text = SwitchingText(target, request)
     clock = Clock(target.device, precise=recorded)
     try:
         spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
-        del reading  # the last text to begin frees it
+        del reading  # freed once the last text has begun
         while text.stop is None:
             step = text.step(clock)
             step.prefill_milliseconds, spent = spent, 0.0
@@ -63,12 +63,12 @@ class SwitchingText(Text):
         return Draft(self.context[-1], tree, len(self.context))
 
     def _look(self) -> Seen:
-        """The target reads what was written since its last turn, and commits it at once."""
+        """The target reads the tokens written since its last pass, and commits them at once."""
         logits = self.session.extend(self.context[self.session.length :])
         return Seen(logits[None], None)
 
     def _keep(self, seen, verdict, final):
-        """Nothing: see ``_look``."""
+        """Does nothing: see ``_look``."""
 
 
 def _taken(tree: DraftTree) -> Verdict:

@@ -1,10 +1,11 @@
-"""The process in which chat templates are rendered (``engine.chat_template`` starts it by its path).
+"""The process that renders chat templates (``engine.chat_template`` starts it by its path).
 
-A template is a stranger's program: transformers' sandbox keeps it from files and objects, and this
-process keeps its time, its memory and the length of its text within bounds. A rendering that computes
-for too long is ended by the system, and this process with it; that works inside one long operation, too.
+A template is an untrusted program: transformers' sandbox keeps it from files and objects, and this
+process bounds its time, its memory and the length of its text. If a rendering computes for too long, the
+system ends it together with this process, even inside one long operation.
 
-Arguments: a file descriptor to be asked through; seconds of computing a rendering; megabytes; characters.
+Arguments: the file descriptor that requests come through; seconds of computing per rendering; megabytes;
+characters.
 """
 
 import json
@@ -27,7 +28,7 @@ def main(descriptor: int, seconds: float, megabytes: int, characters: int) -> No
     while True:
         try:
             wish = json.loads(pipe.recv_bytes())
-        except EOFError:  # whoever asks has gone
+        except EOFError:  # the asking process has gone
             return
         signal.setitimer(signal.ITIMER_PROF, seconds)
         answer = rendered(render_jinja_template, wish, characters)
@@ -36,7 +37,7 @@ def main(descriptor: int, seconds: float, megabytes: int, characters: int) -> No
 
 
 def rendered(render, wish: dict, characters: int) -> dict[str, str]:
-    """{"text"} or {"refusal"}: why there is none."""
+    """{"text"}, or {"refusal"}, which says why there is none."""
     try:
         (text,), _ = render(**wish)
     except MemoryError:

@@ -24,8 +24,8 @@ class ReaderGone(Exception):
 
 
 def write(text: str) -> None:
-    """Text on standard output, at once; nothing where that is closed. A terminal gets no control
-    characters. Raises ReaderGone, and UserError where the text cannot be written."""
+    """Write text to standard output at once; do nothing if that is closed. A terminal gets no control
+    characters. Raises ReaderGone, and UserError if the text cannot be written."""
     stream = sys.stdout
     if stream is None or not text:
         return
@@ -41,14 +41,14 @@ def write(text: str) -> None:
 
 
 def _let_go(stream: TextIO) -> None:
-    """Python flushes once more when it ends; let it succeed."""
+    """Python flushes the stream once more when it ends; let that succeed."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def say(line: str) -> None:
-    """One line on standard error; nothing where that is closed."""
+    """Write one line to standard error; do nothing if that is closed."""
     _on_error(f"{one_line(line)}\n")
 
 
@@ -63,7 +63,7 @@ def _on_error(text: str) -> None:
 
 
 class Bar:
-    """How far something is that takes a while: a bar on a terminal, else one line a task."""
+    """Shows the progress of slow tasks: a bar on a terminal, else one line per task."""
 
     WIDTH = 24
 
@@ -88,7 +88,7 @@ class Bar:
 
 
 class Interrupts:
-    """What asked this process to stop. asked: the signal's number, or None so far."""
+    """Whether a signal asked this process to stop. asked: the signal's number, or None if none has."""
 
     asked: int | None = None
 
@@ -127,7 +127,7 @@ def as_unicode(argument: str) -> str:
 
 
 def speak_unicode() -> None:
-    """Let no locale refuse a character: ASCII streams write UTF-8, others what they can."""
+    """Let no locale refuse a character: ASCII streams write UTF-8, others escape what they cannot write."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None or not hasattr(stream, "reconfigure"):
             continue

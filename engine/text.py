@@ -1,4 +1,4 @@
-"""One text that is being written: draft below its end, judge the answer of the target, keep what may stay."""
+"""One text that is being written: draft after its end, judge the draft by the target's pass, keep what is accepted."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ PendingVerdict = Callable[[], tuple[Verdict, Tensor | None]]
 
 @dataclass(frozen=True)
 class TextRequest:
-    """Up to max_new_tokens after a prompt (at least one token long), and how to write them.
+    """A request for up to max_new_tokens after a prompt (at least one token long), and how to write them.
 
     memory: the visitor's; a fresh one if None. chance: for tests; the seed's own if None.
-    most_nodes: of a step; None is any number. ends: tokens that end this text beside those that end every
-    text of the target. stop_strings: what ends it when it comes to stand in it.
+    most_nodes: of a step; None is any number. ends: tokens that end this text, besides those that end every
+    text of the target. stop_strings: strings that end the text once it contains one of them.
     """
 
     drafter: Drafter
@@ -53,8 +53,8 @@ class TextRequest:
 
 
 class Text:
-    """The text so far and who works on it. The pass of the target between ``draft`` and ``settle``
-    is made by the caller, who may make it for several texts at once.
+    """The text so far, its target and its drafter. The caller makes the target's pass between ``draft``
+    and ``settle``, and may make it for several texts at once.
     """
 
     recorded = True
@@ -73,16 +73,16 @@ class Text:
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
-        self._written = 0  # tokens, by the step before
+        self._written = 0  # tokens that the last step wrote
         self._counted: dict[str, int] = {}
 
     @property
     def capacity(self) -> int:
-        """Columns that its session should have to begin with."""
+        """Columns that its session should begin with."""
         return self._limit + 1
 
     def begin(self, session: Session, features: Tensor | None) -> None:
-        """session: has read all but the root; features: of what it read."""
+        """session: has read all tokens but the root. features: of the tokens that it read."""
         self.session = session
         request = self.request
         self.drafter.begin(
@@ -98,12 +98,12 @@ class Text:
         )
 
     def draft(self) -> Draft:
-        """What may come next; no more than fits."""
+        """A draft of the next tokens, no more than fit."""
         self._proposal = self._propose()
         tree = self._proposal.tree
         if (
             tree.begun is None and self.session.rows
-        ):  # read for another tree than the one that came of it
+        ):  # rows were read for a tree other than this one
             self.session.drop()
         return Draft(self.context[-1], tree, len(self.context), tree.probes)
 
@@ -120,7 +120,7 @@ class Text:
         return Proposal.of(own, forced)
 
     def _refuse_many(self, nodes: int) -> None:
-        """To cut a tree to size could make an exact rule lossy, so it is refused."""
+        """Cutting a tree to size could make an exact rule lossy, so the tree is refused."""
         most = self.request.most_nodes
         if most is not None and nodes > most:
             raise UserError(
@@ -140,7 +140,7 @@ class Text:
         def verdict() -> tuple[Verdict, Tensor | None]:
             refuse_nan(seen.logits, self.target.name)
             p = distribution(logits, self.sampling)
-            # For the recorder the whole of p crosses while the verifier fetches the rows of its walk.
+            # For the recorder, all of p is copied to the host while the verifier fetches the rows of its walk.
             shown = p if self.sampling.greedy else to_host_meanwhile(p)
             case = Case(
                 draft.tree,
@@ -164,8 +164,8 @@ class Text:
         clock: Clock,
         load: Load | None = None,
     ) -> Step:
-        """Take the verdict and keep what may stay. times: milliseconds of the stages before. load: of
-        the pass; None where this text had it to itself."""
+        """Take the verdict and keep the accepted tokens. times: milliseconds of the stages before. load: of
+        the pass; None if the pass was for this text only."""
         verdict, p = pending()
         verdict, final = cut_at_end(verdict, draft.tree, self.ending)
         outcome = Outcome(verdict, final, self._logits, p)
@@ -180,7 +180,7 @@ class Text:
         clock: Clock,
         load: Load | None = None,
     ) -> Step:
-        """Keep what was accepted, and the final token if there is one."""
+        """Keep the accepted tokens, and the final token if there is one."""
         tree, verdict = draft.tree, outcome.verdict
         output = [tree.tokens[node] for node in verdict.accepted]
         if outcome.final != "none":
@@ -213,8 +213,8 @@ class Text:
         )
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
-        """Commit the rows of the root and the kept path; their features, if any were asked for. Without a final token
-        the last kept one is the next root, which is read with the next tree."""
+        """Commit the rows of the root and the kept path; returns their features, if any were asked for. Without a
+        final token, the last kept token is the next root, which is read with the next tree."""
         rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
         self.session.commit(rows[:-1] if final == "none" else rows)
         features = seen.features
@@ -223,7 +223,7 @@ class Text:
         return features
 
     def _passes(self, seen: Seen) -> dict[str, int]:
-        """Forward passes of this step by model; those of the drafter since the step before."""
+        """Forward passes of this step by model; the drafter's are counted since the last step."""
         now = dict(self.drafter.passes())
         own = {role: count - self._counted.get(role, 0) for role, count in now.items()}
         self._counted = now
@@ -241,10 +241,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a step's tree.
+    """The outcome of a step's tree.
 
-    logits: [N+1, V] with the constraint applied; p: [N+1, V] what was sampled from. Both None, or a
-    row of NaN, where the target did not look.
+    logits: [N+1, V] with the constraint applied; p: [N+1, V], the distributions sampled from. Both are
+    None if the target made no pass; a row of NaN is one that the target did not compute.
     """
 
     verdict: Verdict
@@ -255,5 +255,5 @@ class Outcome:
 
 @singledispatch
 def text_of(target: LanguageModel, request: TextRequest, recorded: bool) -> Text:
-    """The text that a request asks for, on this kind of model; see ``engine.decode.decode``."""
+    """The text for a request, on this kind of model; see ``engine.decode.decode``."""
     return Text(target, request)

@@ -1,4 +1,4 @@
-"""How many threads a process computes with: settings of the whole process, changed for a while."""
+"""The number of threads that the process computes with: a setting of the whole process, changed for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,12 +6,12 @@ from contextlib import contextmanager
 import torch
 
 ALL = torch.get_num_threads()
-"""What the process began with."""
+"""The number that the process began with."""
 
 
 @contextmanager
 def torch_threads(count: int | None) -> Iterator[None]:
-    """count: for the time being; None leaves it as it is."""
+    """Compute with ``count`` threads for a while; None leaves the number as it is."""
     before = torch.get_num_threads()
     if count is None or count == before:
         yield
@@ -39,5 +39,5 @@ def halved() -> Iterator[None]:
 
 
 def is_halved() -> bool:
-    """For code whose threads are not torch's."""
+    """Whether ``halved`` is in force, for code whose threads are not torch's."""
     return _halved > 0

@@ -1,13 +1,13 @@
-"""Numbers from the host to a GPU without waiting for them to arrive."""
+"""Copies between the host and a GPU that the host does not wait for."""
 
 import torch
 from torch import Tensor
 
 
 def to_device(host: Tensor, device: torch.device | str | None) -> Tensor:
-    """A copy on ``device`` (None: where it is); on CUDA by way of pinned memory, so that the host
-    goes on at once. The pinned block is kept until the copy is done. What lies there already is
-    returned as it is."""
+    """A copy on ``device`` (None: where it is); on CUDA through pinned memory, so that the host
+    goes on at once. The pinned block is kept until the copy is done. A tensor that is
+    there already is returned as it is."""
     if host.is_cuda or device is None or torch.device(device).type != "cuda" or not host.numel():
         return host.to(device)
     return host.pin_memory().to(device, non_blocking=True)
@@ -19,8 +19,8 @@ def into(target: Tensor, host: Tensor) -> None:
 
 
 def to_host_meanwhile(tensor: Tensor) -> Tensor:
-    """A copy in pinned memory, made beside what the GPU does next; complete once the device has
-    been waited for (``torch.cuda.synchronize``). A tensor of the host is returned as it is."""
+    """A copy in pinned memory, made while the GPU goes on; complete once the host has waited for the
+    device (``torch.cuda.synchronize``). A tensor on the host is returned as it is."""
     if not tensor.is_cuda:
         return tensor
     side = torch.cuda.Stream(tensor.device)

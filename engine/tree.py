@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.exhibits import Exhibit, Later
     from engine.target.seen import Begun, Probes
 
-ROOT = -1  # as a parent: the last committed token, which is no node of the tree
+ROOT = -1  # as a parent: the last committed token, which is not a node of the tree
 
 Kind = Literal["one_hot", "iid", "without_replacement"]
 
@@ -41,12 +41,12 @@ class Draw:
 class DraftTree:
     """Drafted tokens as flat arrays, parents before children.
 
-    tokens, parents, depths: one entry a node; the parent -1 is the root, whose children have depth 1.
-    q: the draft's probability of each node for display, or None where it has none.
+    tokens, parents, depths: one entry per node; the parent -1 is the root, whose children have depth 1.
+    q: the draft's probability of each node for display, or None if it has none.
     sources: the maker of each node (a drafter's key, "draft model", "context 17:20" ...).
     laws: every distribution [V] drawn from or shown, after temperature and truncation, each once.
     draws: by parent, in the order drawn. An i.i.d. draw that hits a token again repeats its node:
-        equal draws are counted though equal children are one node.
+        equal draws are counted, although equal children are one node.
     exhibits: data about this step that the drafter wants to show.
     """
 
@@ -59,7 +59,7 @@ class DraftTree:
     draws: dict[int, list[Draw]] = field(default_factory=dict)
     exhibits: list[Exhibit | Later] = field(default_factory=list)
     probes: Probes | None = None
-    """Rows that the drafter wants to ride along in the target's pass."""
+    """Extra rows that the drafter adds to the target's pass."""
     begun: Begun | None = None
     """How far the drafter has already read this tree through the target's first layers."""
 
@@ -78,8 +78,8 @@ class DraftTree:
         """Record one more draw under ``parent``; returns its node, a new one or the token's own.
 
         law: [V], the distribution drawn from; for a one-hot draw the one to show, if there is one.
-        q: the probability to show, where it is known without looking at ``law``.
-        Raises ValueError for a parent that is no node, a drawn token without a law, and a token
+        q: the probability to show, if it is known without looking at ``law``.
+        Raises ValueError for a parent that is not a node, a drawn token without a law, and a token
         drawn again without replacement.
         """
         if not ROOT <= parent < len(self.tokens):
@@ -119,9 +119,9 @@ class DraftTree:
         return under
 
     def graft(self, other: DraftTree, under: int = ROOT) -> list[int]:
-        """Merge another tree below ``under``; returns the node here of each of its nodes.
+        """Merge another tree below ``under``; returns this tree's node for each node of the other.
 
-        Common prefixes become one path. Draws keep their kind, law and order, behind those that are
+        Common prefixes become one path. Draws keep their kind, law and order, after those that are
         here already.
         """
         place_of = {ROOT: under}
@@ -204,7 +204,7 @@ class DraftTree:
         return len(self.tokens) - 1
 
     def _law(self, law: Tensor) -> int:
-        """The index of this very tensor among the laws."""
+        """The index of this tensor, by identity, among the laws."""
         for index in range(len(self.laws) - 1, -1, -1):
             if self.laws[index] is law:
                 return index

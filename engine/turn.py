@@ -3,4 +3,4 @@
 import threading
 
 ENGINE_LOCK = threading.Lock()
-"""Held for each step, so that no lane's clock contains another's work."""
+"""Held for each step, so that no lane's time includes another lane's work."""

@@ -1,7 +1,7 @@
 """`python -m presets`: run every preset and every race once; keep their traces for the page.
-`python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the
-figures of the method cards. `python -m presets price [KEY ...]`: what lossy methods cost. `python -m presets check`: whether
-each "look for" and each claim of a lesson is true."""
+`python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the figures of the
+method cards. `python -m presets price [KEY ...]`: the costs of lossy methods. `python -m presets check`: whether each
+"look for" and each claim of a lesson is true."""
 
 import sys
 
@@ -17,7 +17,7 @@ from presets.recording import record, request_of
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code: 0, or 2 for a mistake of the user's, said in one line."""
+    """Returns the exit code: 0; 1 where `check` found something; 2 for a user's mistake, reported in one line."""
     try:
         if arguments[:1] == ["methods"]:
             measure(arguments[1:])
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def record_listed(names: list[str]) -> None:
-    """The traces of these presets and races; of all of them where none is named."""
+    """Record the traces of these presets and races, or of all where none is named."""
     known = {one.name: one for one in (*presets(), *races())}
     for name in names:
         if name not in known:
@@ -62,7 +62,7 @@ def record_one(card: Preset | RacePreset) -> None:
 
 
 def report() -> int:
-    """Print each condition that its finished trace does not hold; 1 if there is one."""
+    """Print each condition that its finished trace does not meet. Returns 1 if there is one, else 0."""
     broken = [*untrue(), *untrue_claims()]
     for line in broken:
         print(line)

@@ -1,4 +1,4 @@
-"""Whether a finished trace has the text of plain decoding: told by its example, measured when it is made."""
+"""Whether a finished trace has the text of plain decoding: kept by example, measured when the trace is made."""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ CHECKED = HERE / "traces" / "checked.json"
 
 
 def compare(first: Trace, plain: Trace) -> dict:
-    """What comparing a run with plain decoding of the same prompt, seed and sampling tells.
+    """The comparison of a run with plain decoding of the same prompt, seed and sampling.
 
-    comparable: one seed means one text: at temperature 0, or where both rules draw the target's
-    tokens themselves. tokens: compared. index: of the first that differs, or None. ratio: of the
-    milliseconds a token, plain by first; None where either wrote nothing.
+    comparable: whether one seed means one text, as at temperature 0, or where both rules draw the target's tokens
+    themselves. tokens: how many were compared. index: of the first token that differs, or None. ratio: plain decoding's
+    milliseconds per token over the run's; None where either wrote nothing.
     """
     one, other = (
         [token for step in trace.steps for token in step["output"]["tokens"]]
@@ -40,19 +40,19 @@ def compare(first: Trace, plain: Trace) -> dict:
 def plain_rule(run: Mapping) -> str | None:
     """The rule under which plain decoding can be compared with the run of this run line.
 
-    Where the seed decides the text, whatever is drafted, it is the run's own: plain decoding then
-    draws with the same numbers. None: the rule that plain decoding has anyway.
+    Where the seed decides the text, whatever is drafted, it is the run's own rule, so that plain decoding draws with
+    the same numbers. None: the rule that plain decoding has anyway.
     """
     return run["verifier"]["key"] if run["verifier"].get("same_text") else None
 
 
 def checked() -> dict[str, dict]:
-    """By example: what ``compare`` told when its trace was made, without the machine's speed."""
+    """By example: the result of ``compare`` when the trace was made, without the machine's speed."""
     return json.loads(CHECKED.read_text("utf-8")) if CHECKED.exists() else {}
 
 
 def record_checked(names: list[str]) -> None:
-    """Run plain decoding beside these examples, and keep what the comparison told."""
+    """Run plain decoding beside these examples, and keep the results of the comparisons."""
     known = examples()
     found = {**checked(), **{name: check(name, request_of(known[name])) for name in names}}
     kept = {name: told for name, told in sorted(found.items()) if name in known}

@@ -1,4 +1,4 @@
-"""Whether a table of a card or a lesson has the fields that it should; a mistake is told in one sentence."""
+"""Checks that a table of a card or a lesson has the fields that it should; a mistake is reported in one sentence."""
 
 from collections.abc import Collection, Mapping
 
@@ -16,7 +16,7 @@ NOUNS = {
 def check(place: str, given: object, fields: Mapping, required: Collection[str]) -> None:
     """Raises UserError unless `given` is a table of these fields, with the required ones.
 
-    place: what holds the table, for the sentence. fields: the type of each, or several types.
+    place: the holder of the table, as the sentence names it. fields: the type of each, or several types.
     """
     if not isinstance(given, dict):
         raise UserError(f"{place} must be a table.")

@@ -1,8 +1,8 @@
 """Whether each "look for" is true of its finished trace: conditions on figures of the trace.
 
-A condition is written as ``FIGURE COMPARISON WORTH``, for instance ``forks_saved >= 2``. FIGURE is a
-name in ``KNOWN``; in a race it stands behind the lane, ``chain.tokens_a_step``. WORTH is a number,
-or such a figure, with ``of NAME`` behind it where it is another example's.
+A condition is written as ``FIGURE COMPARISON WORTH``, for instance ``forks_saved >= 2``. FIGURE is a name in ``KNOWN``;
+in a race the lane stands before it, ``chain.tokens_a_step``. WORTH is a number or such a figure; ``of NAME`` follows a
+figure of another example.
 """
 
 import operator
@@ -32,7 +32,7 @@ CONDITION = re.compile(
 def holds(condition: str, name: str) -> bool:
     """Whether the condition is true of the finished trace, or race, of this example.
 
-    Raises UserError where the condition cannot be read, or names what there is not.
+    Raises UserError where the condition cannot be read, or names something that does not exist.
     """
     found = CONDITION.fullmatch(condition)
     if found is None:
@@ -64,7 +64,7 @@ def finished(name: str) -> Mapping[str, Trace]:
 
 
 def claims() -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Everything that tells what to look for: whose it is, the example that shows it, conditions."""
+    """Every text that says what to look for: its owner, the example that shows it, its conditions."""
     for example in (*presets(), *races()):
         yield example.name, example.name, example.holds
     for card in cards().values():

@@ -1,4 +1,4 @@
-"""Figures of a finished trace, by name: what the conditions of the examples speak of."""
+"""Figures of a finished trace, by name, for the conditions of the examples."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -55,7 +55,7 @@ def thrown_after_refusal(trace: Trace) -> int:
 
 
 def coins(trace: Trace, kept_by_chance: bool) -> int:
-    """Judgements whose coin decided: neither sure to be kept nor sure to be refused."""
+    """Judgements that the coin decided: the token was neither sure to be kept nor sure to be refused."""
     return sum(
         0 < entry["accept"] < 1 and (entry["coin"] < entry["accept"]) == kept_by_chance
         for step in trace.steps
@@ -65,25 +65,25 @@ def coins(trace: Trace, kept_by_chance: bool) -> int:
 
 
 def draft_depth(trace: Trace) -> float:
-    """How many tokens ahead a draft looks: the mean over the steps with a draft of its longest branch."""
+    """How many tokens ahead a draft looks: the mean length of its longest branch, over the steps with a draft."""
     steps = list(drafting(trace))
     return share(sum(max(step["nodes"]["depth"]) for step in steps), len(steps))
 
 
 def whole_drafts(trace: Trace) -> float:
-    """Of the steps with a draft of more than one token: the share in which a whole branch is kept."""
+    """Among the steps with a draft of more than one token, the share in which a whole branch is kept."""
     steps = [step for step in drafting(trace) if max(step["nodes"]["depth"]) > 1]
     return share(sum(len(kept(s)) == max(s["nodes"]["depth"]) for s in steps), len(steps))
 
 
 def nothing_kept(trace: Trace) -> float:
-    """Of the steps with a draft: the share that keeps none of it."""
+    """Among the steps with a draft, the share that keeps none of it."""
     steps = list(drafting(trace))
     return share(sum(not kept(step) for step in steps), len(steps))
 
 
 def clashes(trace: Trace) -> int:
-    """Refused tokens that stand in their draft already, further up the same branch."""
+    """Refused tokens that also stand further up the same branch of their draft."""
 
     def twice(step: dict, node: int) -> bool:
         nodes, at = step["nodes"], step["nodes"]["parent"][node]
@@ -97,7 +97,7 @@ def clashes(trace: Trace) -> int:
 
 
 def doubled(trace: Trace, alive: bool = False) -> int:
-    """Drafted tokens that are the same as the one before them in their branch; the end is no word. alive: only those
+    """Drafted tokens that repeat the token before them in their branch; the end token does not count. alive: only those
     that were kept."""
 
     def again(nodes: dict, node: int) -> bool:
@@ -113,13 +113,13 @@ def doubled(trace: Trace, alive: bool = False) -> int:
 
 
 def refused_where(trace: Trace, test: Callable[[str], bool]) -> float:
-    """Of the places where the draft broke: the share whose final token passes the test."""
+    """Among the places where the draft broke, the share whose final token passes the test."""
     ends = [s["output"]["pieces"][-1] for s in trace.steps if s["output"]["final"] == "recovered"]
     return share(sum(map(test, ends)), len(ends))
 
 
 def kept_in_context(trace: Trace) -> float:
-    """Of the new tokens: the share that was copied from the text before."""
+    """Among the new tokens, the share that was copied from the text before."""
     copied = sum(
         step["nodes"]["source"][node].startswith("context")
         for step in trace.steps
@@ -129,7 +129,7 @@ def kept_in_context(trace: Trace) -> float:
 
 
 def spread(trace: Trace, letter: str) -> float:
-    """Mean probability of the likeliest token, by p or by q, over the places where the walk stood."""
+    """Mean probability of the likeliest token, by p or by q, over the places that the walk reached."""
     tops = [
         max(entry[2] for entry in place[letter])
         for step in trace.steps
@@ -146,7 +146,7 @@ def milliseconds_a_token(trace: Trace) -> float:
 
 
 def stage(trace: Trace, name: str) -> float:
-    """Milliseconds a step of one stage."""
+    """Milliseconds per step that one stage takes."""
     return share(trace.summary["milliseconds"][name], trace.summary["steps"])
 
 

@@ -1,4 +1,4 @@
-"""The examples that the page lists: of Watch a prompt and a drafter, of Compare a prompt and lanes."""
+"""The examples that the page lists: for Watch a prompt and a drafter, for Compare a prompt and lanes."""
 
 import json
 from collections import Counter
@@ -17,9 +17,9 @@ KINDS = ("story", "edit", "template", "code", "arithmetic", "operations")
 class Preset:
     """An example of Watch: everything that makes a run, and what to look for in it.
 
-    kind: the workload its prompt belongs to. models: the family that runs it, see ``presets.family``. prompt: the text itself. verifier: None for the
-    drafter's own rule. json_schema: one that the text must follow, or None. holds: conditions that
-    make ``look_for`` true of the finished trace, see ``presets.conditions``.
+    kind: the workload that its prompt belongs to. models: the family that runs it, see ``presets.family``. prompt: the
+    text itself. verifier: None for the drafter's own rule. json_schema: one that the text must follow, or None. holds:
+    conditions that make ``look_for`` true of the finished trace, see ``presets.conditions``.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Lane:
-    """One drafter of a race. name: the tag of its lines, see ``lane_names``. verifier: None for the drafter's own rule."""
+    """One drafter of a race. name: its lines' tag, see ``lane_names``. verifier: None for the drafter's own rule."""
 
     name: str
     drafter: str
@@ -55,7 +55,7 @@ class Lane:
 class RacePreset:
     """An example of Compare: a prompt, the drafters that race on it, and what to look for.
 
-    lanes: plain decoding first. models, holds: as of a Preset; holds speaks of the lanes by their names.
+    lanes: plain decoding first. models, holds: as in a Preset; holds refers to the lanes by their names.
     """
 
     name: str
@@ -124,7 +124,8 @@ def _race(card: dict) -> RacePreset:
 
 
 def _cards(file: str) -> list[dict]:
-    """The cards in this file, each with its prompt's text; a card names a shipped prompt's id, or brings a text."""
+    """The cards in this file, each with its prompt's text; a card names a shipped prompt by its id, or brings its
+    own."""
     found = json.loads((HERE / file).read_text(encoding="utf-8"))
     for card in found:
         identifier = card.pop("prompt_id", None)

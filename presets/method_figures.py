@@ -1,4 +1,4 @@
-"""More figures of a finished trace: those that single methods are told by, see ``presets.figures``."""
+"""More figures of a finished trace: those that characterise single methods, see ``presets.figures``."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,8 +23,8 @@ def unwanted(step: dict, node: int) -> bool:
 
 
 def kept_unwanted(trace: Trace) -> int:
-    """Kept tokens that were not the target's favourite in their place: what only a lossy rule keeps
-    at temperature 0."""
+    """Kept tokens that were not the target's favourite in their place; only a lossy rule keeps these at temperature
+    0."""
     return sum(unwanted(step, node) for step in trace.steps for node in kept(step))
 
 
@@ -40,7 +40,7 @@ def siblings_kept(trace: Trace) -> int:
 
 
 def repeated_siblings(trace: Trace) -> int:
-    """Drafted tokens that a sibling is, too."""
+    """Drafted tokens that repeat the token of a sibling."""
 
     def repeated(nodes: dict) -> int:
         pairs = Counter(zip(nodes["parent"], nodes["token"], strict=True))
@@ -50,7 +50,7 @@ def repeated_siblings(trace: Trace) -> int:
 
 
 def branching(trace: Trace, forks: bool) -> int:
-    """Steps whose draft forks, or does not."""
+    """Steps whose draft forks, or with ``forks`` false does not."""
 
     def forked(step: dict) -> bool:
         return max(Counter(step["nodes"]["parent"]).values()) > 1
@@ -59,7 +59,7 @@ def branching(trace: Trace, forks: bool) -> int:
 
 
 def lopsided(trace: Trace) -> int:
-    """Steps whose draft goes on, to level three at least, from one alone of several first tokens."""
+    """Steps whose draft has several first tokens, but continues from only one of them, to level three at least."""
 
     def alone(nodes: dict) -> bool:
         first = [node for node, parent in enumerate(nodes["parent"]) if parent == -1]
@@ -74,18 +74,18 @@ def undrafted(trace: Trace) -> int:
 
 
 def draft_lengths(trace: Trace) -> int:
-    """Different numbers of tokens drafted in a step; none is one of them."""
+    """How many different numbers of tokens were drafted in a step; zero counts as one of them."""
     return len({len(step["nodes"]["token"]) for step in trace.steps})
 
 
 def updates(trace: Trace) -> int:
-    """How often the draft has learned, by its own table."""
+    """How often the draft has learned, according to its own table."""
     rows = (row for table in shown(trace, "table") for row in table["rows"])
     return max((row[1] for row in rows if str(row[0]).startswith("updates of")), default=0)
 
 
 def fuzzy_error(trace: Trace) -> float:
-    """Mean distance of EasySpec's fuzzy laws from the true ones, by its own tables."""
+    """Mean distance of EasySpec's fuzzy laws from the true ones, according to its own tables."""
     tables = [t for t in shown(trace, "table") if t["title"].startswith("How far the fuzzy")]
     errors = [row[1] for table in tables for row in table["rows"]]
     return share(sum(errors), len(errors))
@@ -98,24 +98,24 @@ def pace(trace: Trace, part: slice) -> float:
 
 
 def meter_gap(trace: Trace) -> float:
-    """The furthest that a meter stands below its mark."""
+    """The largest distance of a meter below its mark."""
     gaps = (g["mark"] - g["value"] for g in shown(trace, "gauge") if g.get("mark") is not None)
     return max(gaps, default=0.0)
 
 
 def gauge_share(trace: Trace) -> float:
-    """How far the first gauge of the run stands, as a share of its scale."""
+    """The value of the run's first gauge, as a share of its scale."""
     first = next(shown(trace, "gauge"), None)
     return 0.0 if first is None else share(first["value"] or 0.0, first["maximum"])
 
 
 def skip_sets(trace: Trace) -> int:
-    """Different sets of layers that drafted."""
+    """How many different sets of layers drafted."""
     return len({str(exhibit["layers"]) for exhibit in shown(trace, "layers")})
 
 
 def exits(trace: Trace) -> int:
-    """Different layers after which a draft left the target."""
+    """After how many different layers a draft left the target."""
     stacks = ([one["state"] for one in stack["layers"]] for stack in shown(trace, "layers"))
     return len({stack.index("exit") for stack in stacks if "exit" in stack})
 
@@ -128,7 +128,7 @@ def most_passes(trace: Trace) -> int:
 
 
 def filled_because(trace: Trace, reason: str) -> int:
-    """Places of blocks that were filled for a reason that begins like this."""
+    """Places of blocks that were filled for a reason that begins with ``reason``."""
     tables = [table for table in shown(trace, "table") if "why" in table["columns"]]
     rows = ((row, table["columns"].index("why")) for table in tables for row in table["rows"])
     return sum(str(row[at]).startswith(reason) for row, at in rows)
@@ -171,7 +171,7 @@ def kept_retrieved(trace: Trace) -> int:
 
 
 def pruned(trace: Trace) -> int:
-    """Looked-up tokens that did not come into the draft."""
+    """Looked-up tokens that did not enter the draft."""
     tables = [table for table in shown(trace, "table") if "Outcome" in table["columns"]]
     return sum(row[-1] == "pruned" for table in tables for row in table["rows"])
 

@@ -1,4 +1,4 @@
-"""Making finished traces: an example is run once, and its trace kept for the page."""
+"""Makes finished traces: runs an example once, and keeps its trace for the page."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def record(request: RunRequest, path: Path) -> None:
     """Run this and write its trace."""
     path.parent.mkdir(parents=True, exist_ok=True)
     first = open_run(request)
-    next(iter(first.steps()), None)  # models and passes are made now: no timing contains that
+    next(iter(first.steps()), None)  # models and passes are made now, outside every timing
     first.cancel()
     run = open_run(request)
     write_lines(path, [run.header(), *run.steps(), run.summary()])

@@ -17,11 +17,9 @@ WHERE = {
     "watch": "?preset={}",
     "compare": "?tab=compare&preset={}",
 }
-"""The addresses of the page's own places, by how a link to them begins."""
+"""The addresses of the page's own places, by the beginning of a link to them."""
 
 Cell = dict
-Place = Callable[[str], str]
-"""What follows the page's address for the screen → a markdown link to it with these words."""
 
 
 def markdown(text: str) -> Cell:
@@ -41,7 +39,8 @@ def written(text: str, page: str) -> str:
 
 
 def cells_of(block: SyntaxTreeNode, page: str, here: str) -> list[Cell]:
-    """The cells of a directive. page: the address of the page; here: that of the directive's screen. Raises UserError."""
+    """The cells of a directive. page: the address of the page; here: that of the directive's screen. Raises
+    UserError."""
     told = read(block.info, block.content)
     own = {**told, **{name: _given(block, name) for name in ("caption", "ask", "then", "text")}}
     own["asked"] = _given(block, "step") or "first draft"
@@ -151,7 +150,7 @@ def _predict(told: Mapping, here: str) -> list[Cell]:
 
 
 def _answer(told: Mapping) -> str:
-    """What asks the finished run for the right answer."""
+    """The code that asks the finished run for the right answer."""
     example = f'"{told["example"]}"'
     if "slider" in told:
         return f'figure("{told["answer"]}", {example})'
@@ -179,4 +178,5 @@ CELLS: dict[str, Callable[[Mapping, str], list[Cell]]] = {
     "predict": _predict,
     "claim": _claim,
 }
-"""By the name of a directive. What has no counterpart in Python becomes a sentence with a link to the page."""
+"""The functions that make cells, by the name of a directive. Anything without a counterpart in Python becomes a
+sentence with a link to the page."""

@@ -25,7 +25,7 @@ PICKLED = {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report. wrong: whether it stands in the way."""
+    """One line of the report. wrong: whether it stands in the way of deploying."""
 
     wrong: bool
     told: str
@@ -35,8 +35,8 @@ class Finding:
 
 
 def files_of(root: Path) -> list[Path]:
-    """What a commit of this tree would hold: what git knows and what it does not ignore; of a folder that
-    is no repository, everything."""
+    """The files that a commit of this tree would hold: those that git knows and those that it does not ignore; in a
+    folder that is no repository, all of them."""
     asked = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         told = subprocess.run(asked, capture_output=True, check=True).stdout.decode()
@@ -77,7 +77,7 @@ def check_files(root: Path) -> Iterator[Finding]:
 
 
 def check(root: Path, online: bool = True) -> Iterator[Finding]:
-    """All of it. online: ask pip whether the requirements can be met."""
+    """All checks. online: ask pip whether the requirements can be met."""
     try:
         card = front_matter.read(root / "README.md")
     except ValueError as error:

@@ -60,7 +60,7 @@ def problems(card: dict, root: Path) -> Iterator[str]:
 
 
 def gradio_requirement(root: Path) -> Requirement | None:
-    """What requirements.txt says of gradio."""
+    """The requirement for gradio in requirements.txt."""
     try:
         lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def notebook(names: list[str] | None = None, page: str = PAGE) -> dict:
-    """The notebook of these lessons, of all where none is named, as nbformat 4 has it. Raises UserError."""
+    """The notebook of these lessons, or of all where none is named, in nbformat 4. Raises UserError."""
     known = {entry.name: entry.path for entry in entries()}
     for name in names or ():
         if name not in known:
@@ -114,7 +114,7 @@ def notebook(names: list[str] | None = None, page: str = PAGE) -> dict:
 
 
 def _lesson(name: str, path: Path, page: str) -> Iterator[Cell]:
-    """A lesson: its question, its screens, the teacher's notes, what to read on."""
+    """A lesson: its question, its screens, the teacher's notes, and further reading."""
     told, here = lesson(name), f"{page}?tab=learn&lesson={name}"
     yield markdown(
         f"# {told['number']}. {told['title']}\n\n{told['question']} [On the page]({here})"

@@ -1,5 +1,5 @@
-"""Whether pip can meet the requirements as a Space would install them: for its Python, beside what the
-builder adds, and on ZeroGPU with the newest torch that it has. Nothing is installed."""
+"""Whether pip can meet the requirements as a Space would install them: for the Space's Python, with the builder's own
+additions, and on ZeroGPU with the newest torch that it has. Nothing is installed."""
 
 import json
 import subprocess
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ADDED = ("gradio[oauth,mcp]=={sdk_version}", "spaces")
-"""What the builder of a Gradio Space installs besides."""
+"""The packages that the builder of a Gradio Space adds."""
 HARDWARE = {"CPU Basic or a GPU of one's own": (), "ZeroGPU": ("torch==2.11.*",)}
-"""What each kind of hardware insists on."""
+"""The versions that each kind of hardware insists on."""
 GLIBC = range(36, 16, -1)
-"""Of Debian 12, on which Spaces run, back to the oldest that wheels name: 2.36 to 2.17."""
+"""Minor versions of glibc, from that of Debian 12, on which Spaces run, back to the oldest that wheels name: 2.36 to
+2.17."""
 PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in GLIBC) + ("manylinux2014_x86_64",)
 TOLD = ("torch", "transformers", "gradio", "triton")
 

@@ -1,1 +1,1 @@
-"""A trace in, a picture out. Imports nothing of the engine but its trace reader and its tree."""
+"""A trace in, a picture out. Of the engine it imports only the trace reader, the tree and the errors."""

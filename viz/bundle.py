@@ -66,7 +66,7 @@ LESSON_SCRIPTS = (
     "learn/shelf.js",
     "learn/quiz.js",
 )
-"""What lessons need on top of it, and the page for its slides."""
+"""The scripts that lessons need in addition, and the page for its slides."""
 LESSON_STYLES = ("learn/learn.css", "learn/instruments.css")
 STYLES = (
     "base.css",
@@ -84,7 +84,7 @@ STYLES = (
 
 @cache
 def bundle_js() -> str:
-    """All scripts, each after those it depends on. Defines ``Draftscope``."""
+    """All scripts, each after those that it depends on. They define ``Draftscope``."""
     return "\n".join((WEB / name).read_text("utf-8") for name in SCRIPTS)
 
 
@@ -96,7 +96,7 @@ def bundle_css() -> str:
 
 @cache
 def lesson_js() -> str:
-    """The scripts of the lessons; they follow those of ``bundle_js``."""
+    """The scripts of the lessons, which must follow those of ``bundle_js``."""
     return "\n".join((WEB / name).read_text("utf-8") for name in LESSON_SCRIPTS)
 
 

@@ -34,8 +34,8 @@ _START_JS = """
 def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
     """The HTML of a page that replays the NDJSON ``text``: a trace, or the tagged lines of a race.
 
-    The caller must have validated the text. Its address may end with ``#embed``, which leaves the heading
-    out, and with the place to open at: ``step=`` of a run, ``at=`` milliseconds of a race.
+    The caller must have validated the text. The page's address may end with ``#embed``, which leaves the
+    heading out, and with the place to open at: ``step=`` for a run, ``at=`` (milliseconds) for a race.
     """
     kind = ' data-race="1"' if race else ""
     body = f"""<main>
@@ -47,9 +47,9 @@ def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
 
 
 def closed_page(title: str, body: str, css: str, js: str, images: str = "'none'") -> str:
-    """A page that loads nothing and runs this one script; body: HTML, whatever of it is text escaped.
+    """A page that loads nothing and runs only this script. body: HTML whose text is already escaped.
 
-    images: the pictures that it may draw, as the policy names them: blob: are those that it made itself.
+    images: the image sources that the policy allows; blob: stands for images that the page made itself.
     """
     policy = (
         f"default-src 'none'; script-src {_hash(js)}; style-src {_hash(css)}; img-src {images}; "

@@ -33,7 +33,7 @@ def race_figures(traces: Mapping[str, Trace]) -> dict[str, go.Figure]:
 
 
 def accepted_histogram(trace: Trace) -> go.Figure:
-    """In how many steps 0, 1, 2, … drafted tokens were accepted."""
+    """The number of steps in which 0, 1, 2, … drafted tokens were accepted."""
     counts = trace.summary["accepted_histogram"]
     mean = trace.summary["mean_accepted"]
     drawn = figure("Drafted tokens accepted in a step", "accepted", "steps")
@@ -50,7 +50,7 @@ def accepted_histogram(trace: Trace) -> go.Figure:
 
 
 def acceptance_by_depth(trace: Trace) -> go.Figure:
-    """How deep drafts are kept, compared with a constant rate of acceptance.
+    """The depth to which drafts are kept, compared with a constant rate of acceptance.
 
     With rate a at every depth, a share a**d of the steps keeps depth d (Leviathan et al. 2023).
     """
@@ -92,7 +92,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
 
 
 def judged_odds(trace: Trace) -> dict[str, list[tuple[float, float, str]]]:
-    """Every judged token that has both p and q, by status: q, p, hover text."""
+    """(q, p, hover text) of every judged token that has both p and q, by status."""
     points: dict[str, list] = {}
     for step in trace.steps:
         nodes = step["nodes"]
@@ -133,7 +133,7 @@ def p_against_q(points: Mapping[str, list[tuple[float, float, str]]]) -> go.Figu
 
 
 def where_time_went(trace: Trace) -> go.Figure:
-    """Milliseconds of each stage of the engine's work."""
+    """Milliseconds spent in each stage of the engine's work."""
     spent = trace.summary["milliseconds"]
     total = spent["total"]
     drawn = figure("Where the time went", "milliseconds", "", key=True, barmode="stack", height=170)
@@ -152,7 +152,7 @@ def where_time_went(trace: Trace) -> go.Figure:
 
 
 def speed(traces: Mapping[str, Trace]) -> go.Figure:
-    """Tokens per second of each lane, with the ratio to plain decoding if that ran too."""
+    """Tokens per second of each lane, with the ratio to plain decoding if one lane ran it."""
     rates = {name: trace.summary["tokens_per_second"] for name, trace in traces.items()}
     plain = next(
         (rates[name] for name, t in traces.items() if t.run["drafter"]["family"] == "none"), None
@@ -197,7 +197,7 @@ def speed_beside(trace: Trace, plain: Trace) -> go.Figure:
 
 
 def histograms(traces: Mapping[str, Trace]) -> go.Figure:
-    """Accepted tokens a step of several runs, as shares of each run's steps: one row a run, one axis."""
+    """Accepted tokens per step, as shares of each run's steps: one row per run, on a common axis."""
     names = titles({name: trace.run for name, trace in traces.items()})
     most = max(len(trace.summary["accepted_histogram"]) for trace in traces.values()) - 1
     drawn = figure("Drafted tokens accepted in a step", "", "", height=_height(traces))
@@ -221,7 +221,7 @@ def histograms(traces: Mapping[str, Trace]) -> go.Figure:
             marker_color=_colour(trace),
             hovertemplate="%{x} accepted in %{y:.0%} of the steps<extra></extra>",
         )
-    # over the numbers of its axis, so that a long name has the whole width of a phone
+    # titles begin above the axis numbers, so that a long name has the whole width of a phone
     drawn.update_annotations(font_size=13, xanchor="left", x=0, xshift=-40, yshift=6)
     drawn.update_layout(showlegend=False)
     drawn.update_yaxes(range=[0, 1], tickvals=[0, 1], tickformat=".0%", gridcolor=GRID)
@@ -232,7 +232,7 @@ def histograms(traces: Mapping[str, Trace]) -> go.Figure:
 
 
 def _height(traces: Mapping[str, Trace]) -> int:
-    """Of a figure with a row a lane, px."""
+    """The height of a figure with one row per lane, px."""
     return 96 * len(traces) + 120
 
 

@@ -20,7 +20,7 @@ from viz.export import page
 from viz.shelf import Item, front, item_of, snippet
 
 MANIFEST = "draftscope.json"
-"""Lists what is in the folder, and marks it as one that may be written anew."""
+"""Lists the contents of a folder, and marks it as one that this command may replace."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def write_folder(sources: Sequence[Path], folder: Path, title: str) -> list[Item]:
-    """Write all of it, or nothing. Raises UserError for what is no trace, for a folder with other things
-    in it, and for one that cannot be written."""
+    """Write the whole folder, or nothing. Raises UserError for a source that is no trace, for a folder with
+    other things in it, and for one that cannot be written."""
     texts = [read_text(source) for source in sources]
     items = named([item_of(text, source.stem) for text, source in zip(texts, sources, strict=True)])
     if folder.exists() and not (folder.is_dir() and is_ours(folder)):
@@ -70,7 +70,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def named(items: list[Item]) -> list[Item]:
-    """The items with the names of their pages: of a single one, index; of several, no two alike."""
+    """The items, each with the name of its page: index for a single item, distinct names for several."""
     if len(items) == 1:
         return [items[0].called("index")]
     taken = {"index"}
@@ -97,7 +97,7 @@ def _fill(folder: Path, items: list[Item], texts: list[str], title: str) -> None
 
 
 def _readme(items: list[Item], title: str) -> str:
-    """With the front matter of a static Space."""
+    """The text of README.md, with the front matter of a static Space."""
     snippets = "\n\n".join(f"```html\n{snippet(item)}\n```" for item in items)
     return f"""---
 title: {json.dumps(title)}

@@ -1,4 +1,4 @@
-"""The instruments of the lessons as plotly figures, for a notebook: the page draws the same with scripts of its own."""
+"""The instruments of the lessons as plotly figures, for a notebook. The page draws them with its own scripts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,14 +9,14 @@ from viz.look import COLOURS, figure, written
 from viz.mean_tree import places
 
 ROW, LEAST = 34, 120
-"""Pixels for a leaf of a tree, and the least for all of them."""
+"""Pixels per leaf of a tree, and the least pixels for all leaves together."""
 MODEL = 8e9
-"""Weights, of two bytes each, of the model for which data sheets are read."""
+"""The number of weights, two bytes each, of the model that the data sheets are applied to."""
 MOST_ROWS = 512
 
 
 def step_figure(step: Mapping) -> go.Figure:
-    """The draft tree of one step, depth to the right: what was drafted and what became of it; the target's own token last."""
+    """The draft tree of one step, depth to the right: every drafted token by status, and the target's own token."""
     nodes, output = step["nodes"], step["output"]
     pieces, status = ["", *nodes["piece"]], ["ignored", *nodes["status"]]
     parents = [parent + 1 for parent in nodes["parent"]]
@@ -70,7 +70,7 @@ def _odds(nodes: Mapping, node: int) -> str:
 
 
 def _laid(parents: Sequence[int]) -> tuple[nx.DiGraph, list[tuple[int, ...]]]:
-    """The tree with a slot for each node, as ``viz.mean_tree`` names them. Node 0 is the root; parents: of the others."""
+    """The tree, and the slot (see ``viz.mean_tree``) of each node. Node 0 is the root; parents: those of the others."""
     slots: list[tuple[int, ...]] = [()]
     graph = nx.DiGraph()
     graph.add_node(())
@@ -84,7 +84,7 @@ def _laid(parents: Sequence[int]) -> tuple[nx.DiGraph, list[tuple[int, ...]]]:
 def rule_figure(
     words: Sequence[str], p: Sequence[float], q: Sequence[float], counts: Sequence[int]
 ) -> go.Figure:
-    """p, q and the histogram of the words that came in so many tosses."""
+    """p, q and the histogram of the words that the tosses gave. counts: how often each word came."""
     tosses = sum(counts)
     drawn = figure(f"{tosses:,} tosses of the rule", "", "probability", key=True, barmode="group")
     came = [count / tosses for count in counts]
@@ -99,7 +99,10 @@ def rule_figure(
 
 
 def length_figure(alpha: float, cost: float, longest: int = 16) -> go.Figure:
-    """Tokens a step and speed over draft length. alpha: the chance that a guess is kept; cost: of a drafted token, in passes."""
+    """Tokens per step and speed over draft length.
+
+    alpha: the chance that a guess is kept. cost: the price of a drafted token, in passes.
+    """
     lengths = list(range(longest + 1))
     gained = [sum(alpha**i for i in range(k + 1)) for k in lengths]
     speed = [gain / (1 + cost * k) for k, gain in zip(lengths, gained, strict=True)]
@@ -126,10 +129,10 @@ def length_figure(alpha: float, cost: float, longest: int = 16) -> go.Figure:
 def passes_figure(
     measured: Sequence[Sequence[float]], machines: Sequence[Mapping], bytes: int
 ) -> go.Figure:
-    """What a pass costs by its rows, in passes over one row: measured, and by data sheets.
+    """The cost of a pass by its number of rows, in passes over one row: measured, and by data sheets.
 
     measured: [[rows, milliseconds]]. machines: {"name", "bandwidth" in GB/s, "arithmetic" in GFLOP/s}.
-    bytes: of the measured target's weights.
+    bytes: the size of the measured target's weights.
     """
     first = measured[0][1]
     drawn = figure(

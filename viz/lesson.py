@@ -42,7 +42,7 @@ def page(
     """The HTML of a lesson, of the quiz, or of the list of lessons.
 
     data: {"lesson"}, {"quiz"} or {"shelf"}, each as the browser draws it. runs: NDJSON by name, which
-    the caller has validated. links: the files beside this one, by what a lesson calls them.
+    the caller has validated. links: the files beside this one, by the names that lessons use for them.
     """
     links = links or {}
     home = '<p class="ln-home"><a href="index.html">All lessons</a></p>' if links else ""

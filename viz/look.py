@@ -1,4 +1,4 @@
-"""The look of the figures, and tokens as text in them. Plotly reads hover text as HTML, so it is escaped."""
+"""The look of the figures, and the text of tokens in them. Plotly reads hover text as HTML, so it is escaped."""
 
 import html
 import re
@@ -26,7 +26,7 @@ FAMILIES = {
     "heads": "#8b63c9",
     "self": "#d55e20",
 }
-"""A family of drafters has one colour in every figure; dashes tell its members apart."""
+"""A family of drafters has one colour in every figure; stripes mark further lanes of that colour."""
 SYMBOLS = {"accepted": "circle", "rejected": "x", "ignored": "circle-open"}
 TEXT = "#737f92"  # legible on white and on slate; a page that knows its background sets its own
 GRID = "rgba(128, 136, 150, 0.25)"
@@ -46,7 +46,7 @@ _ENDS = re.compile(
 
 
 def written(piece: str, length: int = 24) -> str:
-    """A token for a hover text: white space visible, short, escaped."""
+    """A token as hover text: white space made visible, shortened, escaped."""
     ends = _ENDS.fullmatch(piece)
     text = "⟨end⟩" if ends else piece.translate(_VISIBLE).translate(_HIDDEN) or "∅"
     if len(text) > length:
@@ -58,7 +58,7 @@ KEY = 48  # pixels for the legend under a figure
 
 
 def figure(title: str, x: str, y: str, key: bool = False, **layout) -> go.Figure:
-    """An empty figure in the common style; key: with room for a legend below.
+    """An empty figure in the common style. key: whether to leave room for a legend below.
 
     Titles must not come from a trace, because they are not escaped.
     """

@@ -17,16 +17,16 @@ Slot = tuple[int, ...]
 
 DRAWN = 96  # slots in the figure; the graph holds all of them
 ROW, LEAST, MOST = 15, 150, 540
-"""Pixels for a leaf, and the least and most for all leaves together."""
+"""Pixels per leaf, and the least and most pixels for all leaves together."""
 TOLD = 0.05
 """Smaller shares of steps are not written beside their slot."""
 
 
 def mean_tree(trace: Trace) -> nx.DiGraph:
-    """A graph with one node per slot; () is the root. Each node counts steps:
+    """A graph with one node per slot; () is the root.
 
-    drafted (the slot was filled), reached (the walk stood at its parent), judged, kept. Beside the
-    counts stand the shares of the run's steps.
+    Each node counts the steps in which its slot was drafted (filled), reached (the walk stood at its
+    parent), judged and kept. Drafted, reached and kept are also given as shares of the run's steps.
     """
     graph = nx.DiGraph()
     graph.add_node((), drafted=0, reached=0, judged=0, kept=0)

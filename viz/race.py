@@ -18,8 +18,8 @@ def tagged(lane: str, line: str) -> str:
 
 
 def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
-    """What lanes are called: their drafters; of lanes with one drafter also what differs, "Chain,
-    length 4". runs: run lines by lane."""
+    """The displayed names of lanes: their drafters; lanes with the same drafter also name what differs,
+    as in "Chain, length 4". runs: run lines by lane."""
     named = {}
     for name, run in runs.items():
         drafter = run["drafter"]
@@ -41,12 +41,12 @@ def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
 
 
 def _settings(drafter: Mapping) -> dict:
-    """Its options, and its parts by role."""
+    """A drafter's options, and its parts by role."""
     return {**drafter["options"], **drafter.get("parts", {})}
 
 
 def _label(drafter: Mapping, option: str) -> str:
-    """A trace from before options had labels calls the most nodes of a tree its budget."""
+    """The label of an option. Traces from before options had labels call the most nodes of a tree its budget."""
     usual = "nodes" if option == "budget" else option.replace("_", " ")
     return drafter.get("labels", {}).get(option) or usual
 
@@ -90,7 +90,7 @@ def read_race(text: str, most: int = MOST) -> dict[str, Trace]:
     """The lanes of an untrusted race, by name, in the order of the file.
 
     Raises UserError, one sentence, unless there are two to ``most`` lanes, each a whole trace,
-    all of one prompt, target and sampling.
+    all with the same prompt, target and sampling.
     """
     if len(text) > MAX_BYTES:
         raise UserError(f"This is larger than a race may be ({MAX_BYTES >> 20} MB).")

@@ -1,4 +1,4 @@
-"""The figure of the scaling law: acceptance against the size of the draft, with the law that was fitted."""
+"""The figure of the scaling law: acceptance against the size of the draft, with the fitted law."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ LINES = ("#8b95a5", "#9a6fb0", "#2f7fc1", "#138a66")
 
 
 def scaling_figure(found: Mapping) -> go.Figure:
-    """found: what the recipe `scylla` wrote: {"points", "held_out", "law", "predicted"}."""
+    """found: the result that the recipe `scylla` wrote, {"points", "held_out", "law", "predicted"}."""
     drawn = figure("Acceptance by size of the draft", "parameters", "acceptance", key=True)
     points, last = found["points"], found["held_out"]
     lengths = sorted({point["tokens"] for point in points})
@@ -66,7 +66,7 @@ def scaling_figure(found: Mapping) -> go.Figure:
 
 
 def expected(law: Mapping, parameters: float, tokens: float, batch: float) -> float:
-    """The acceptance that the law gives a draft."""
+    """The acceptance that the law predicts for a draft."""
     given = {"parameters": parameters, "tokens": tokens, "batch": batch}
     return law["intercept"] + sum(
         slope * math.log10(given[name]) for name, slope in law["slopes"].items()

@@ -1,4 +1,4 @@
-"""Replays on a shelf: what is told of each, the page that lists them, and the snippet that embeds one."""
+"""A list of replays: the facts shown about each, the page that lists them, and the snippet that embeds one."""
 
 import html
 import re
@@ -10,7 +10,7 @@ from viz.export import closed_page
 from viz.race import is_race, read_race
 
 MOST_SHOWN = 160
-"""Characters of a prompt on the list."""
+"""The most characters of a prompt that the list shows."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Item:
 
 
 def item_of(text: str, stem: str) -> Item:
-    """What to tell of an untrusted trace or race. Raises UserError, one sentence, where it is neither."""
+    """The item of an untrusted trace or race. Raises UserError, one sentence, if the text is neither."""
     race = is_race(text)
     lanes = read_race(text) if race else {"": read_trace(text + "\n")}
     first = next(iter(lanes.values()))
@@ -82,7 +82,7 @@ for (const area of document.querySelectorAll("textarea"))
 
 
 def front(items: Sequence[Item], title: str) -> str:
-    """The page that lists replays. Without scripts its snippets name files instead of whole addresses."""
+    """The page that lists replays. Without scripts, its snippets hold file names instead of whole addresses."""
     cards = "\n".join(map(_card, items))
     heading = html.escape(title)
     return closed_page(title, f"<h1><bdi>{heading}</bdi></h1>\n<ul>\n{cards}\n</ul>", _CSS, _JS)

@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def suite_figures(text: str) -> list[go.Figure]:
-    """The figures of a result. Raises UserError where there is none, or one cannot be read."""
+    """The figures of a result. Raises UserError if there is none, or if one cannot be read."""
     try:
         found = json.loads(text)["figures"]
         drawn = [scatter(one) for one in found]
@@ -45,7 +45,7 @@ def suite_figures(text: str) -> list[go.Figure]:
 
 
 def scatter(given: dict) -> go.Figure:
-    """Points by series. given: title, x and y (names of the axes), points of series, label, x, y."""
+    """Points by series. given: title, x and y (names of the axes), points (each with series, label, x, y)."""
     series: dict[str, list[dict]] = {}
     for point in given["points"][:MOST_POINTS]:
         if not all(math.isfinite(float(point[axis])) for axis in "xy"):

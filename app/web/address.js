@@ -1,4 +1,4 @@
-// The state of a room as an address: what Copy link copies, and what the address bar shows while nothing moves.
+// The state of a room as an address, which Copy link copies and the address bar shows while nothing moves.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -6,7 +6,7 @@
   const REST = 400;   // ms without a change; browsers refuse an address that is written too often
   const timers = {};  // by room
 
-  /** What both addresses begin and end with; the prompt only where it is not the example's own. */
+  /** The beginning and the end that both addresses share; the prompt only where it is not the example's own. */
   function address(room, preset, now, fill) {
     const query = new URLSearchParams();
     if (preset) query.set("preset", preset);
@@ -17,7 +17,7 @@
     return query;
   }
 
-  /** A pair in an address; names: what its fields are called there, of options what stands before theirs. */
+  /** Write a pair into an address. names: the names of its fields there; for options, the prefix of their names. */
   function write(query, pair, names) {
     query.set(names.drafter, pair.drafter);
     if (pair.verifier) query.set(names.verifier, pair.verifier);
@@ -25,7 +25,7 @@
     for (const [name, value] of Object.entries(pair.rule_options)) query.set(names.rule_options + name, value);
   }
 
-  /** What the picture shows of this run: who opens the link gets the run, and in it this step and token. */
+  /** The place that the picture shows: whoever opens the link gets the run, at this step and token. */
   function shown(query) {
     const { step, chosen } = P.view("watch");
     query.set("run", "1");
@@ -34,7 +34,7 @@
     if (chosen !== null) query.set("node", chosen);
   }
 
-  /** By room: the address of these controls, named as in agreement.js. preset: the example whose settings they are, or "". */
+  /** By room: the address of these controls, named as in agreement.js. preset: the example that they match, or "". */
   const OF = {
     watch: (preset, now) => address("watch", preset, now, (query) => {
       write(query, JSON.parse(now.pair), { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." });
@@ -50,10 +50,10 @@
     }),
   };
 
-  /** The address of a room whose controls hold this. */
+  /** The address of a room whose controls hold these values. */
   P.addressOf = (room, now) => OF[room](P.exampleOf(room, now), now);
 
-  /** Put an address into the address bar, in the place of the one that is there. It keeps what belongs to the server, such as the theme. */
+  /** Replace the address in the address bar. The parameters of the server, such as the theme, are kept. */
   function put(query) {
     for (const [name, value] of new URLSearchParams(location.search)) if (name.startsWith("__")) query.set(name, value);
     const link = `${location.pathname}?${query}`;

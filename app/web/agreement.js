@@ -1,4 +1,4 @@
-// Whether the picture shows what the controls say. Where it does not, it is dimmed and says so itself.
+// Whether the picture matches the controls. A picture that does not match is dimmed and says so.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -27,7 +27,10 @@
     return [...found.values()];
   };
 
-  /** A run's options by name; of a part that can be chosen also which it was, the usual one if the trace does not tell or it is not here. */
+  /**
+   * A run's options by name, and each part that can be chosen: the run's own, or the default one if the trace does not
+   * tell or the part is not here.
+   */
   P.optionsOf = function ({ drafter }) {
     const known = P.offer.drafters[drafter.key], held = { ...drafter.options };
     for (const { name, part, choices, default: usual } of known ? known.options : []) {
@@ -37,7 +40,7 @@
     return held;
   };
 
-  /** What of a drafter and its rule is not as in the run. asked: the pair that made the run, if that is known. */
+  /** The settings of a drafter and its rule that differ from the run's. asked: the pair that made the run, if known. */
   function ofPair(pair, run, asked, temperature) {
     const known = P.offer.drafters[pair.drafter];
     if (!known || pair.drafter !== run.drafter.key) return ["the drafter"];
@@ -61,7 +64,7 @@
     return summary.stop === "length" ? summary.new_tokens !== most : summary.new_tokens > most;
   }
 
-  /** The settings, in words, in which these controls and the runs of a picture differ. asked: the controls that made it, or null. */
+  /** The settings, in words, that differ between controls and a picture's runs. asked: the run's controls, or null. */
   P.differences = function (now, runs, asked) {
     if (!runs.length) return [];
     const { run } = runs[0], told = [], pairs = JSON.parse(now.lanes || `[${now.pair}]`), before = asked ? JSON.parse(asked.lanes || `[${asked.pair}]`) : [];
@@ -77,7 +80,7 @@
 
   const listed = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
 
-  /** The word at the picture, and the button that mends it. */
+  /** The message on the picture, and the button that starts a matching run. */
   function cover(name, words, running) {
     const { el } = Draftscope, [button, id] = RUN[name];
     const said = running ? `Changed since this run began: ${listed(words)}.` : `This picture shows another run: ${listed(words)} ${words.length > 1 ? "are" : "is"} not as you set ${words.length > 1 ? "them" : "it"}.`;
@@ -99,7 +102,7 @@
     if (!running && r.came && !P.waiting(name)) P.arrive(name, words.length === 0);
   }
 
-  /** What the controls of a room hold, in the order of its fields. came: the address has set them just now. */
+  /** Take over the values of a room's controls, in the order of its fields. came: the address has just set them. */
   P.controls = function (name, values, came) {
     const r = room(name), first = !r.now, before = JSON.stringify(r.now), set = r.came && !came;
     r.came = r.came || came;
@@ -111,8 +114,8 @@
     else if (before !== JSON.stringify(r.now)) { P.calm(name); if (set) P.leaveAddress(); }
     look(name);
   };
-  /** Run was pressed: what is set now makes the next run. */
+  /** Run was pressed: the current settings make the next run. */
   P.asking = (name) => { room(name).asked = room(name).now; };
-  /** Whether the picture shows what the controls say. */
+  /** Whether the picture matches the controls. */
   P.agrees = (name) => { const r = room(name); return Boolean(r.now && P.trace(name)) && !P.differences(r.now, P.runsOf(P.trace(name)), P.ranHere(name) ? r.asked : null).length; };
 })();

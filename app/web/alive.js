@@ -1,6 +1,6 @@
-// Whether the server still answers while a run is going. A server that was killed sends no word, and a stream that
-// broke off looks like a run that takes its time. When the server is back, the page is opened anew: gradio does so
-// where it was hearing something, and here it is done for a run that was paused, too.
+// Checks whether the server still answers while a run is going. A server that was killed sends nothing, and a broken
+// stream looks like a slow run. When the server is back, the page is reloaded: gradio does so for a page that was
+// receiving something, and this script also does so for a run that was paused.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});

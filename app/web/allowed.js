@@ -1,4 +1,4 @@
-// What this page allows: the limits that the server holds everything to.
+// The list of limits that the server enforces.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});

@@ -1,10 +1,10 @@
-// A number out of range, typed into one of Gradio's sliders or asked for by a link, is brought to its bound; here that is said.
+// A number out of range, typed into one of Gradio's sliders or asked for by a link, is set to its bound; this says so.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const NAMES = { t: "temperature", k: "top_k", p: "top_p", seed: "seed", n: "max_new_tokens" };
 
-  /** The block of a number, and the line in it that speaks of its bound. */
+  /** The line in a number's block that reports its bound. */
   function lineOf(block) {
     let line = block.querySelector(":scope > .pg-bound");
     if (!line) block.append(line = Draftscope.el("p", { class: "pg-bound pg-help", role: "status" }));
@@ -19,10 +19,10 @@
     lineOf(block).textContent = asked === set || target.value === "" ? "" : P.boundWords(asked, range.min, range.max, set);
   }, true);
 
-  /** What a setting is called; declared: the options among which it may be. */
+  /** The name of a setting, in words. declared: the options that may include it. */
   const words = (name, declared = []) => (declared.find((option) => option.name === name)?.label || name.replaceAll("_", " ")).toLowerCase();
 
-  /** now: the controls that the address has set. What it asked for out of range is said below the buttons. */
+  /** now: the controls that the address has set. Values that it asked for out of range are named below the buttons. */
   P.sayBounds = function (room, now) {
     const query = new URLSearchParams(location.search), { drafter, options: set } = now.pair ? JSON.parse(now.pair) : { options: {} }, said = [];
     const declared = drafter ? P.offer.drafters[drafter].options : [];

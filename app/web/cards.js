@@ -1,5 +1,5 @@
-// The examples in one slim row: one of a set of radio buttons each. The value is the chosen example's name.
-// As many stand in the row as fit as a whole; arrows bring the others.
+// The examples in one slim row, as a set of radio buttons. The value is the chosen example's name.
+// The row shows as many whole cards as fit; arrows bring the others.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -33,10 +33,10 @@
     const row = el("fieldset", { class: "pg-cards" }, el("legend", { class: "pg-hidden", text: "Examples" }), el("span", { class: "pg-cards-name", "aria-hidden": "true", text: "Examples" }), back, strip, on);
     c.element.append(row);
 
-    /** A strip that has become narrower can be scrolled further only once it is laid out. */
+    /** Scroll to the first card. A strip that has become narrower can be scrolled further only once it is laid out. */
     const place = () => { strip.scrollLeft = cards[first].offsetLeft - EDGE / 2; };
 
-    /** The cards from `first` on, as many as fit as a whole. */
+    /** Show the cards from `first` on, as many as fit whole. */
     function lay() {
       const others = [row.querySelector(".pg-cards-name"), back, on].reduce((sum, one) => sum + one.offsetWidth + GAP, 0);
       const room = row.clientWidth - others - EDGE, widths = cards.map((card) => card.offsetWidth);
@@ -52,7 +52,7 @@
       back.hidden = on.hidden = whole;
     }
 
-    /** The next ones, or those before: so many that the one before the first comes to stand last. */
+    /** Show the next cards, or the ones before, so that the card before the first comes to stand last. */
     function turn(by) {
       const end = first;
       first = by > 0 ? Math.min(first + count, cards.length - 1) : 0;
@@ -60,7 +60,7 @@
       if (by < 0) while (first + count < end) { first++; lay(); }
     }
 
-    /** Into sight within the row; the page stays where it is. */
+    /** Bring a card into view within the row; the page stays where it is. */
     function reveal(card) {
       const at = cards.indexOf(card);
       if (at < first) first = at;

@@ -1,11 +1,11 @@
-// Beside the figures: whose they are, plain decoding measured for comparison, and the mean tree to take away.
+// Beside the figures: the run that they belong to, plain decoding measured for comparison, and the mean tree to save.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
 
   const OLD = " These are of the run before; those of this one are drawn when it is over.";
 
-  /** Mark figures of another run than the one on the screen. Its value is the last line of the trace that was drawn. */
+  /** Mark figures of a run other than the one on the screen. The value is the last line of the trace that was drawn. */
   P.figuresOf = function (room, c) {
     const said = Draftscope.el("span", { role: "status" });
     const apply = () => {
@@ -20,7 +20,7 @@
     P.follow(room, apply);
   };
 
-  /** What is said of the measurement; its value is {state: next | running | done | skipped, message}. */
+  /** The message about the measurement; its value is {state: next | running | done | skipped, message}. */
   P.plain = function (c) {
     const { el } = Draftscope;
     const line = el("p", { class: "pg-measured", role: "status" });
@@ -37,7 +37,7 @@
     show();
   };
 
-  /** What comparing with plain decoding told; its value is {of: the text that was compared, checked}. Only that text is proven by it. */
+  /** The result of comparing with plain decoding: {of: the compared text, checked}. It proves only that text. */
   P.proof = function (c) {
     const apply = () => {
       const view = P.view("watch"), { of, checked } = JSON.parse(c.props.value);

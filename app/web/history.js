@@ -1,4 +1,5 @@
-// The address and the browser's history: which example or tab it names, what a link asks for beyond the controls, and the way back.
+// The address and the browser's history: the example or tab that the address names, a link's requests beyond the
+// controls, and the way back.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -24,7 +25,7 @@
     history.pushState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
   }
 
-  /** A room shows this example now; the address follows, so that the back button leads to the one before. */
+  /** A room shows this example now; the address follows, so that the back button leads to the previous one. */
   P.remember = function (room, name) {
     const before = names[room];
     names[room] = name;
@@ -35,7 +36,7 @@
     if (roomOf(now) === room || room === "watch") push(room, name);
   };
 
-  /** A room shows this now: parts of its address by name. */
+  /** Note what a room shows now. query: the parts of its address, by name. */
   P.showing = (room, query) => { shown[room] = query; };
 
   /** bring(query): asks the server for the state of an address. */
@@ -63,12 +64,12 @@
     P.settle(room);
   }, true);
 
-  /** Whether the address is that of this room, and no other is on its way. */
+  /** Whether the address is that of this room, and no other address is being opened. */
   P.onScreen = (room) => !moving && roomOf(asked()) === room;
   /** The example that a room shows, "" for the visitor's own. */
   P.exampleShown = (room) => names[room] || "";
 
-  /** Watch has come to rest: once, do what the link asks for. agree: the picture shows what the controls say. */
+  /** Watch has come to rest: carry out the link's request, once. agree: whether the picture matches the controls. */
   P.arrive = function (room, agree) {
     if (room !== "watch") return;
     if (!agree) {
@@ -82,7 +83,7 @@
     view.goto(step - 1);
     if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
   };
-  /** The visitor has set something else: what the address asked for is over. */
+  /** The visitor has changed a setting: the address's request no longer counts. */
   P.leaveAddress = () => { if (!moving) goal = {}; };
   P.unready = (id) => { const button = document.getElementById(id); return !button || button.disabled; };
 })();

@@ -16,7 +16,7 @@
     const follows = [P.onTemperature("compare", pair.settle), P.onModels("compare", pair.writes)];
     let at = 0;
 
-    /** What can be read while the details are closed: a rule that is not the automatic one. */
+    /** Write the text that shows while the details are closed, with the rule if it is not the automatic one. */
     function head() {
       const rule = pair.ruleName ? `: ${pair.ruleName}` : "";
       summary.textContent = `Rule and options${rule}`;

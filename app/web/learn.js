@@ -1,10 +1,11 @@
-// The Learn tab: the list of lessons or the open one, its address, what the browser remembers of answers, and runs of the reader's own.
+// The Learn tab: the list of lessons or the open one, its address, the answers that the browser remembers, and the
+// reader's own runs.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const ROOM = "learn", KEPT = "draftscope-learn";
 
-  // The drawing of a live run belongs to the open lesson; the page's canvas passes on to it what comes.
+  // The open lesson draws a live run; the page's canvas passes every update on to it.
   const relay = { view: null, feed(text) { if (relay.view) relay.view.feed(text); }, setState(state) { if (relay.view) relay.view.setState(state, ""); } };
   P.mounts[ROOM] = () => relay;
 
@@ -25,7 +26,7 @@
     return { lesson: addressOf(name), method: "?tab=methods", watch: `?preset=${encodeURIComponent(name)}`, compare: `?tab=compare&preset=${encodeURIComponent(name)}` }[kind] || null;
   }
 
-  /** c.props.shelf: what the list shows. */
+  /** c.props.shelf: the contents of the list. */
   P.learn = function (c) {
     const { el } = Draftscope, place = el("div"), top = el("p", { class: "pg-learn-top" }), told = el("p", { class: "pg-alarm", role: "alert" });
     c.element.append(top, told, place);
@@ -97,7 +98,7 @@
     bring(asked().get("tab") === ROOM ? Object.fromEntries(asked()) : {});
   };
 
-  /** A run of the reader's own: controls, Run and Stop, and the picture. heard(trace): it has come to its end. */
+  /** A run of the reader's own: controls, Run and Stop, and the picture. heard(trace): called when it has ended. */
   function liveRun(element, spec, heard, trigger) {
     const { el } = Draftscope, wish = { example: spec.example, options: spec.options || {}, ...Object.fromEntries(spec.controls.map((name) => [name, spec.start[name]])) };
     const slider = (name, label, high, step) => Draftscope.lessonSlider({ label, low: name === "length" ? 1 : 0, high, step, value: wish[name], told: String, onInput: (value) => { wish[name] = value; } }).element;

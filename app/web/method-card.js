@@ -18,7 +18,7 @@
       `${bits.toFixed(2)} bits a byte by the target, plain decoding ${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
   }
 
-  /** watchIt(name): asked to show the example of this name. */
+  /** watchIt(name): called to show the example of this name. */
   P.methodCard = function (method, families, watchIt) {
     const { el } = Draftscope, { title, paper, claim, part, kind, price = {} } = method, id = Draftscope.freshId("method");
     const here = measured(method.measured);

@@ -1,9 +1,9 @@
-// The cards of the methods, with a search and filters. Everything is text from the cards; the server is asked for nothing.
+// The cards of the methods, with a search and filters. Everything is text from the cards; no request is made.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
 
-  /** What the search looks through. */
+  /** The text that the search looks through. */
   const haystack = (method, families) => [method.title, method.key, families[method.family], method.kind, method.mechanism,
     ...Object.values(method.paper)].join(" ").toLowerCase();
 
@@ -34,7 +34,7 @@
       count.textContent = left === cards.length ? `${left} methods` : `${left || "None"} of ${cards.length} methods`;
     }
 
-    /** Watch opens on the example's finished run, its controls set. */
+    /** Watch opens with the example's finished run and its settings. */
     function watchIt(name) {
       document.querySelector("#rooms [role=tab][data-tab-id='watch']").click();
       scrollTo({ top: 0, behavior: "instant" });

@@ -1,10 +1,10 @@
-// Controls made from declared options: of a drafter, or of a rule. What does nothing as things are is not shown.
+// Controls made from the declared options of a drafter or a rule. Options that currently do nothing are not shown.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const nameOf = (option) => option.label || option.name.replaceAll("_", " ");
 
-  /** What is said of a number that was out of range. */
+  /** The message about a number that was out of range. */
   P.boundWords = (asked, low, high, set) => `${asked} is out of range (${low} to ${high}): set to ${set}.`;
 
   function control(option, value, changed, mark) {
@@ -45,7 +45,7 @@
     return field;
   }
 
-  /** What stops an option from doing anything: "cold" or "hot" for the temperature, "other" for another option, or null. */
+  /** What makes an option idle: "cold" or "hot" for the temperature, "other" for another option, or null. */
   function stopped(option, declared, values, temperature) {
     if (option.only === "sampled" && !temperature) return "cold";
     if (option.only === "greedy" && temperature) return "hot";
@@ -56,9 +56,10 @@
   }
 
   /**
-   * A control for each of the declared options, the advanced ones folded. values: {name: value}; made to hold each option and
-   * no other, and kept up to date, after which `changed` is told. mark: the attribute that names a control's option.
-   * Returns {elements, settle(temperature)}: settle shows what does something at that temperature and names what does not.
+   * A control for each of the declared options, with the advanced ones folded. values: {name: value}; made to hold
+   * exactly these options and kept up to date; `changed` is called after each change. mark: the attribute that names a
+   * control's option. Returns {elements, settle(temperature)}: settle shows the options that have an effect at that
+   * temperature and names the others.
    */
   P.optionControls = function (declared, values, changed, mark) {
     const { el } = Draftscope;

@@ -17,10 +17,10 @@
   P.ranHere = (name) => Boolean(room(name).ran);
   /** The last finished run of this visit, once another trace has taken its place; "" while there is none. */
   P.putAway = (name) => (!room(name).ran && room(name).mine) || "";
-  /** Whether a run has been asked for of which nothing has come yet. */
+  /** Whether a run has been asked for, but nothing of it has come yet. */
   P.waiting = (name) => Boolean(room(name).unheard);
   P.show = (name, status) => { if (room(name).show) room(name).show(status); };
-  /** Call `hear` when the trace or the state of a room has changed, and once now. Returns what ends that. */
+  /** Call `hear` when the trace or the state of a room has changed, and once now. Returns a function that ends this. */
   P.follow = function (name, hear) {
     const r = room(name);
     r.heard.push(hear);
@@ -58,13 +58,13 @@
     r.view.setState(r.status.state, "");
   };
 
-  /** Another trace takes the place of the one on the screen. A finished run of this visit is kept until the next one. */
+  /** Another trace replaces the one on the screen. A finished run of this visit is kept until the next one. */
   function another(r, next) {
     if (r.ran && P.finished(r.trace)) r.mine = r.trace;
     r.ran = next === r.mine || ["running", "paused"].includes(r.status.state);
   }
 
-  /** The line under the buttons: says what goes on, and passes the state on to picture and buttons. */
+  /** The line under the buttons: tells what is going on, and passes the state on to the picture and the buttons. */
   P.status = function (kind, c) {
     const r = room(kind);
     const line = Draftscope.el("p", { class: "pg-say", role: "status" });
@@ -92,7 +92,10 @@
     hear();
   };
 
-  /** The server speaks of a run. One that runs and needs no message can be asked now, and is, for what was wished meanwhile. */
+  /**
+   * The server reports on a run. A running one without a message can be paused or stopped now, and is, if that was
+   * asked for meanwhile.
+   */
   function heard(r, status) {
     if (status.state === "running" && status.message) return;   // models are being loaded, there is no run yet
     const wish = status.state === "running" && r.wish;
@@ -101,14 +104,14 @@
     if (wish) r.trigger(wish);
   }
 
-  /** Ask the server to pause or stop the run. The click may come before the server knows of the run: then it waits. */
+  /** Ask the server to pause or stop the run. A click that comes before the server knows of the run waits. */
   function ask(r, wish) {
     if (!r.unheard) return r.trigger(wish);
     r.wish = wish;
     return r.show({ state: "running", message: wish === "ask_stop" ? "It stops as soon as it begins." : "It pauses as soon as it begins." });
   }
 
-  /** Something else is set now: what was said of a mistake is over. */
+  /** A setting has changed: clear the message about a mistake. */
   P.calm = function (name) {
     const r = room(name);
     if (r.status.state === "error" && r.show) r.show({ state: P.finished(r.trace || "") ? "done" : "idle", message: "" });
@@ -123,7 +126,7 @@
     setTimeout(() => { if (!r.events && r.status.state === "running") r.show({ state: "error", message: LOST }); }, 300);
   };
 
-  /** Where the picture is off the screen, as on a phone, it is brought there. */
+  /** Bring the picture into view if it is off the screen, as on a phone. */
   function reveal(kind) {
     const card = document.querySelector(`#${kind}-view .ds-card`);
     if (!card || !card.clientHeight) return;
@@ -131,7 +134,7 @@
     if (bottom < 0 || top > innerHeight) card.scrollIntoView({ behavior: Draftscope.stillWanted() ? "auto" : "smooth" });
   }
 
-  /** A run has been asked for: until the server speaks of it, wishes about it wait. */
+  /** A run has been asked for: until the server reports on it, requests to pause or stop it wait. */
   P.begin = begin;
   function begin(kind) {
     const r = room(kind);
@@ -162,8 +165,8 @@
     if (text && text.nodeValue.trim() !== words) text.nodeValue = words;
   }
 
-  // A run begins, on the page, with the click: the server's word follows. Pause and Resume are one button with two
-  // meanings; which one it is was what the reader saw at the click.
+  // On the page a run begins with the click; the server's report follows. Pause and Resume are one button with two
+  // meanings; the one that the reader saw at the click counts.
   document.addEventListener("click", function (event) {
     const button = event.target.closest && event.target.closest("button");
     for (const [kind, ids] of Object.entries(IDS)) {

@@ -1,10 +1,14 @@
-// A drafter with its options, and a rule with its own: the controls that Watch, each lane of Compare and What if have alike.
-// The value is JSON: {"drafter": key, "options": {name: value}, "verifier": key or "" for the automatic one, "rule_options": {…}}.
+// A drafter with its options, and a rule with its own: the controls that Watch, each lane of Compare and What if share.
+// The value is JSON: {"drafter": key, "options": {name: value}, "verifier": key or "" for the automatic one,
+// "rule_options": {…}}.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
 
-  /** A setting of each tab that its pairs follow. follow(tab, hear) calls hear(value) when it changes, and once now, and returns what ends that. */
+  /**
+   * A setting of each tab that its pairs follow. follow(tab, hear) calls hear(value) when the setting changes, and once
+   * now, and returns a function that ends this.
+   */
   function shared(first) {
     const tabs = {}, of = (tab) => (tabs[tab] = tabs[tab] || { value: first, heard: new Set() });
     return {
@@ -13,10 +17,10 @@
     };
   }
   const temperatures = shared(0), families = shared("");
-  /** The tab's temperature is now this one; its controls show what does something there. */
+  /** Set the tab's temperature; its controls show the options that have an effect there. */
   P.setTemperature = (tab, given) => temperatures.set(tab, Number(given) || 0);
   P.onTemperature = temperatures.follow;
-  /** The tab writes with this family of models now, "" for text; drafters without a part there cannot be chosen. */
+  /** Set the tab's family of models, "" for text; drafters that lack a part in it cannot be chosen. */
   P.setModels = (tab, name) => families.set(tab, name || "");
   P.onModels = families.follow;
   /** Why a drafter cannot run with this family of models; "" where it can. */
@@ -27,8 +31,8 @@
   const ruleLabel = (drafter, key) => (key ? `${P.offer.rules[key].title} · ${P.offer.drafters[drafter].rules[key]}` : "automatic");
 
   /**
-   * state: the pair; kept up to date, after which changed() is told. settings: picker (of P.picker), ruleId, mark: what the
-   * attributes begin with that name options. Returns the pieces, for whoever arranges them:
+   * state: the pair; kept up to date, and changed() is called after each change. settings: picker (for P.picker),
+   * ruleId, mark: the beginning of the attributes that name options. Returns the pieces, for the caller to arrange:
    * picker, options (summary and the drafter's options), rule (the list), judging (the rule's summary and options).
    */
   P.pairControls = function (state, { picker: place, ruleId = Draftscope.freshId("rule"), mark = "data" }, changed) {
@@ -44,7 +48,7 @@
       changed();
     });
 
-    /** What the rule in force does, and its options. */
+    /** Show the summary of the rule in force, and its options. */
     function judge() {
       inForce = state.verifier || P.automaticRule(state.drafter, temperature);
       const { title, summary, options: declared } = rules[inForce], exact = drafters[state.drafter].rules[inForce];
@@ -67,7 +71,7 @@
     draw();
     return {
       picker, options, rule, judging, state,
-      /** The rule as it is written in the list; "" where it is the automatic one. */
+      /** The rule's words in the list; "" for the automatic rule. */
       get ruleName() { return state.verifier && ruleLabel(state.drafter, state.verifier); },
       writes(now) {
         if (now === family) return;
@@ -86,7 +90,7 @@
     };
   };
 
-  /** Watch's own. Says "edited" when the visitor has changed something. */
+  /** Watch's pair. It sends the event "edited" when the visitor has changed something. */
   P.pair = function (c) {
     const { el } = Draftscope;
     let written = c.props.value;

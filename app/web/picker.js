@@ -1,5 +1,5 @@
-// A drafter out of many: a field that searches while one types, over a list in groups by family.
-// The pattern of a combobox with a listbox: the focus stays in the field, aria-activedescendant names the option.
+// Picks one drafter out of many: a field that searches as the reader types, over a list in groups by family.
+// The pattern is a combobox with a listbox: the focus stays in the field, aria-activedescendant names the option.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -8,7 +8,7 @@
 
   const words = (text) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 
-  /** How well an entry fits all the words: 0 where its name or key has a word that begins so, then less well; Infinity: not. */
+  /** An entry's distance from the words: 0 where words of its name or key begin so, 1 or 2 elsewhere, else Infinity. */
   function distance({ key, title, family, summary }, wanted) {
     const names = [...words(title), ...words(key), key], inside = `${title} ${key} ${family}`.toLowerCase();
     const one = (word) => {
@@ -20,8 +20,8 @@
   }
 
   /**
-   * settings: id and classes of the element around the field, label (the words before the field; "" for none), name (what is
-   * said in the place of a label). chosen(key): told when the reader has picked another one.
+   * settings: id and classes of the element around the field, label (the words before the field; "" for none), name
+   * (what is read out in place of a label). chosen(key): called when the reader has picked another drafter.
    */
   P.picker = function ({ id = null, classes = "", label = "", name = null }, chosen) {
     const { el, set } = Draftscope, { drafters, families } = P.offer;
@@ -48,7 +48,7 @@
       return one;
     }
 
-    /** The options, made when the list is opened for the first time, and anew for other models. */
+    /** Make the options when the list is opened for the first time, and again for other models. */
     function build() {
       if (entries) return;
       entries = Object.keys(drafters).map(entry);
@@ -72,7 +72,7 @@
       if (active) active.option.setAttribute("data-active", "");
     }
 
-    /** Light this one and bring it into sight within the list; the page stays where it is. */
+    /** Light this entry and bring it into view within the list; the page stays where it is. */
     function reach(one) {
       light(one);
       if (!one) return;
@@ -80,7 +80,7 @@
       list.scrollTop = Draftscope.clamp(list.scrollTop, top + high - list.clientHeight + 6, first ? 0 : top - 34);
     }
 
-    /** Hide what has not the words that were typed; light what fits them best. */
+    /** Hide the entries without the typed words; light the one that fits them best. */
     function search() {
       const wanted = words(field.value), far = new Map(entries.map((one) => [one, distance(one, wanted)]));
       for (const one of entries) one.option.hidden = far.get(one) === Infinity;
@@ -103,7 +103,7 @@
       reach(entries.find((one) => one.key === value) || entries[0]);
     }
 
-    /** Within the window's width, and above the field where there is more room. */
+    /** Place the list within the window's width, and above the field where there is more room. */
     function place() {
       pop.style.setProperty("--pg-shift", "0px");
       const box = pop.getBoundingClientRect(), wide = document.documentElement.clientWidth, at = field.getBoundingClientRect();
@@ -153,9 +153,9 @@
 
     return {
       element, field,
-      /** Show this drafter, without a word to chosen(). */
+      /** Show this drafter without calling chosen(). */
       set(key) { value = key; if (pop.hidden) show(); },
-      /** It is for these models now. */
+      /** Offer the drafters for these models. */
       writes(family) { shut(); models = family; entries = active = null; list.replaceChildren(); },
       rename(text) { set(field, { "aria-label": text }); },
     };

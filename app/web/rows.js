@@ -17,7 +17,7 @@
     P.onMove("watch", (query) => c.trigger("moved", { query }));
   };
 
-  /** Tells the server, too, when the tab comes on the screen, and at which address: it then sends the race made earlier. */
+  /** Also tells the server when the tab comes on the screen, and its address; the server sends the finished race. */
   P.raceTools = function (c) {
     row(c, "compare", "race-link", (text) => c.server.export_race(text));
     P.onMove("compare", (query) => c.trigger("moved", { query }));

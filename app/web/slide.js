@@ -1,17 +1,17 @@
-// A slide of what a room shows: the button in its row of tools, and the controls that it opens.
+// A slide of a room's picture: the button in its row of tools, and the controls that it opens.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const LOOKS = { button: "pg-tool", select: "pg-tool", quiet: "pg-said" };
 
-  /** What is written below the picture of a run. A race says itself what it shows. */
+  /** The line below the picture of a run. A race's picture already says what it shows. */
   function heading(room) {
     const { model } = P.view(room), { drafter, verifier, sampling } = (model && model.run) || {};
     if (!drafter) return "";
     return `${Draftscope.title(drafter.title || drafter.key)}, rule ${Draftscope.title(verifier.title || verifier.key)} (${verifier.lossless ? "lossless" : "lossy"}), temperature ${sampling.temperature}`;
   }
 
-  /** {button, panel} for a row of tools. c: what gr.HTML hands over. */
+  /** {button, panel} for a row of tools. c: the object that gr.HTML hands over. */
   P.slide = function (c, room) {
     const panel = Draftscope.el("div", { class: "pg-slide", id: `${room}-slide-tools`, hidden: true });
     let tools = null;

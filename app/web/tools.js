@@ -30,8 +30,8 @@
   P.toolButton = (id, text, onclick) => Draftscope.el("button", { type: "button", class: "pg-tool", id, text, onclick });
 
   /**
-   * Buttons that save and open what a room shows, for the elements of its row of tools. c: what gr.HTML hands over, with
-   * an event "opened"; say(words): tells what came of it; exported(text): the server's {page} or {error}.
+   * Buttons that save and open a room's trace, as elements for its row of tools. c: the object that gr.HTML hands over,
+   * with an event "opened"; say(words): reports the result; exported(text): the server's {page} or {error}.
    */
   P.fileTools = function (c, room, say, exported) {
     const { thing, wait, back } = WORDS[room], before = room === "watch" ? "" : "race-";

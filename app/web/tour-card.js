@@ -1,4 +1,4 @@
-// The tour's card, and the light around what it speaks of. The light is only paint: every click goes through it.
+// The tour's card, and the light around the thing that it explains. The light is only paint: clicks go through it.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -42,7 +42,7 @@
     return {
       element, card,
       get shown() { return !element.hidden; },
-      /** told: {title, text, ask}; number: of the stop, null after the last one. */
+      /** told: {title, text, ask}; number: the stop's, or null after the last one. */
       tell(told, number) {
         where.textContent = number === null ? "" : `Stop ${number} of ${words.stops.length}`;
         title.textContent = told.title;
@@ -60,7 +60,7 @@
         redraw();
         if (where.textContent !== words.done) where.textContent = words.done;
       },
-      /** Light an element, or nothing, and bring it into sight together with the card, and if there is room with `besides`. */
+      /** Light an element, or nothing, and bring it into view with the card and, if there is room, with `besides`. */
       show(lighted, preferred, besides = null) {
         if (spot) watcher.unobserve(spot);
         spot = lighted; sides = preferred; free = besides; pointed = null;
@@ -69,7 +69,7 @@
         if (by) scrollBy({ top: by, behavior: Draftscope.stillWanted() ? "instant" : "smooth" });
         redraw.now();
       },
-      /** Let the light fall on one thing within what is lit. */
+      /** Move the light to one thing within the lit element. */
       point(thing) { pointed = thing; redraw.now(); },
       hide() { element.hidden = true; },
     };

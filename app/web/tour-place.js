@@ -1,4 +1,4 @@
-// Where the tour's card stands beside what it speaks of. Pure arithmetic, in px of the window.
+// Where the tour's card stands beside the thing that it explains. Pure arithmetic, in px of the window.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -19,7 +19,7 @@
 
   const inside = (at, card, room) => at.left >= EDGE - 1 && at.top >= EDGE - 1 && at.left + card.width <= room.width - EDGE + 1 && at.top + card.height <= room.height - EDGE + 1;
 
-  /** How much of the spot the card would hide there. */
+  /** How much of the spot the card would hide at this place. */
   function hidden(at, card, spot) {
     const wide = Math.min(at.left + card.width, spot.right) - Math.max(at.left, spot.left);
     const high = Math.min(at.top + card.height, spot.bottom) - Math.max(at.top, spot.top);
@@ -27,9 +27,10 @@
   }
 
   /**
-   * spot: {left, top, right, bottom} of what is lit; card, room: {width, height}; sides: best first; free: what shall be seen, too, or
-   * null. The first side with room for the whole card that does not hide the spot; with `free`, of all sides of the spot and of both
-   * together the one that hides least of it. Where there is none, the one that hides least of the spot. Always inside the room: {left, top}.
+   * spot: {left, top, right, bottom} of the lit element; card, room: {width, height}; sides: best first; free: a box
+   * that should also stay visible, or null. Returns {left, top}, always inside the room: the first side with room for
+   * the whole card that does not hide the spot; with `free`, of all such sides of the spot and of both boxes together,
+   * the one that hides least of `free`. Where there is none, the side that hides least of the spot.
    */
   P.placeCard = function (spot, card, room, sides, free = null) {
     const fit = (at) => ({
@@ -44,13 +45,13 @@
     return least(asked.map(fit), spot);
   };
 
-  /** Both together, if they and the card find room one below the other; else the spot alone. */
+  /** The spot and `free` together, if they and the card fit one below the other; else the spot alone. */
   function seenTogether(spot, card, room, free) {
     const both = free ? union(spot, free) : spot;
     return both.bottom - both.top + GAP + card.height + 2 * EDGE <= room.height ? both : spot;
   }
 
-  /** By how much the page should scroll so that spot, card and what shall be free are in sight; 0 if they already are. */
+  /** How far the page should scroll so that the spot, the card and `free` are in view; 0 if they already are. */
   P.scrollFor = function (lit, card, room, sides, free = null) {
     const spot = seenTogether(lit, card, room, free);
     const seen = spot.top >= EDGE && spot.bottom <= room.height - EDGE;

@@ -1,4 +1,4 @@
-// The six stops of the tour: what each one lights, what it sets up, and how it sees that the reader did what was asked.
+// The six stops of the tour: what each one lights, what it sets up, and how it notices that the reader did the task.
 // Their words come from app/words.py.
 (function () {
   "use strict";
@@ -9,7 +9,7 @@
     return () => { for (const type of types) target.removeEventListener(type, hear, true); };
   }
 
-  /** Ways to see that something was done. Each calls seen() as often as it happens and returns a function that stops looking. */
+  /** Ways to notice an action. Each calls seen() whenever it happens and returns a function that stops looking. */
   const SEE = {
     press: (selector, seen) => on(document, ["click", "keydown"], (event) => {
       if ((event.type === "click" || event.key === "Enter") && event.target.closest(selector)) seen();
@@ -33,8 +33,9 @@
   const standStill = (view) => view.goto(view.step < 0 ? Infinity : view.step);
 
   /**
-   * spot: what is lit. ask: the first of these that is there is where the asked thing is done. sides: where the card may stand,
-   * best first. free: what the asked thing changes, so that the card shall not hide it. prepare(view): what must be on the screen.
+   * spot: the element that is lit. ask: the first of these that exists is where the reader does the task. sides: where
+   * the card may stand, best first. free: the element that the task changes, which the card should not hide.
+   * prepare(view): brings the needed things onto the screen.
    */
   P.TOUR_STOPS = {
     text: {
@@ -77,7 +78,7 @@
     },
   };
 
-  /** Look out for what a stop asks; returns a function that stops looking. */
+  /** Look out for a stop's task; returns a function that stops looking. */
   P.lookOut = function (stop, seen) {
     const ends = Object.entries(stop.see).map(([way, what]) => SEE[way](what, seen));
     return () => ends.forEach((end) => end());

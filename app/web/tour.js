@@ -1,5 +1,5 @@
-// A tour of the Watch page: one thing is lit at a time, the rest dimmed, everything stays usable. It moves on when the reader has
-// done what the stop asks, or with its own buttons. It begins only by the reader's wish.
+// A tour of the Watch page: one thing is lit at a time, the rest is dimmed, and everything stays usable. It moves on
+// when the reader has done the stop's task, or with its own buttons. It begins only when the reader asks for it.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -10,7 +10,7 @@
     visit() { try { localStorage.setItem(SEEN, "1"); } catch { /* private windows forget */ } },
   };
 
-  /** The button that begins the tour; on a first visit a word beside it. */
+  /** The button that begins the tour, with an invitation beside it on a first visit. */
   P.tourStart = function (words) {
     const { el } = Draftscope;
     const tour = P.tour(words, () => begin.focus());
@@ -24,7 +24,7 @@
     return el("div", { class: "pg-tour-start" }, begin, invitation, tour.element);
   };
 
-  /** words: {stops: [{name, title, text, ask}], farewell, done}. onEnd: called when it ends with the focus inside the card. */
+  /** words: {stops: [{name, title, text, ask}], farewell, done}. onEnd: called if it ends with focus in the card. */
   P.tour = function (words, onEnd) {
     let at = 0, timer = 0, stopLooking = () => {};
     const stop = () => P.TOUR_STOPS[words.stops[at].name];
@@ -73,7 +73,7 @@
       if (inside && !view.card.contains(document.activeElement)) view.card.focus({ preventScroll: true });   // its button has gone
     }
 
-    /** As long as it is done again and again the reader is still at it: wait for the hand to rest. */
+    /** While the reader repeats the action, the tour waits until they stop. */
     function done() {
       view.praise();
       clearTimeout(timer);

@@ -35,7 +35,7 @@
       el("summary", {}, el("strong", { text: "What if …" }), " the same prompt and seed, with another drafter, rule or temperature?"), wait, form));
     let first = null;
 
-    /** One thing can be changed; the others are as they were. */
+    /** Let this one thing be changed; the others return to the run's settings. */
     function choose(thing) {
       document.getElementById(`whatif-change-${thing}`).checked = true;
       for (const [name, fields] of Object.entries(things)) fields.disabled = name !== thing;
@@ -46,7 +46,7 @@
       tell();
     }
 
-    /** Another drafter is judged by the same rule, where it can be. */
+    /** Keep the rule when the drafter changes, if it can judge the new one. */
     function keepRule() {
       const before = first && settingsOf(first);
       if (before && before.verifier && !things.drafter.disabled && !pair.state.verifier && Object.hasOwn(drafters[pair.state.drafter].rules, before.verifier)) {
@@ -55,7 +55,7 @@
       tell();
     }
 
-    /** What differs from the first run, and what a change brings with it. */
+    /** Tell the differences from the first run, and the consequences of a change. */
     function tell() {
       if (!first) return;
       const heat = Number(temperature.value), { drafter, verifier } = pair.state, rules = P.offer.rules;

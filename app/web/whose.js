@@ -1,7 +1,7 @@
-// Whose settings the controls of a tab hold: an example's, as long as what is written, prompt, schema, drafters with their options, and
-// temperature are its own; else the visitor's.
-// The note on what to look for has the example's name as its value, "" for the visitor's own; the list of examples and the
-// cards have it too, as long as the example is listed.
+// Whose settings the controls of a tab hold: an example's, as long as the models, prompt, schema, drafters with their
+// options, and temperature are the example's own; else the visitor's.
+// The value of the note on what to look for is the example's name, "" for the visitor's own; the list of examples and
+// the cards have the same value, as long as the example is listed.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -14,8 +14,8 @@
   P.examplePrompt = (room, name) => examples[room][name] && examples[room][name].prompt;
 
   /**
-   * What to look for in the example. c.props: examples, own: what is said where there is none, prompt: the id of the
-   * prompt's box. Says "edited" when the prompt was: Gradio's own event for it comes with some keys only.
+   * What to look for in the example. c.props: examples, own: the text where there is none, prompt: the id of the
+   * prompt's box. Sends "edited" after an edit of the prompt, because Gradio's own event comes with some keys only.
    */
   P.exampleNote = function (room, c) {
     const line = Draftscope.el("p", { class: "pg-note", "aria-live": "polite" });
@@ -37,7 +37,7 @@
     });
   };
 
-  /** A pair with what is left at its default left out, so that the same pair is always the same text. */
+  /** A pair without the options that have their default values, so that the same pair is always the same text. */
   function told({ drafter, options = {}, verifier = "", rule_options: ofRule = {} }) {
     const { drafters, rules } = P.offer, known = drafters[drafter];
     const changed = (values, declared) => declared.filter(({ name, default: usual }) => values[name] !== undefined && values[name] !== usual).map(({ name }) => [name, values[name]]);
@@ -46,7 +46,10 @@
   }
   const alike = (given) => { const value = JSON.parse(given); return JSON.stringify(Array.isArray(value) ? value.map(told) : told(value)); };
 
-  /** The name of the example whose settings a room's controls hold: the one shown, if it has them; "" where it is none. now: the controls by name. */
+  /**
+   * The name of the example whose settings a room's controls hold: first the one shown, if it fits; "" where none does.
+   * now: the controls by name.
+   */
   P.exampleOf = function (room, now, shown = P.exampleShown(room)) {
     const all = examples[room], own = alike(now.pair || now.lanes), same = (one, name) => (one[name] || "").trim() === (now[name] || "").trim();
     const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === now.prompt && all[name].temperature === Number(now.temperature)
@@ -54,7 +57,10 @@
     return [shown, brought[room], ...Object.keys(all).filter((one) => all[one].listed)].find(fits) || "";
   };
 
-  /** The same for the note first, then for all that know listed examples only. values: the name so far, then the controls in their order. */
+  /**
+   * The same name for the note first, then for the components that know listed examples only. values: the name so far,
+   * then the controls in their order.
+   */
   P.whose = function (room, times, [shown, ...values]) {
     const all = examples[room], now = P.named(room, values);
     if (!all || !(now.pair || now.lanes)) return Array(times).fill(shown);   // a tab that nobody has opened yet

@@ -1,4 +1,4 @@
-"""Several texts at once: one pass of the target a round, over the trees of all of them."""
+"""Several texts at once: one pass of the target per round, over the trees of all of them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,13 +15,13 @@ from engine.text import Text, TextRequest, text_of
 def decode_together(
     target: LanguageModel, requests: Sequence[TextRequest], recorded: bool = True
 ) -> Iterator[tuple[int, Step]]:
-    """Write these texts, a step of each that has not ended a round: (index in ``requests``, step).
+    """Write these texts; each round gives a step of every text that has not ended: (index in ``requests``, step).
 
-    Every text is the one that ``decode`` writes alone, with a drafter instance of its own. Texts
+    Every text is the one that ``decode`` would write by itself, with a drafter instance of its own. Texts
     that begin with the same prompt read it once. recorded: as for ``decode``.
 
-    Milliseconds of a step: drafting, judging and committing are the text's own; of the pass it has
-    an equal share, so that the steps of a round add up to the round.
+    Milliseconds of a step: drafting, judging and committing are the text's own; each text is charged an equal
+    share of the pass, so that the steps of a round add up to the round.
 
     Raises UserError for a drafter that writes in a loop of its own.
     """
@@ -78,7 +78,7 @@ def _round(
     clock: Clock,
     written: float,
 ) -> list[tuple[int, Step]]:
-    """written: by a text in the round before."""
+    """written: mean number of tokens that a text wrote in the last round."""
     drafts, times = {}, {}
     for index in open_ones:
         drafts[index] = texts[index].draft()
@@ -91,7 +91,7 @@ def _round(
         sum(draft.position for draft in drafts.values()),
         written,
     )
-    # all verdicts are on their way before the first is waited for
+    # all verdicts are under way before the first is waited for
     pending = {index: texts[index].judge(draft, seen[index]) for index, draft in drafts.items()}
     steps = []
     for index, draft in drafts.items():

@@ -1,5 +1,6 @@
-"""This engine and what people would use instead, side by side, in one run.
+"""This engine and its alternatives, side by side, in one run.
 
-All write greedily in fp32, on the same weights and prompts, taking turns within one process. The
-peers (transformers' own generate) run on modules of their own, which the engine never touches.
+All contestants decode greedily in fp32, on the same weights and prompts, taking turns within one
+process. The peers (transformers' own generate) run on modules of their own, which the engine never
+touches.
 """

@@ -1,4 +1,5 @@
-"""Whether all wrote the same: greedy text is one text, up to the rounding of near ties."""
+"""Whether all contestants wrote the same text: greedy text is unique, up to rounding at near
+ties."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from torch import Tensor
 from engine.bench.rounds import Result
 
 NEAR_TIE = 1e-4
-"""Largest lead of the best logit over the second that rounding may turn around."""
+"""The largest lead of the best logit over the second that rounding may reverse."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,9 @@ class Difference:
 def differences(
     results: Sequence[Result], reference: str, logits: Callable[[list[int]], Tensor]
 ) -> list[Difference]:
-    """Every contestant's first round against the reference's.
+    """Compare every contestant's first round with the reference's.
 
-    logits(tokens): [V], the reference's own, after these tokens.
+    logits(tokens): [V], the reference's logits after these tokens.
     """
     first = [result for result in results if result.round == 0]
     right = {r.prompt.name: r.writing.tokens for r in first if r.contestant == reference}
@@ -47,7 +48,7 @@ def differences(
 
 
 def first_difference(tokens: Sequence[int], expected: Sequence[int]) -> int | None:
-    """None where they are equal; a text that ends early differs where it ends."""
+    """None where the two are equal; a text that ends early differs where it ends."""
     if list(tokens) == list(expected):
         return None
     for position, (one, other) in enumerate(zip(tokens, expected, strict=False)):

@@ -1,8 +1,8 @@
 """`python -m engine bench --suite aligned`: a draft before and after its training, at temperature 1.
 
-The family's draft beside those that the recipes `distillspec`, `fastdraft` and `direct_align` left under the target's parts:
-the share of judged tokens that is kept, by workload, in real runs of ``chain`` with rejection sampling; then how far each
-draft's distributions are from the target's on text that the target wrote.
+Compares the family's draft with the drafts that the recipes `distillspec`, `fastdraft` and `direct_align` left among
+the target's parts: the share of judged tokens that is kept, by workload, in real runs of ``chain`` with rejection
+sampling; then how far each draft's distributions are from the target's on text that the target wrote.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ START = "start"
 RECIPES = ("distillspec", "fastdraft", "direct_align")
 TOKENS, PROMPTS, LENGTH = 96, 6, 4
 GAIN, WORKLOADS = 0.03, 3
-"""A recipe is to gain so much on so many workloads."""
+"""A recipe must gain at least ``GAIN`` on at least ``WORKLOADS`` workloads."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One draft. kept: the share of judged tokens that was kept, by workload. tokens_per_step: of all texts, the final
-    token included. distances: from the target, by divergence, means over the texts that the target wrote."""
+    """One draft. kept: the share of judged tokens that was kept, by workload. tokens_per_step: over all texts, the
+    final token included. distances: mean divergences from the target on the texts that the target wrote, by name."""
 
     draft: str
     kept: Mapping[str, float]
@@ -113,13 +113,14 @@ def written(models: Models, key: str, prompt: list[int]) -> list[Step]:
 
 
 def whole(models: Models, prompt: list[int]) -> tuple[int, list[int]]:
-    """What the target writes: length of the prompt, all tokens."""
+    """The target's continuation: (length of the prompt, all tokens)."""
     steps = written(models, "none", prompt)
     return len(prompt), [*prompt, *(token for step in steps for token in step.output)]
 
 
 def distances(models: Models, texts: Sequence[tuple[int, list[int]]]) -> dict[str, float]:
-    """Of the draft's laws from the target's, behind every token of the texts but the prompts'."""
+    """Mean divergences of the draft's distributions from the target's, over every token that the texts add to their
+    prompts."""
     found: dict[str, list[Tensor]] = {name: [] for name in DIVERGENCES}
     for start, tokens in texts:
         log_p, log_q = (
@@ -132,7 +133,7 @@ def distances(models: Models, texts: Sequence[tuple[int, list[int]]]) -> dict[st
 
 
 def _laws(model: LanguageModel, tokens: list[int]) -> Tensor:
-    """Log-probabilities [T, V] behind each token."""
+    """Log-probabilities [T, V] after each token."""
     session = model.session(len(tokens))
     logits, _ = session.feed(tokens, range(-1, len(tokens) - 1))
     return F.log_softmax(logits.float(), -1)

@@ -28,8 +28,8 @@ from engine.trace import write_lines
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured. prompts: of each workload. tokens: written after each. schedules:
-    of assisted generation, beside its default."""
+    """How much is measured. prompts: per workload. tokens: written after each prompt. schedules:
+    those of assisted generation besides its default."""
 
     prompts: int
     rounds: int
@@ -49,7 +49,8 @@ def peers(paths: ModelPaths, prompts: dict[str, list[dict]], quick: bool, out: s
 def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: str | None) -> None:
     """Run the plan, print the tables, and write JSON where ``out`` says.
 
-    prompts: {"id", "prompt"} by workload; each gives ``plan.prompts`` of them, spread evenly.
+    prompts: {"id", "prompt"} by workload; each workload gives ``plan.prompts`` of them, spread
+    evenly.
     """
     if out is not None:
         check_writable(Path(out))
@@ -78,19 +79,20 @@ def bench(paths: ModelPaths, prompts: dict[str, list[dict]], plan: Plan, out: st
 
 
 def needed(paths: ModelPaths) -> dict[str, str]:
-    """Role -> kind of all parts that there are and some drafter uses."""
+    """Role -> kind of all parts that exist and that some drafter uses."""
     needs = {role: kind for cls in drafters().values() for role, kind in cls.needs.items()}
     return {role: kind for role, kind in needs.items() if role in paths.parts}
 
 
 def check_writable(path: Path) -> None:
-    """Better known before minutes of measuring than after. Raises UserError."""
+    """Raises UserError if ``path`` cannot be written, before minutes of measuring rather than
+    after."""
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise UserError(f"{path.name} cannot be written there.")
 
 
 def choose(models: Models, prompts: dict[str, list[dict]], plan: Plan) -> list[Prompt]:
-    """Prompts that leave room for what is to be written, evenly spread over each workload."""
+    """Prompts that leave room for the tokens to be written, evenly spread over each workload."""
     room = models.target.max_context - plan.tokens
     chosen = []
     for workload, entries in prompts.items():

@@ -1,4 +1,4 @@
-"""Those who take part: each continues a prompt and says what it wrote and how long it took."""
+"""The contestants: each continues a prompt and reports its tokens and the time they took."""
 
 import time
 from abc import ABC, abstractmethod
@@ -21,9 +21,9 @@ from engine.verifiers.greedy import Greedy
 
 @dataclass(frozen=True)
 class Writing:
-    """One continuation. seconds: wall time, prefill included. calls: passes of the target after
-    the prompt was read (a peer reads the prompt within its first one). stages: milliseconds in
-    all of ``prefill`` and of each of ``engine.decode.STAGES``; {} where they cannot be seen."""
+    """One continuation. seconds: wall time, prefill included. calls: passes of the target after the prompt was read (a
+    peer reads the prompt within its first one). stages: total milliseconds of ``prefill`` and of each of
+    ``engine.decode.STAGES``; {} where they cannot be seen."""
 
     tokens: list[int]
     seconds: float
@@ -43,15 +43,15 @@ class Contestant(ABC):
 
 
 class Ours(Contestant):
-    """One drafter of this engine with its default options. Nothing is recorded or drawn."""
+    """One drafter of this engine with its default options. Its steps are neither written to a trace nor shown."""
 
     group = "ours"
 
     def __init__(
         self, cls, models: Models, name: str = "", options: dict[str, Value] | None = None
     ) -> None:
-        """name: in tables; the drafter's key unless it takes part with several parts. options: settled ones; None: its
-        default options, of the size that pays here."""
+        """name: for tables; the drafter's key unless the drafter takes part with several parts. options: settled
+        options; None: the default options, with the draft size that pays on this machine."""
         self.name = name or cls.key
         self._class, self._models = cls, models
         if options is None:
@@ -69,7 +69,7 @@ class Ours(Contestant):
         return Writing(tokens, time.perf_counter() - began, passes["target"], dict(stages))
 
     def step_milliseconds(self, prompt: Sequence[int], count: int) -> list[float]:
-        """Of each step of a continuation, drafting to commit."""
+        """Milliseconds of each step of a continuation, from drafting to commit."""
         return [sum(step.milliseconds.values()) for step in self._steps(prompt, count)]
 
     def _steps(self, prompt: Sequence[int], count: int) -> Iterator[Step]:

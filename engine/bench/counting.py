@@ -1,4 +1,5 @@
-"""Counts of one drafter's runs, which do not depend on the machine; and points of a figure, which `python -m viz.suite` draws."""
+"""Counts over one drafter's runs, which do not depend on the machine, and points of a figure that `python -m viz.suite`
+draws."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from engine.verifiers import verifier
 
 @dataclass
 class Count:
-    """Of all texts together. accepted: drafted tokens that were kept. passes: of the drafter's own models."""
+    """Totals over all texts. accepted: drafted tokens that were kept. passes: those of the drafter's own models."""
 
     tokens: int = 0
     steps: int = 0
@@ -43,7 +44,7 @@ def count(
     sampling: Sampling,
     options: Mapping[str, Value],
 ) -> Count:
-    """Write so many tokens after each prompt. options: of the drafter; those that it does not have are left out."""
+    """Write ``tokens`` tokens after each prompt. options: the drafter's; options that it does not have are left out."""
     cls = drafter_class(key)
     own = {option.name for option in cls.options}
     settings = resolve(key, cls.options, {n: v for n, v in options.items() if n in own})
@@ -60,7 +61,7 @@ def count(
 
 
 def able(keys: Sequence[str], paths: ModelPaths) -> tuple[list[str], dict[str, str]]:
-    """Of these drafters those whose parts exist, and role -> kind of all that they need."""
+    """Those of these drafters whose parts exist, and role -> kind of all the parts that they need."""
     classes = {key: drafter_class(key) for key in keys}
     found = [key for key, cls in classes.items() if cls.needs.keys() <= paths.parts.keys()]
     for key in keys:
@@ -72,7 +73,7 @@ def able(keys: Sequence[str], paths: ModelPaths) -> tuple[list[str], dict[str, s
 
 @dataclass(frozen=True)
 class Point:
-    """series: what it belongs to. label: told on hover."""
+    """series: the series that the point belongs to. label: shown on hover."""
 
     series: str
     label: str

@@ -1,7 +1,7 @@
 """RASD's retrieval without its draft model: the most frequent continuations in the datastore.
 
-REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), for the bench alone: RASD is measured
-beside both its sources.
+REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), only for the bench: RASD is measured
+beside each of its two sources.
 """
 
 from engine.drafters.base import Drafter

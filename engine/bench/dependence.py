@@ -1,12 +1,14 @@
 """How much the tokens of an answer depend on each other, by the target's own distribution.
 
-Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025): whoever fills L places
-at once, each from its own marginal, is at best as far from the true distribution, in KL divergence, as the
-conditional total correlation C(Y | X) = sum of H(y_i | X) - H(Y | X). At 0 the places are independent given the prompt; a copy is.
+Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025): if L places
+are filled at once, each from its own marginal, the KL divergence from the true distribution is at least the conditional
+total correlation C(Y | X) = sum of H(y_i | X) - H(Y | X). At 0 the places are independent given the prompt, as in a
+copy.
 
-Estimated from texts that the target draws: place i's marginal is the mean of p(y_i | X, y_before) over the texts, and
-H(Y | X) is the mean of the entropies of these p. So C is a mean over places of how far the texts' laws are from their
-mean (generalised Jensen-Shannon divergence): never negative, and at most log of the number of texts a place.
+C is estimated from texts that the target draws: place i's marginal is the mean of p(y_i | X, y_before) over the texts,
+and H(Y | X) is the mean of the entropies of these p. So C / L is the mean over places of the distance of the texts'
+laws from their mean (generalised Jensen-Shannon divergence): never negative, and at most the log of the number of
+texts.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from engine.sampling import pick, stream, uniforms
 
 @dataclass(frozen=True)
 class Dependence:
-    """Nats a place. correlation: C(Y | X) / L. entropy: H(Y | X) / L, what is open even for one who reads all before."""
+    """In nats per place. correlation: C(Y | X) / L. entropy: H(Y | X) / L, the uncertainty that remains even when all
+    tokens before are known."""
 
     correlation: float
     entropy: float
@@ -37,8 +40,8 @@ def dependence(
     seed: int,
     ends: frozenset[int] = frozenset(),
 ) -> Dependence:
-    """Of the next ``places`` tokens after a prompt, from so many texts drawn at temperature 1. module: the target.
-    ends: tokens that end a text."""
+    """The dependence of the next ``places`` tokens after a prompt, from ``texts`` texts drawn at temperature 1. module:
+    the target. ends: tokens that end a text."""
     return of_laws(drawn_laws(module, prompt, places, texts, seed, ends))
 
 
@@ -58,8 +61,8 @@ def drawn_laws(
     seed: int,
     ends: frozenset[int] = frozenset(),
 ) -> Tensor:
-    """[texts, places, V]: the law from which each token of each text was drawn. Behind an end of text the end alone
-    can come."""
+    """[texts, places, V]: the law from which each token of each text was drawn. After an end of text only the end token
+    can follow."""
     random, cache = stream(seed, "dependence"), None
     reading = torch.tensor([list(prompt)] * texts, device=module.device)
     ended, found = torch.zeros(texts, dtype=torch.bool), []

@@ -12,8 +12,8 @@ from engine.bench.rounds import Result
 class Row:
     """One contestant on one workload.
 
-    tokens_per_second: median over prompts of the median over rounds. mean_accepted: tokens a
-    target call. calls: of the target, summed over the prompts of one round.
+    tokens_per_second: median over prompts of the median over rounds. mean_accepted: tokens per
+    target call. calls: target calls, summed over the prompts of one round.
     """
 
     contestant: str
@@ -27,10 +27,10 @@ class Row:
 
 
 def rows(results: Sequence[Result], groups: dict[str, str]) -> list[Row]:
-    """One row a workload and contestant, in the order in which they came.
+    """One row per workload and contestant, in the order in which they came.
 
-    groups: the group of each contestant; ratios are taken to the one of group ``plain`` and to
-    the contestant ``none``, where they took part.
+    groups: the group of each contestant. Ratios are taken to the contestant of group ``plain`` and
+    to the contestant ``none``, where these took part.
     """
     plain = next((name for name, group in groups.items() if group == "plain"), None)
     found = []

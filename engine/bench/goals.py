@@ -8,8 +8,8 @@ from engine.bench.figures import Row, best_of, geometric_mean
 
 @dataclass(frozen=True)
 class Goal:
-    """at_most: the value is to stay under ``least`` instead of reaching it. value: None where
-    this run had not what it takes (a model that is missing, a workload left out)."""
+    """at_most: the value must not exceed ``least``; otherwise it must reach it. value: None where this run
+    lacked something for it (a missing model, a workload left out)."""
 
     what: str
     least: float
@@ -25,7 +25,7 @@ class Goal:
 
 
 def goals(table: Sequence[Row], verify_ratio: float | None) -> list[Goal]:
-    """verify_ratio: what a pass over root and 8 nodes costs, in one-token steps."""
+    """verify_ratio: the cost of a pass over the root and 8 nodes, in one-token steps."""
     book = _Book(table)
     return [
         Goal("none / transformers", 1.4, 1.8, book.over_all("none", book.plain)),
@@ -42,10 +42,10 @@ def goals(table: Sequence[Row], verify_ratio: float | None) -> list[Goal]:
 def goals_beside_openvino(
     table: Sequence[Row], one_row: float | None, steady: Mapping[str, float]
 ) -> list[Goal]:
-    """The same beside OpenVINO GenAI, whose rows have the groups of the peers.
+    """The goals beside OpenVINO GenAI, whose rows have the groups of the peers.
 
-    one_row: a pass of one row, in readings of the weights. steady: by drafter, what a step costs beside two
-    busy processes, in steps of a quiet machine.
+    one_row: the time of a pass over one row, divided by the time of reading the weights once. steady: by
+    drafter, the time of a step beside two busy processes, divided by that on a quiet machine.
     """
     book = _Book(table)
     drafting = [name for name in book.ours if name != "none"]
@@ -87,7 +87,7 @@ class _Book:
         return one.tokens_per_second / other.tokens_per_second if one and other else None
 
     def over_all(self, name: str, *rivals: str) -> float | None:
-        """Geometric mean over workloads of ``name`` to the fastest of its rivals there."""
+        """Geometric mean over workloads of the ratio of ``name`` to its fastest rival there."""
         best = best_of(self._table, rivals)
         if not best or any((workload, name) not in self._rows for workload in self._workloads):
             return None
@@ -100,7 +100,7 @@ class _Book:
         return geometric_mean(ratios) if ratios and None not in ratios else None
 
     def best_over(self, names: Sequence[str], rivals: Sequence[str]) -> float | None:
-        """The best of these in geometric means over workloads, to the best of its rivals."""
+        """The best geometric mean over workloads among ``names``, divided by the best among ``rivals``."""
         means = [self._means(group) for group in (names, rivals)]
         return max(means[0]) / max(means[1]) if all(means) else None
 

@@ -1,9 +1,9 @@
 """`python -m engine bench --suite joined`: would it pay to read several visitors' texts in one pass?
 
-2, 4 and 8 texts, greedy, to their ends. *turns*: a step each on passes compiled for this CPU, which is what
-the page does. *joined*: ``engine.batch.together``, one pass a round over buffers that lie side by side; such
-passes are not compiled. *at best*: what compiled passes could gain if they joined texts at no cost of
-their own, from what a pass of one text over so many rows takes.
+2, 4 and 8 texts are written greedily, to their ends. *turns*: one step of each text in turn, in passes
+compiled for this CPU, as the page does. *joined*: ``engine.batch.together``, one pass per round over buffers
+that lie side by side; such passes are not compiled. *at best*: the gain that compiled passes could reach if
+joining texts itself cost nothing, from the cost of one text's pass over as many rows.
 """
 
 import json
@@ -40,8 +40,9 @@ Steps = Iterator[tuple[int, object]]
 
 @dataclass(frozen=True)
 class Row:
-    """One drafter and so many texts. turns, joined: tokens a second of all texts together. equal: texts
-    that both ways wrote alike. at_best: times ``turns``, of the passes alone."""
+    """One drafter with a given number of texts. turns, joined: tokens per second of all texts together.
+    equal: texts that both ways wrote alike. at_best: the best possible gain over ``turns``, as a factor,
+    from the passes alone."""
 
     drafter: str
     texts: int
@@ -63,7 +64,7 @@ def joined(
 def run_joined(
     paths: ModelPaths, prompts: Sequence[str], texts: Sequence[int], rounds: int, out: str | None
 ) -> list[Row]:
-    """Measure, print a table, and write JSON where ``out`` says. Of several rounds the fastest counts."""
+    """Measure, print a table, and write JSON where ``out`` says. The fastest of several rounds counts."""
     if out is not None:
         check_writable(Path(out))
     models = load_models(paths, {"draft": "draft"}, "float32", "cpu")
@@ -102,7 +103,7 @@ def run_joined(
 
 
 def side_by_side(paths: ModelPaths, target: LanguageModel) -> LanguageModel:
-    """The same target with passes over several texts at once."""
+    """The same target, able to read several texts in one pass."""
     transformers.utils.logging.disable_progress_bar()
     module = AutoModelForCausalLM.from_pretrained(paths.target, dtype=torch.float32).eval()
     return language_model(module, target.tokenizer, target.name, static=True)
@@ -111,7 +112,7 @@ def side_by_side(paths: ModelPaths, target: LanguageModel) -> LanguageModel:
 def requests(
     models: Models, key: str, options: dict, prompts: Sequence[list[int]], tokens: int
 ) -> Callable[[], list[TextRequest]]:
-    """Makes one request a prompt, each with a drafter of its own."""
+    """A function that makes one request per prompt, each with its own drafter."""
     cls = drafter_class(key)
     settled = resolve(key, cls.options, options)
     return lambda: [
@@ -121,7 +122,7 @@ def requests(
 
 
 def _turns(target: LanguageModel, requests: Sequence[TextRequest]) -> Steps:
-    """A step of each in turn, as on the page."""
+    """One step of each text in turn, as on the page."""
     open_ones = {index: run_loop(target, one, False) for index, one in enumerate(requests)}
     while open_ones:
         for index, steps in list(open_ones.items()):
@@ -133,7 +134,7 @@ def _turns(target: LanguageModel, requests: Sequence[TextRequest]) -> Steps:
 
 
 def timed(steps: Steps, count: int) -> tuple[float, list[list[int]]]:
-    """Tokens a second, and the texts."""
+    """Tokens per second, and the texts."""
     texts: list[list[int]] = [[] for _ in range(count)]
     began = time.perf_counter()
     for index, step in steps:

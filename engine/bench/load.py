@@ -1,8 +1,8 @@
 """`python -m engine bench --suite load`: at which load does speculation stop paying, and does smartspec notice?
 
-1 to 16 texts, greedy, each round of them one pass of the target (``engine.batch.together``): without drafts, with
-chains of fixed lengths, and with ``smartspec``, which chooses a length for each text and step. All write the same
-texts, so tokens a second can be compared.
+1 to 16 texts are written greedily, with one pass of the target per round (``engine.batch.together``): without
+drafts, with chains of fixed lengths, and with ``smartspec``, which chooses a length for each text and step. All
+contestants write the same texts, so their tokens per second can be compared.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LEAST = 0.97
 
 @dataclass(frozen=True)
 class Row:
-    """So many texts. speeds: tokens a second of all texts together, by contestant. equal: texts that smartspec
-    wrote as plain decoding did."""
+    """A given number of texts. speeds: tokens per second of all texts together, by contestant. equal: texts
+    that smartspec wrote as plain decoding did."""
 
     texts: int
     speeds: Mapping[str, float]
@@ -64,8 +64,8 @@ def contestants() -> dict[str, tuple[str, dict]]:
 def run_load(
     paths: ModelPaths, prompts: Sequence[str], loads: Sequence[int], rounds: int, out: str | None
 ) -> list[Row]:
-    """Measure, print a table, and write JSON where ``out`` says. Contestants take turns; of several rounds the
-    fastest counts."""
+    """Measure, print a table, and write JSON where ``out`` says. Contestants take turns; the fastest of several
+    rounds counts."""
     if out is not None:
         check_writable(Path(out))
     models = load_models(paths, {"draft": "draft"}, "float32", "cpu")

@@ -1,4 +1,4 @@
-"""Time and memory of a lookup, by the length of the text in which it looks."""
+"""The time and memory of a lookup, by the length of the text that is searched."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from engine.sampling import Sampling
 LOOKUPS = 200  # of which the median is taken
 DEPTH = 16  # longest branch that is drafted
 OWN_TEXT = ("prompt_lookup", "suffix", "aded")
-"""Drafters that look up in the text itself; their ``index`` knows its bytes."""
+"""Drafters that search the text itself; their ``index`` knows its size in bytes."""
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """The cost of a lookup in a text of so many tokens. bytes: of the index; None where there is none."""
+    """The cost of a lookup in a text of ``tokens`` tokens. bytes: the size of the index; None where there
+    is none."""
 
     tokens: int
     what: str
@@ -52,7 +53,7 @@ def long_text(models: Models, length: int, texts: Sequence[str]) -> list[int]:
 
 
 def timed(action: Callable[[int], object], places: Sequence[int]) -> float:
-    """The median of microseconds of this action at these places of the text."""
+    """Median microseconds of ``action`` over these places of the text."""
     taken = []
     for place in places:
         began = time.perf_counter()
@@ -62,7 +63,7 @@ def timed(action: Callable[[int], object], places: Sequence[int]) -> float:
 
 
 def _drafter(models: Models, key: str, text: Sequence[int], length: int) -> Lookup:
-    """One proposal, behind ever longer beginnings of the text."""
+    """One proposal after each of ever longer beginnings of the text."""
     cls = drafter_class(key)
     drafter = cls.build(resolve(key, cls.options, {}), models)
     drafter.begin(Start(text[:length], Sampling(), DraftChance(0)))
@@ -73,7 +74,7 @@ def _drafter(models: Models, key: str, text: Sequence[int], length: int) -> Look
 
 
 def _datastore(text: Sequence[int], length: int) -> Lookup:
-    """The match of a text's end in a datastore, and the tree of what follows it."""
+    """Finding the text's end in a datastore, and building the tree of its continuations."""
     store = Datastore(np.array(text[:length]))
 
     def look_up(end: int) -> None:
@@ -86,6 +87,6 @@ def _datastore(text: Sequence[int], length: int) -> Lookup:
 
 
 def _short_prompt(text: Sequence[int], length: int) -> Lookup:
-    """The pieces of a prompt by BM25: once a text, not once a step."""
+    """Choosing the pieces of a prompt by BM25: once per text, not once per step."""
     spent = timed(lambda _: shortened(text[:length], 64, 32, 128), range(3))
     return Lookup(length, "rapid: once a text", spent, None)

@@ -1,7 +1,8 @@
 """`python -m engine bench --suite overlap`: does it pay to draft while the target verifies?
 
 PEARL against the chain drafter with the same draft model, in turns on the same prompts, greedy. Both
-have the same two cores: the chain computes with two threads, PEARL with two times one.
+have the same two cores: the chain computes with two threads, PEARL with one thread in each of two
+lanes.
 """
 
 import json
@@ -26,15 +27,15 @@ from engine.verifiers import verifier
 
 LENGTHS = (2, 3, 4, 6, 8)  # drafted during one pass
 TOKENS, WARM_UP = 128, 12
-WORTH = 1 / 3  # of a chain's step that its draft must take for the comparison to say much
+WORTH = 1 / 3  # the share of a chain's step that drafting must take for the comparison to say much
 
 
 @dataclass
 class Row:
     """One setting, all prompts and rounds together.
 
-    draft_share: of the milliseconds of its steps, those in which only the draft was at work. both: of
-    the time covered by spans, that in which both lanes were at work; None without spans.
+    draft_share: the share of the steps' time in which only the draft was at work. both: the share of
+    the time covered by spans in which both lanes were at work; None without spans.
     """
 
     name: str
@@ -109,7 +110,7 @@ def run_overlap(
 
 
 def settled(models: Models) -> dict:
-    """The chain's options with the length that pays here."""
+    """The chain's options with the length that pays on this machine."""
     cls = drafter_class("chain")
     return settle_size(cls, resolve("chain", cls.options, {}), models, Sampling())
 

@@ -1,9 +1,9 @@
 """`python -m engine bench --suite parallelbench`: list operations, and where drafting all places at once fails.
 
-After Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025): operations on
-short lists are easy, but in some of them, shuffling above all, each token depends on which others were chosen. For each
-task the dependence is measured on the target's own distribution (``engine.bench.dependence``), and beside it the
-accepted length of every diffusion drafter, and of a draft model that reads its own tokens. Counts, not times.
+After Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025):
+operations on short lists are easy, but in some of them, shuffling above all, each token depends on which others were
+chosen. For each task the suite measures the dependence in the target's own distribution (``engine.bench.dependence``),
+and the accepted length of every diffusion drafter and of a draft model that reads its own tokens. Counts, not times.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from engine.sampling import Sampling
 
 AGAINST = "chain"
 OPTIONS = {"length": 7, "shortest": 7, "block": 7, "stop_below": 0.0}
-"""Blocks and drafts of one length."""
+"""All blocks and drafts have one length."""
 TOKENS, PLACES, TEXTS = 24, 7, 24
 SAMPLINGS = {"greedy": Sampling(), "drawn": Sampling(1.0)}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One drafter on one task. accepted: drafted tokens a step. correlation, entropy: nats a place, of the task."""
+    """One drafter on one task. accepted: drafted tokens kept per step. correlation, entropy: the task's, in nats per
+    place."""
 
     task: str
     correlation: float
@@ -43,7 +44,7 @@ class Row:
 
 
 def keys() -> tuple[str, ...]:
-    """Every diffusion drafter, and one that is not blind."""
+    """Every diffusion drafter, and one that reads its own tokens."""
     found = [
         key
         for key, cls in drafters().items()
@@ -111,7 +112,7 @@ def of_task(
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Spearman's: -1 where the one falls as the other rises. None where there is nothing to rank."""
+    """Spearman's rank correlation: -1 where one falls as the other rises. None where there is nothing to rank."""
 
     def ranks(values: Sequence[float]) -> torch.Tensor:
         given = torch.tensor(values, dtype=torch.float64)
@@ -124,7 +125,7 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def figure(rows: Sequence[Row], sampling: str) -> dict:
-    """One series a drafter, one point a task."""
+    """One series per drafter, one point per task."""
     points = [
         Point(row.drafter, row.task, row.correlation, row.accepted)
         for row in rows
@@ -139,8 +140,8 @@ def figure(rows: Sequence[Row], sampling: str) -> dict:
 
 
 def table(rows: Sequence[Row], sampling: str) -> str:
-    """Tasks from the least dependence to the most, a column a drafter; the last line says how accepted length goes
-    with dependence (Spearman's rank correlation)."""
+    """Tasks from the least dependence to the most, one column per drafter; the last line says how accepted length
+    varies with dependence (Spearman's rank correlation)."""
     some = [row for row in rows if row.sampling == sampling]
     names = list(dict.fromkeys(row.drafter for row in some))
     tasks = {row.task: row for row in some}

@@ -36,7 +36,7 @@ class Generate(Contestant):
     def __init__(self, name: str, group: str, target: Counted, **settings) -> None:
         self.name, self.group = name, group
         self._target, self._settings = target, settings
-        self._ends = sorted(target.ends) or None  # the engine's, wherever it has them from
+        self._ends = sorted(target.ends) or None  # the engine's, whatever their source
 
     def write(self, prompt, count):
         given = torch.tensor([prompt])
@@ -56,10 +56,10 @@ class Generate(Contestant):
         return Writing(out[0, len(prompt) :].tolist(), seconds, self._target.calls)
 
     def prepare(self) -> None:
-        """What must be set before each run."""
+        """Set whatever must be set before each run."""
 
     def logits(self, tokens: list[int]) -> Tensor:
-        """[V], after these tokens."""
+        """Logits [V] after these tokens."""
         with torch.no_grad():
             return self._target.model(torch.tensor([tokens]), logits_to_keep=1).logits[0, -1]
 
@@ -91,7 +91,7 @@ def plain_generate(paths: ModelPaths, group: str) -> Generate:
 
 
 def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> list[Generate]:
-    """Plain generate first, for it is the measure of the others."""
+    """Plain generate comes first, because the others are measured against it."""
     target = _counted(paths)
     lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}
     peers = [

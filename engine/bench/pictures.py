@@ -1,6 +1,7 @@
-"""`python -m engine bench --suite pictures`: passes of the image target, and what acceptance by clusters costs.
+"""`python -m engine bench --suite pictures`: passes of the image target, and the cost of acceptance by clusters.
 
-One picture of each digit, drawn by every contestant with the same seeds. Passes are counted, so the machine does not matter.
+One picture of each digit, drawn by every contestant with the same seeds. Passes are counted, so the machine does not
+matter.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ CONTESTANTS: tuple[tuple[str, dict, str, dict], ...] = (
     ("sjd", WINDOW, "gsd", {"group": 8}),
     ("sjd", WINDOW, "gsd", {"group": 16}),
 )
-"""Drafter, its options, rule, its options."""
+"""Drafter and its options, rule and its options."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """tokens, passes: of all pictures. nats: mean -log p of the tokens, by the target; above that of plain decoding the pictures are less
-    likely ones. price: of a lossy rule, the mean probability that goes to other tokens in a judged place; None for an exact one."""
+    """tokens, passes: totals over all pictures. nats: mean -log p of the tokens under the target; where it is above
+    plain decoding's, the pictures are less likely. price: for a lossy rule, the mean probability that goes to other
+    tokens in a judged place; None for an exact rule."""
 
     who: str
     tokens: int
@@ -103,7 +105,7 @@ class _Only:
 
 
 def logs(step: Step) -> list[float]:
-    """log p of the tokens that the step wrote, each behind those before it."""
+    """log p of the tokens that the step wrote, each given those before it."""
     places = [0] + [node + 1 for node in step.verdict.accepted]
     rows = step.logits[places].float().log_softmax(-1)
     return [float(row[token]) for row, token in zip(rows, step.output, strict=False)]

@@ -1,7 +1,7 @@
 """`python -m engine bench --suite policies`: denoising passes against accepted length, for every unmasking policy.
 
-One denoiser, blocks of one length, greedy texts, so that all policies write the same texts and differ in passes and
-steps alone. Counts, not times.
+One denoiser, blocks of one length and greedy texts: all policies write the same texts and differ only in passes and
+steps. Counts, not times.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run_policies(
 
 
 def figure(rows: Sequence[Row]) -> dict:
-    """One series a policy, one point a workload."""
+    """One series per policy, one point per workload."""
     points = [Point(row.policy, row.workload, row.passes, row.accepted) for row in rows]
     return {
         "title": "Passes against accepted length",

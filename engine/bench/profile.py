@@ -1,4 +1,5 @@
-"""Where a step's time goes, drafter by drafter: what limits a figure that is short of its aim."""
+"""Where a step's time goes, drafter by drafter: this shows what limits a figure that falls short of
+its aim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from engine.step import STAGES
 class Profile:
     """Means over everything a contestant wrote, in milliseconds.
 
-    prefill: of a prompt. stages: of a step, by name. rest: of a step, what no stage saw.
+    prefill: per prompt. stages: per step, by name. rest: per step, the time outside all stages.
     """
 
     contestant: str
@@ -22,7 +23,8 @@ class Profile:
 
 
 def profiles(results: Sequence[Result]) -> list[Profile]:
-    """One for each contestant that says how long its stages took, in the order they came."""
+    """One profile for each contestant that reports the times of its stages, in the order of the
+    results."""
     names = dict.fromkeys(result.contestant for result in results if result.writing.stages)
     return [_profile(name, [r for r in results if r.contestant == name]) for name in names]
 

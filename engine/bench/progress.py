@@ -1,4 +1,4 @@
-"""A bar on standard error that says how long it will take."""
+"""A progress bar on standard error that shows the time left."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ WIDTH = 30
 
 
 class Progress:
-    """Counts to ``total``; draws on a terminal, and elsewhere says nothing."""
+    """Counts to ``total``; draws on a terminal and is silent elsewhere."""
 
     def __init__(self, total: int, stream: TextIO | None = None) -> None:
         self._total, self._done = total, 0

@@ -1,7 +1,7 @@
-"""`python -m engine bench --suite reasoning`: worked sums by the large model alone, the small one alone, and both together.
+"""`python -m engine bench --suite reasoning`: worked sums by the large model, the small one, and both together.
 
-Held-out sums of the arithmetic generator, greedy: the share whose result is right, and engine time. The contestants
-take turns, a sum each.
+Held-out sums of the arithmetic generator, solved greedily: the share of right results, and the engine time. The
+contestants take turns, one sum each.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from engine.training.generators.words import Vocabulary
 from engine.verifiers import verifier
 
 KINDS = {"steps": arithmetic.in_steps, "word problems": arithmetic.story}
-SUMS, SPARE = 40, 24  # of each kind; tokens beyond the right answer's
+SUMS, SPARE = 40, 24  # sums of each kind; tokens beyond the right answer's length
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ CONTESTANTS = (
 
 @dataclass
 class Row:
-    """right: sums whose result is right. seconds: of engine time, prompts included. small_tokens: of the tokens, those
-    that the small model wrote."""
+    """right: sums whose result is right. seconds: engine time, prompts included. small_tokens: how many of the tokens
+    the small model wrote."""
 
     name: str
     sums: int = 0
@@ -72,7 +72,7 @@ def reasoning(
 
 
 def held_out_sums(count: int) -> list[Pair]:
-    """So many of each kind that no training saw: prompt and answer."""
+    """``count`` sums of each kind that no training saw, as (prompt, answer)."""
     found = []
     for name, make in KINDS.items():
         rng = random.Random(f"reasoning/{name}")
@@ -88,7 +88,7 @@ def run_reasoning(paths: ModelPaths, sums: Sequence[Pair], out: str | None) -> l
     both = load_models(paths, {"draft": "draft"}, "float32", "cpu")
     rows = {one.name: Row(one.name) for one in CONTESTANTS}
     for one in CONTESTANTS:
-        measure(Row(""), one, both, sums[0])  # compiled, and warm
+        measure(Row(""), one, both, sums[0])  # compiles, and warms up
     for pair in sums:
         for one in CONTESTANTS:
             measure(rows[one.name], one, both, pair)

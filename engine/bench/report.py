@@ -104,7 +104,7 @@ def as_json(
     spent: Sequence[Profile],
     setting: dict,
 ) -> dict:
-    """The same as data. setting: what was run, on what."""
+    """The tables as data. setting: what was run, and on which machine."""
     return {
         "kind": "bench",
         "schema": 1,

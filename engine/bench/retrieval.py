@@ -1,8 +1,8 @@
 """`python -m engine bench --suite retrieval`: drafters that look things up, greedy, in turns.
 
-Speeds on the workloads as they are, on requests that repeat earlier ones with a small change (where some
-drafters remember what was written), and behind long prompts; RASD beside both its sources alone. Then the
-time and memory of a lookup against the length of the text.
+Speeds on the workloads as they are, on requests that repeat earlier ones with a small change (some drafters
+remember earlier texts), and after long prompts; RASD is also compared with each of its two sources alone. Then the
+time and memory of a lookup by the length of the text.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from engine.verifiers import verifier
 
 KEYS = ("prompt_lookup", "suffix", "token_recycling", "aded", "dyspec", "datastore", "rasd", "gad")
 LONG = ("prompt_lookup", "suffix", "chain", "rapid")
-"""Behind long prompts; ``chain`` is the draft model of ``rapid`` behind the whole prompt."""
+"""The drafters for long prompts; ``chain`` is the draft model of ``rapid``, given the whole prompt."""
 AGAINST = (("suffix", "prompt_lookup"), ("rasd", "dyspec"), ("rasd", "datastore"), ("rapid", "chain"))  # fmt: skip
 REPEATED = 20  # requests
-BEFORE = 4  # other requests in front of the one that is asked, in a long prompt
-LENGTHS = (1_000, 10_000, 100_000)  # tokens of text in which is looked up
+BEFORE = 4  # other requests before the one that is asked, in a long prompt
+LENGTHS = (1_000, 10_000, 100_000)  # tokens of the text that is searched
 TOKENS = 96
 OTHER_WORD = "garden"
 
 
 @dataclass(frozen=True)
 class Speed:
-    """One drafter on one workload: tokens a second and tokens a pass, all prompts together. same: of
-    its texts, the share that equals the first drafter's."""
+    """One drafter on one workload: tokens per second and tokens per pass over all prompts. same: the share of its
+    texts that equal the first drafter's."""
 
     workload: str
     drafter: str
@@ -106,7 +106,7 @@ def interleaved(workloads: Mapping[str, Sequence[dict]]) -> list[str]:
 
 
 def slightly_changed(prompt: str) -> str:
-    """The same request about something else: its last number one higher, or its last long word another."""
+    """The same request about something else: its last number plus one, or else its last long word replaced."""
     numbers = list(re.finditer(r"\d+", prompt))
     if numbers:
         last = numbers[-1]
@@ -118,7 +118,7 @@ def slightly_changed(prompt: str) -> str:
 
 
 def long_prompts(prompts: Sequence[str]) -> list[str]:
-    """Each prompt behind other prompts, the first of which is a slightly changed copy of the prompt."""
+    """Each prompt after other prompts, the first of which is a slightly changed copy of the prompt."""
     made = []
     for place, prompt in enumerate(prompts):
         others = [prompts[place - back] for back in range(1, min(BEFORE, len(prompts)) + 1)]
@@ -133,7 +133,7 @@ def compare(
     rounds: int,
     keys: Sequence[str],
 ) -> list[Speed]:
-    """requests: (what was asked before, or None; the prompt). Of the rounds each prompt's median counts."""
+    """requests: (an earlier request, or None; the prompt). For each prompt the median of the rounds counts."""
     seconds: dict[str, list[float]] = {key: [] for key in keys}
     tokens, passes, same = (dict.fromkeys(keys, 0) for _ in range(3))
     memories = {key: Memory() for key in keys}
@@ -170,7 +170,7 @@ def compare(
 
 
 def write(models: Models, key: str, prompt: str, memory: Memory) -> tuple[list[int], int]:
-    """The tokens written after the prompt, and the passes of the target that it took."""
+    """The tokens written after the prompt, and the passes of the target that they took."""
     cls = contestant(key)
     drafter = cls.build(resolve(key, cls.options, {}), models)
     tokens = models.target.tokenizer(prompt)["input_ids"][TOKENS - models.target.max_context :]

@@ -1,4 +1,5 @@
-"""The measuring: prompts and rounds outside, contestants inside, so that all share the weather."""
+"""The measuring loop: rounds and prompts outside, contestants inside, so that all meet the same
+machine load."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ WARM_UP_TOKENS = 8
 
 @dataclass(frozen=True)
 class Prompt:
-    """workload: the kind of prompt. tokens: as the target is fed it."""
+    """workload: the kind of prompt. tokens: as fed to the target."""
 
     workload: str
     name: str
@@ -36,8 +37,8 @@ def race(
 ) -> list[Result]:
     """Every contestant continues every prompt by ``count`` tokens, ``rounds`` times, in turn.
 
-    The order turns by one from prompt to prompt, so that nobody always runs behind the same
-    neighbour. tick() is called after each continuation.
+    The order rotates by one from prompt to prompt, so that no contestant always runs after the same
+    one. tick() is called after each continuation.
     """
     for contestant in contestants:
         contestant.write(prompts[0].tokens, WARM_UP_TOKENS)

@@ -1,7 +1,7 @@
-"""`python -m engine bench --suite schema`: what the tokens that a JSON schema forces save.
+"""`python -m engine bench --suite schema`: the steps saved by the tokens that a JSON schema forces.
 
-Every prompt of the template workload is answered by one record, greedily, with the schema, and by as
-many tokens without. Counts, not times, so one round is enough.
+Every prompt of the template workload is answered greedily: with the schema by one record, without it
+by as many tokens. Counts, not times, so one round is enough.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ RECORD = {
 
 @dataclass
 class Row:
-    """One drafter, with the schema or without; all prompts together. forced: drafted for free."""
+    """One drafter, with or without the schema, over all prompts. forced: kept tokens that were
+    drafted for free."""
 
     drafter: str
     schema: bool
@@ -82,7 +83,7 @@ def run_schema(paths: ModelPaths, prompts: Sequence[str], out: str | None) -> li
 
 
 def _count(models: Models, row: Row, prompt: list[int], most: int) -> int:
-    """Write one text of at most so many tokens; returns how many it became."""
+    """Write one text of at most ``most`` tokens and return its length."""
     cls, target = drafter_class(row.drafter), models.target
     drafter = cls.build(resolve(row.drafter, cls.options, {}), models)
     constraint = None

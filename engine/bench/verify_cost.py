@@ -1,4 +1,4 @@
-"""What a pass of the target over several rows costs, compared with a one-token step."""
+"""The cost of a pass of the target over several rows, compared with a one-token step."""
 
 import time
 from statistics import median
@@ -12,7 +12,8 @@ ROUNDS, IN_A_ROW, SETTLED = 8, 8, 3
 
 
 def verify_costs(target: LanguageModel, nodes: tuple[int, ...] = (0, 4, 8, 16)) -> dict[int, float]:
-    """Median milliseconds of a pass over the root and so many nodes of a chain, in turns."""
+    """Median milliseconds of a pass over the root and each number of nodes of a chain, measured in
+    turns."""
     session = target.session(PREFIX + max(nodes) + 1)
     room = min(PREFIX, target.max_context - max(nodes) - 1)
     tokens = [token % target.vocab_size for token in range(room)]
@@ -21,7 +22,8 @@ def verify_costs(target: LanguageModel, nodes: tuple[int, ...] = (0, 4, 8, 16)) 
     with torch_threads(target.torch_threads):
         for _ in range(ROUNDS + 1):
             for count in nodes:
-                # a text has passes of one shape; the first ones of another are not counted
+                # passes of one text have one shape; the first passes after a change of shape are
+                # not counted
                 times = [_timed(session, tokens[: count + 1]) for _ in range(IN_A_ROW)]
                 taken[count] += times[SETTLED:]
     return {count: median(times[IN_A_ROW - SETTLED :]) for count, times in taken.items()}

@@ -1,7 +1,8 @@
-"""`python -m engine bench --suite vocabtrim`: bytes saved and accepted tokens lost, by the share of the draft's head that is kept.
+"""`python -m engine bench --suite vocabtrim`: bytes saved and accepted tokens lost, by the kept share of the draft's
+head.
 
-Greedy texts on all workloads with one length of draft, so that all sizes of the cut write the same texts and differ in
-steps and time alone.
+Greedy texts on all workloads with drafts of one length: all sizes of the cut head write the same texts and differ only
+in steps and time.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ TOKENS, PROMPTS, LENGTH = 96, 3, 4
 
 @dataclass(frozen=True)
 class Row:
-    """share: of the draft's head that is kept. missing: the share of the texts that the head lacks. tokens_per_step:
-    the final token included. texts: that are those of the whole head."""
+    """share: the kept share of the draft's head. missing: the share of the texts' tokens that the head lacks.
+    tokens_per_step: the final token included. texts: how many are equal to those of the whole head."""
 
     share: float
     tokens: int
@@ -55,14 +56,14 @@ def vocabtrim(
 def run_vocabtrim(
     paths: ModelPaths, prompts: Sequence[str], shares: Sequence[float], out: str | None
 ) -> list[Row]:
-    """Measure, print a table, and write JSON where ``out`` says. The first share is what others are compared with."""
+    """Measure, print a table, and write JSON where ``out`` says. The others are compared with the first share."""
     if out is not None:
         check_writable(Path(out))
     models = load_models(paths, VocabTrimDrafter.needs, "float32", "cpu")
     read = [models.target.tokenizer(one)["input_ids"] for one in prompts]
     rows, whole = [], None
     for share in shares:
-        written(models, share, read[0])  # compiled, and warm
+        written(models, share, read[0])  # compiles, and warms up
         texts, row = measured(models, share, read)
         whole = whole or texts
         row["texts"] = sum(one == other for one, other in zip(texts, whole, strict=True))
@@ -75,7 +76,7 @@ def run_vocabtrim(
 
 
 def measured(models: Models, share: float, prompts: Sequence[list[int]]) -> tuple[list, dict]:
-    """The texts, and all of a row but ``texts``."""
+    """The texts, and all fields of a row except ``texts``."""
     draft = models.part("draft")
     kept = kept_tokens(models.part("vocabulary"), share, draft.vocab_size)
     known, texts, steps, drafting = set(kept.tolist()), [], 0, 0.0
@@ -110,7 +111,7 @@ def written(models: Models, share: float, prompt: list[int]) -> list:
 
 
 def table(rows: Sequence[Row], count: int) -> str:
-    """count: of the texts."""
+    """count: the number of texts."""
     whole = rows[0]
     heads = f"{'kept':>6} {'tokens':>7} {'head kB':>8} {'saved':>6} {'missing':>8} "
     lines = [heads + f"{'tokens/step':>11} {'lost':>6} {'draft ms':>8} {'tokens/s':>8}"]

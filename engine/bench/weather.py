@@ -1,4 +1,5 @@
-"""What a machine gives: how fast memory is read, and how much slower steps are beside other work."""
+"""The state of the machine: how fast it reads memory, and how much slower steps are beside other
+work."""
 
 import subprocess
 import sys
@@ -29,7 +30,8 @@ def reading_milliseconds(target: LanguageModel) -> float:
 
 
 def steadiness(ours: Sequence[Ours], prompt: Sequence[int], count: int = 96) -> dict[str, float]:
-    """By drafter, a median step beside two busy processes in steps of the machine left alone."""
+    """By drafter, the median time of a step beside two busy processes, divided by that on a machine left
+    alone."""
     found = {}
     for contestant in ours:
         if contestant.name in STEADY:

@@ -1,7 +1,7 @@
 """`python -m engine bench --suite within`: what drafting from within the target gains: heads, features, own layers.
 
-Greedy texts, contestants in turn; each takes part only on the workloads that one of its figures is of. A figure whose part
-is not shipped, or belongs to another target, is told in one sentence.
+Greedy texts, contestants in turn; each contestant takes part only on the workloads of its figures. A figure whose part
+is not shipped, or belongs to another target, is replaced by one sentence.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ FULL = Plan(prompts=6, rounds=3, tokens=128, schedules=())
 QUICK = Plan(prompts=2, rounds=1, tokens=48, schedules=())
 EVERY = ("story", "edit", "template", "code", "arithmetic", "operations")
 RECIPES = {"gto": "eagle", "fspad": "eagle"}
-"""Parts that another drafter takes: the recipe's key, and the drafter's."""
+"""Parts that another drafter uses: the recipe's key -> the drafter's."""
 
 
 @dataclass(frozen=True)
 class Figure:
     """One row of the table.
 
-    of: the contestant. kind: ``step`` (tokens a step), ``speed`` (tokens a second by those of ``beside``, a geometric mean),
-    ``faster`` (workloads with more tokens a second than ``beside``) or ``longer`` (tokens a step more than
-    ``beside``). least: None where it is only told. above: whether ``least`` itself is too little.
+    of: the contestant. kind: ``step`` (tokens per step), ``speed`` (tokens per second divided by those of ``beside``, a
+    geometric mean), ``faster`` (workloads with more tokens per second than ``beside``) or ``longer`` (tokens per step
+    minus those of ``beside``). least: None where the figure is only reported. above: whether the value must exceed
+    ``least``.
     """
 
     of: str
@@ -91,7 +92,8 @@ class Row:
 
 @dataclass
 class _Field:
-    """Contestants by name, and the sentence of those that cannot take part. ``none`` is the first."""
+    """The contestants by name, and for each one that cannot take part a sentence that says why. ``none`` comes
+    first."""
 
     present: dict[str, Ours] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
@@ -108,8 +110,8 @@ class _Field:
         return made
 
     def contestant(self, name: str, paths: ModelPaths) -> Ours:
-        """One that takes another's place has that one's options, too: trees of one size can be compared. Raises
-        UserError, one sentence, where its part is missing or does not fit."""
+        """A contestant of ``RECIPES`` takes over the options of the drafter that uses its part, so that trees of one
+        size are compared. Raises UserError with one sentence where its part is missing or does not fit."""
         like = RECIPES.get(name)
         cls = drafter(like or name)
         roles = dict(cls.needs)
@@ -129,7 +131,7 @@ class _Field:
         return Ours(cls, models, name, self.present[like].options if like in self.present else None)
 
     def on(self, workload: str) -> list[Ours]:
-        """Those that one of the figures asks for here, and ``none``, whose text is the right one."""
+        """The contestants that a figure needs on this workload, and ``none``, whose text is the right one."""
         asked = {"none"}
         for row in TABLE:
             if workload in row.workloads:
@@ -196,7 +198,7 @@ def _row(figure: Figure, results: Sequence[Result], taking: _Field) -> Row:
 
 
 def _tokens_a_step(results: Sequence[Result], name: str) -> float:
-    """Of all texts of a contestant, each once."""
+    """Tokens per step over all texts of a contestant, each counted once."""
     writings = [one.writing for one in results if one.contestant == name and one.round == 0]
     return sum(len(one.tokens) for one in writings) / sum(one.calls for one in writings)
 

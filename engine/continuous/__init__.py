@@ -1,1 +1,1 @@
-"""Speculative decoding where a token is a point of a plane: acceptance on densities, with models one can draw."""
+"""Speculative decoding where a token is a point of a plane: acceptance on densities, with models that can be drawn."""

@@ -1,11 +1,12 @@
 """Speculative sampling on densities, exact.
 
-Wang et al., Continuous Speculative Decoding for Autoregressive Image Generation (2024). A draft x from q is
-kept with probability min(1, p(x) / q(x)), densities in the place of probabilities. A refused one is replaced from the
-residual, whose density is (p - q)+ up to a factor that nobody can compute in general. It is drawn without that factor: take
-points from p, and keep the first that passes with probability (p - q)+ / p, which never exceeds 1.
+Wang et al., Continuous Speculative Decoding for Autoregressive Image Generation (2024). A draft x from q is kept with
+probability min(1, p(x) / q(x)), with densities in place of probabilities. A rejected draft is replaced by a point from
+the residual, whose density is (p - q)+ up to a factor that cannot be computed in general. That point is drawn without
+the factor: take points from p, and keep the first that passes with probability (p - q)+ / p, which never exceeds 1.
 
-The paper draws with diffusion models and aligns the denoising paths of both; here the densities are known, so that every claim can be checked.
+The paper draws with diffusion models and aligns the denoising paths of both; here the densities are known, so that
+every claim can be checked.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from torch import Tensor
 from .mixtures import Mixture, Walk
 
 Replace = Callable[[Mixture, Mixture, int, torch.Generator], tuple[Tensor, int]]
-"""(p, q, count, generator) -> points [count, 2] in the place of refused ones, and how many points were tried."""
+"""(p, q, count, generator) -> points [count, 2] in place of rejected ones, and how many points were tried."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """points: [N, 2], what is written. drafts: [N, 2]. kept: [N], whether the point is the draft. tried: points drawn from p to
-    replace the refused ones."""
+    """points: [N, 2], as written. drafts: [N, 2]. kept: [N], whether the point is the draft. tried: points drawn from p
+    to replace the rejected ones."""
 
     points: Tensor
     drafts: Tensor
@@ -37,7 +38,7 @@ class Judged:
 def from_residual(
     p: Mixture, q: Mixture, count: int, generator: torch.Generator
 ) -> tuple[Tensor, int]:
-    """See the module. Where p and q are alike nothing is refused, and nothing asked for."""
+    """See the module. If p and q are equal, nothing is rejected, and ``count`` is 0."""
     found: list[Tensor] = []
     missing, tried = count, 0
     while missing:
@@ -56,7 +57,7 @@ def from_residual(
 def from_target(
     p: Mixture, q: Mixture, count: int, generator: torch.Generator
 ) -> tuple[Tensor, int]:
-    """The mistake that the tests plant: refused drafts are replaced from p itself."""
+    """The mistake that the tests plant: rejected drafts are replaced by points from p itself."""
     return p.draw(count, generator), count
 
 
@@ -85,8 +86,9 @@ def write(
 ) -> tuple[Tensor, int]:
     """A walk of ``length`` points from the origin by speculative decoding, and how many passes of the target it took.
 
-    In each pass the draft goes ``ahead`` points on, the target gives its densities behind all of them, and they are
-    judged in order: behind the first refusal nothing is kept. Behind the last kept one the target adds a point. Returns [length, 2].
+    In each pass the draft goes ``ahead`` points on, the target gives its densities after each of them, and they are
+    judged in order: nothing after the first rejection is kept. If all are kept, the target adds a point. Returns
+    [length, 2].
     """
     written, passes = [torch.zeros(2, dtype=torch.float64)], 0
     while len(written) <= length:

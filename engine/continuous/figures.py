@@ -1,4 +1,4 @@
-"""What is shown of acceptance on densities: clouds, acceptance against the overlap integral, and the tests."""
+"""The figures on acceptance on densities: clouds, acceptance against the overlap integral, and the tests."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WALKS = 120  # compared with plain ones in the test of walks
 
 @dataclass(frozen=True)
 class Overlap:
-    """shift: by how much the draft's hills are moved. kept: share of the drafts. integral: of min(p, q). error: one standard error of
-    ``kept``. tried: points drawn from p for each replaced draft."""
+    """shift: distance by which the draft's hills are moved. kept: share of the drafts. integral: of min(p, q). error:
+    one standard error of ``kept``. tried: points drawn from p for each replaced draft."""
 
     shift: float
     kept: float
@@ -35,8 +35,8 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Figures:
-    """overlaps: by shift of the draft. tests: p-values of two-sample tests by what was compared with the target. walk: points, and
-    passes of the target."""
+    """overlaps: by shift of the draft. tests: p-values of two-sample tests, by the name of what was compared with the
+    target. walk: number of points, and of passes of the target."""
 
     overlaps: list[Overlap]
     tests: dict[str, float]
@@ -51,7 +51,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def judged(count: int, seed: int, shift: float = 0.0, replaced: Replace = from_residual) -> Judged:
-    """Drafts of the shifted draft, judged by the target."""
+    """Points drafted by the shifted draft, judged by the target."""
     draft, generator = DRAFT.shifted(torch.tensor([shift, 0.0])), seeded(seed)
     return judge(TARGET, draft, draft.draw(count, generator), generator, replaced)
 
@@ -70,7 +70,7 @@ def measured_overlap(shift: float, drafts: int = DRAFTS) -> Overlap:
 
 
 def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
-    """[count, 4], two points behind the first of walks written speculatively; replaced None: plainly."""
+    """[count, 4]: the two points after the first, of walks written speculatively; replaced None: plainly."""
     generator, target, draft = seeded(seed), Walk(TARGET), Walk(DRAFT)
     found = []
     for _ in range(count):
@@ -86,12 +86,12 @@ def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
 
 
 def evidence(points: Tensor) -> Tensor:
-    """[N, 2] -> [N, 1], log p / q. Whatever is made of p and q alone can be told from p by it."""
+    """[N, 2] -> [N, 1]: log p / q. It is enough to tell p from any law that is made only of p and q."""
     return (TARGET.density(points) / DRAFT.density(points)).log()[:, None]
 
 
 def tests(points: int = TESTED, walked: int = WALKS) -> dict[str, float]:
-    """p-values against fresh points of the target: small ones speak against one law."""
+    """p-values against fresh points of the target: small values speak against one common law."""
     truth = evidence(TARGET.draw(points, seeded(2)))
     biased = judged(points, 3, replaced=from_target)
     return {
@@ -118,7 +118,7 @@ def measured(quick: bool = False) -> Figures:
 
 
 def exhibits(figures: Figures) -> list[Exhibit]:
-    """For the method's card."""
+    """The exhibits of the method's card."""
     return [_clouds(), _curve(figures), _table(figures)]
 
 

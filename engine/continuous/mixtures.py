@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Mixture:
-    """weights: [K], of sum 1. means: [K, 2]. spreads: [K, 2], standard deviations along the axes. All float64."""
+    """weights: [K], with sum 1. means: [K, 2]. spreads: [K, 2], standard deviations along the axes. All float64."""
 
     weights: Tensor
     means: Tensor
@@ -30,7 +30,7 @@ class Mixture:
         return (peaks * (-0.5 * gaps.square().sum(-1)).exp()).sum(-1)
 
     def shifted(self, by: Tensor) -> Mixture:
-        """The same around means moved by [2]."""
+        """The same mixture, its means moved by ``by`` [2]."""
         return replace(self, means=self.means + by)
 
 
@@ -42,13 +42,13 @@ def mixture(*parts: tuple[float, float, float, float, float]) -> Mixture:
 
 @dataclass(frozen=True)
 class Walk:
-    """A continuous model of one token after the other: the next point comes from ``cloud``, moved by a share of the last point."""
+    """A continuous autoregressive model: the next point comes from ``cloud``, moved by a share of the last point."""
 
     cloud: Mixture
     memory: float = 0.6
 
     def after(self, last: Tensor) -> Mixture:
-        """The law of the point behind ``last`` [2]."""
+        """The law of the point after ``last`` [2]."""
         return self.cloud.shifted(self.memory * last)
 
 
@@ -56,7 +56,7 @@ TARGET = mixture((3, -1.5, 0.6, 0.45, 0.7), (3, 1.3, 1.0, 0.6, 0.35), (2, 0.2, -
 """The target of the figures: three hills."""
 
 DRAFT = mixture((1, -1.1, 0.5, 0.9, 0.9), (1, 1.0, 0.2, 1.0, 1.1))
-"""Its draft: two wide ones."""
+"""The target's draft: two wide hills."""
 
 
 def overlap(p: Mixture, q: Mixture, reach: float = 8.0, cells: int = 640) -> float:

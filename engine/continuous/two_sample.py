@@ -1,7 +1,7 @@
-"""Whether two clouds of points come from one law: the energy distance, held against permutations of its own points.
+"""Tests whether two clouds of points come from one law: by energy distance, compared with permutations of the points.
 
-Székely and Rizzo, Energy statistics (2013). If both clouds have one law, the p-value is at most alpha with probability at most alpha,
-for any numbers of points and permutations.
+Székely and Rizzo, Energy statistics (2013). If both clouds have one law, the p-value is at most alpha with probability
+at most alpha, for any numbers of points and permutations.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from torch import Tensor
 
 
 def p_value(one: Tensor, other: Tensor, permutations: int = 499, seed: int = 0) -> float:
-    """one: [N, D], other: [M, D] -> the share of permutations, the clouds as they are among them, whose energy distance is at least as large."""
+    """one: [N, D], other: [M, D] -> the share of permutations whose energy distance is at least as large as that of the
+    clouds as they are, which count among the permutations."""
     points = torch.cat([one, other])
     gaps = torch.cdist(points, points)
     sizes = len(one), len(other)

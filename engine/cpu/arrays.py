@@ -12,7 +12,7 @@ HIDDEN = np.float32("-inf")
 
 
 def padded(given: np.ndarray, shape: int) -> np.ndarray:
-    """given [R, ...] -> [P, ...], the last row again and again."""
+    """given [R, ...] -> [P, ...], filled up with copies of the last row."""
     spare = shape - len(given)
     return np.concatenate([given, given[-1:].repeat(spare, 0)]) if spare else given
 
@@ -26,7 +26,7 @@ def positions(mask: RowMask, shape: int) -> np.ndarray:
 
 
 def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.ndarray:
-    """What is added to the scores of a pass, [P, C + P]: the buffer's columns, then the rows' own."""
+    """The numbers added to the scores of a pass, [P, C + P]: the buffer's columns, then the rows' own."""
     rows = len(mask.ancestors)
     before = mask.scratch - rows  # scratch rows that earlier passes have read
     used = mask.committed + before
@@ -49,7 +49,7 @@ def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.nda
 
 
 def all_seen(rows: int, used: int, capacity: int) -> np.ndarray:
-    """The same where every row sees all of them."""
+    """The same if every row sees all columns in use and all rows."""
     added = _nothing_seen(rows, rows, capacity)
     added[:, :used] = added[:, capacity:] = 0
     return added

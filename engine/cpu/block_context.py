@@ -1,4 +1,4 @@
-"""The context of a block-diffusion drafter on a CPU, its two passes compiled by OpenVINO.
+"""The context of a block-diffusion drafter on a CPU, with its two passes compiled by OpenVINO.
 
 Letters in shapes: T context rows, B block rows, C columns of the buffers, H hidden size, D head size, n
 feature layers, N layers.
@@ -111,8 +111,8 @@ def _copied(hidden: np.ndarray) -> Tensor:
 
 
 def compiled_contexts(drafter: DFlashModel):
-    """Makes contexts over one pair of compiled passes; through the module, with a line in the log, where
-    they cannot be made."""
+    """Returns a maker of contexts over one pair of compiled passes; over the module, with a line in the log,
+    if the passes cannot be compiled."""
     try:
         passes = CompiledBlocks(drafter)
     except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises

@@ -16,20 +16,20 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SMALL = 2**14
-"""Up to so many elements an argument is copied to where the graph looks for one of its size, which takes less
-than telling the graph of another place."""
+"""An argument of up to this many elements is copied to the place where the graph expects one of its shape, which
+takes less time than giving the graph another place."""
 
 
 def shared(array: np.ndarray):
-    """The same memory as OpenVINO's tensor; it must be contiguous."""
+    """An OpenVINO tensor over the array's memory; the array must be contiguous."""
     import openvino
 
     return openvino.Tensor(array, shared_memory=True)
 
 
 class Calls:
-    """A compiled graph, called by one thread at a time; on half of its threads while two pieces of work
-    run at once."""
+    """A compiled graph, called by one thread at a time. It runs on half of its threads while two pieces of
+    work run at once."""
 
     def __init__(self, graph: Compiled) -> None:
         self._graph, self._lock = graph, Lock()
@@ -42,11 +42,11 @@ class Calls:
         take: Callable[..., T],
         columns: list | None = None,
     ) -> T:
-        """What ``take`` makes of the outputs of these numbers, which it must not keep: the next call
-        overwrites them.
+        """Returns the result of ``take`` on the outputs numbered ``wanted``. ``take`` must not keep the
+        outputs: the next call overwrites them.
 
-        given: the first arguments. columns: the others, shared already and the same objects from call
-        to call, so that they are handed over but once.
+        given: the first arguments. columns: the other arguments, already shared and the same objects
+        from call to call, so they are handed over only once.
         """
         with self._lock:
             request = self._half if is_halved() else self._whole
@@ -64,7 +64,7 @@ class Calls:
 
 
 class _Request:
-    """A compiled graph with what it was given last."""
+    """A compiled graph with the arguments it was given last."""
 
     def __init__(self, model) -> None:
         self._request = model.create_infer_request()

@@ -1,4 +1,4 @@
-"""Keys and values of all layers in one buffer, which compiled graphs and the module read alike."""
+"""Keys and values of all layers in one buffer, read by both compiled graphs and the module."""
 
 import numpy as np
 import torch
@@ -9,14 +9,14 @@ from engine.cpu.row_shape import RowShape
 from engine.target.cache import KVCache, KVLayer
 
 STEP = 128
-"""Capacities are multiples of this: what a compiled graph prepares for a size serves the next text."""
+"""Capacities are multiples of this, so that a graph's preparations for one size also serve the next text."""
 
 
 class Columns(KVCache):
     """buffer [2 N, Hkv, C, D]: k and v of each of the N layers.
 
     ``given``: the same memory as a compiled graph takes it, k and v of each layer, [1, Hkv, C, D].
-    ``shape``: how many rows the passes have that read it.
+    ``shape``: how many rows the passes that read the buffer have.
     """
 
     def __init__(self, layers: int, heads: int, size: int, capacity: int, shape: RowShape) -> None:
@@ -34,17 +34,17 @@ class Columns(KVCache):
         self._between: dict[tuple[int, int], list] = {}
 
     def between(self, first: int, stop: int) -> list:
-        """Those of ``given`` that belong to the layers first to stop - 1; the same list each time."""
+        """The part of ``given`` that belongs to the layers first to stop - 1; the same list each time."""
         return self._between.setdefault((first, stop), self.given[2 * first : 2 * stop])
 
     def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
-        """Put the first rows of k and v [2 n, Hkv, R, D] of n layers, from ``first`` on, at column ``start``. The
-        columns in use stay as many."""
+        """Put the first ``count`` rows of k and v [2 n, Hkv, R, D] of n layers, from ``first`` on, at column
+        ``start``. The number of columns in use stays the same."""
         layers = slice(2 * first, 2 * first + len(fresh))
         self._array[layers, :, start : start + count] = fresh[:, :, :count]
 
     def append(self, fresh: np.ndarray, count: int) -> None:
-        """Put the first rows of [2 N, Hkv, R, D] behind the columns in use, for which there is room."""
+        """Put the first ``count`` rows of [2 N, Hkv, R, D] after the columns in use, where there is room."""
         start = self.length
         self._array[:, :, start : start + count] = fresh[:, :, :count]
         self.length = start + count

@@ -1,4 +1,4 @@
-"""The context of an EAGLE cell on a CPU, its pass compiled by OpenVINO.
+"""The context of an EAGLE cell on a CPU, with its pass compiled by OpenVINO.
 
 Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, H hidden
 size, D head size, N layers.
@@ -43,7 +43,7 @@ class _Pass(nn.Module):
         fresh: list[Tensor] = []
 
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            """Rows of the query heads that share a key head are read as one, and scaled here, as in
+            """The rows of query heads that share a key head are read as one head, and scaled here, as in
             ``engine.cpu.graph``."""
             fresh.extend((keys, values))
             before = columns[2 * layer : 2 * layer + 2]
@@ -62,7 +62,7 @@ class _Pass(nn.Module):
 
 
 class CompiledCell:
-    """The pass of one cell, compiled for any number of rows and, of a small one, for each usual number."""
+    """The pass of one cell, compiled for any number of rows and, if the cell is small, for each usual number."""
 
     def __init__(self, cell: EagleCell) -> None:
         config = cell.config
@@ -84,7 +84,7 @@ class CompiledCell:
         self.graphs = Graphs(make, self._sizes, example)
 
     def _arguments(self, rows: int, width: int) -> list[Tensor]:
-        """Of a pass of so many rows; no row is like another."""
+        """Arguments of a pass of this many rows, no two of them alike."""
         layers, heads, size = self._shape
         pairs = torch.linspace(-1, 1, 2 * rows * width).view(2, rows, width)
         columns = [torch.zeros(1, heads, rows, size)] * (2 * layers)
@@ -95,7 +95,7 @@ class CompiledCell:
 
 
 class CompiledContext(EagleContext):
-    """See ``EagleContext``. Drafted rows stand in the columns behind the committed ones."""
+    """See ``EagleContext``. Drafted rows are in the columns after the committed ones."""
 
     def __init__(self, cell: CompiledCell) -> None:
         self._cell = cell
@@ -121,8 +121,8 @@ class CompiledContext(EagleContext):
     def _pass(
         self, states: Tensor, embedded: Tensor, places: np.ndarray, seen: np.ndarray
     ) -> Tensor:
-        """seen: bool [R, S + R], which of the last S columns and of these rows each row sees; it sees all
-        columns before them."""
+        """seen: bool [R, S + R], which of the last S columns and of these rows each row sees; every row sees
+        all earlier columns."""
         rows, columns = len(states), self._columns
         columns.reserve(columns.length + rows)
         shape, capacity, used = columns.shape.of(rows), columns.capacity, columns.length
@@ -143,8 +143,8 @@ class CompiledContext(EagleContext):
 
 
 def compiled_contexts(cell: EagleCell):
-    """Makes contexts over compiled passes; through the module, with a line in the log, where it cannot be
-    made."""
+    """Returns a maker of contexts over compiled passes; over the module, with a line in the log, if the pass
+    cannot be compiled."""
     try:
         if cell.fc.weight.dtype != torch.float32:
             raise TypeError("its weights are not fp32")

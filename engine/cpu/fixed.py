@@ -1,6 +1,6 @@
 """Graphs of one function: one for any number of rows and, for a small model, one for each usual number.
 
-A graph with a fixed number of rows knows nearly all sizes in it, so that a pass need not work them out. Each
+A graph with a fixed number of rows knows nearly all of its sizes, so a pass need not compute them. Each
 graph holds a copy of the weights.
 """
 
@@ -19,18 +19,18 @@ log = logging.getLogger(__name__)
 SIZES = (1, 5, 9, 13, 17)
 """Rows of the usual passes: the root, alone or with 4 to 16 nodes."""
 MOST_PARAMETERS = 20_000_000
-"""Beyond these the copies of the weights would take more memory than they are worth."""
+"""Beyond this size, the copies of the weights would take more memory than they are worth."""
 
 
 def sizes_for(parameters: int) -> Sequence[int]:
-    """The numbers of rows for which a model of so many parameters has graphs of their own."""
+    """The numbers of rows for which a model with this many parameters has separate graphs."""
     return SIZES if parameters <= MOST_PARAMETERS else ()
 
 
 class Graphs:
-    """make(rows): compiles the graph; None is any number of rows. sizes: which have a graph of their own, made
-    when it is first called. example(rows): arguments on which it must agree with the graph for any number.
-    Raises what ``make`` raises for the graph of any number of rows."""
+    """make(rows): compiles the graph; None: for any number of rows. sizes: the numbers that have a graph of their
+    own, made on first use. example(rows): arguments on which that graph must agree with the graph for any number.
+    Raises whatever ``make`` raises for the graph for any number of rows."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Graphs:
         self._fixed: dict[int, Calls] = {}
 
     def of(self, rows: int) -> Calls:
-        """The graph for a pass of so many rows."""
+        """The graph for a pass of this many rows."""
         if rows not in self._sizes:
             return self._any
         if rows not in self._fixed:
@@ -51,7 +51,7 @@ class Graphs:
         return self._fixed[rows]
 
     def _made(self, rows: int) -> Calls:
-        """The graph for this number of rows; that for any number where it cannot be made or computes otherwise."""
+        """The graph for this number of rows; the one for any number if it cannot be made or gives other numbers."""
         try:
             fixed = self._make(rows)
             if self._agrees(fixed, rows):

@@ -1,8 +1,8 @@
 """A full pass of a transformers module as one function of tensors, without a state of its own.
 
-What a session keeps between passes comes in and what it will keep goes out, so one compiled graph
-serves every session, any tree, and any number of rows and columns. The module's code is traced as it
-is: only its attention function, its cache and its mask are ours.
+The keys and values of a session go in as arguments, and those of its new rows come out, so one compiled
+graph serves every session, any tree, and any number of rows and columns. The module's code is traced as
+it is: only its attention function, its cache and its mask are replaced.
 
 Letters in shapes: R rows, C columns of the buffers, W hidden size, D head size, V vocabulary, N layers.
 """
@@ -19,8 +19,8 @@ NAME = "draftscope_graph"
 
 
 class PassGraph(nn.Module):
-    """windows: the sliding windows of the module's layers, None among them for a layer without one.
-    features: indices into hidden_states to hand out; each costs about a hundredth of a pass."""
+    """windows: the sliding windows of the module's layers, with None for a layer without one.
+    features: indices into hidden_states to return; each costs about a hundredth of a pass."""
 
     def __init__(
         self, module: nn.Module, windows: Sequence[int | None], features: Sequence[int]
@@ -33,7 +33,7 @@ class PassGraph(nn.Module):
     def forward(self, vectors: Tensor, positions: Tensor, looked: Tensor, *given: Tensor):
         """vectors [R, W], the rows' embeddings; positions [R]; looked: the rows that get logits.
 
-        given: for each window what is added to the scores, [R, C + R]; then k and v of each layer,
+        given: for each window the bias added to the scores, [R, C + R]; then k and v of each layer,
         [1, Hkv, C, D]. Returns logits [looked, V], the rows' own k and v [2 N, Hkv, R, D], and the
         features, each [R, W].
         """
@@ -44,7 +44,7 @@ class PassGraph(nn.Module):
         output = self._module(
             inputs_embeds=vectors[None],
             position_ids=positions[None],
-            # transformers hands a 4-D mask through as it is; the real ones travel beside it
+            # transformers passes a 4-D mask through unchanged; the real ones are row_mask
             attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),
             past_key_values=cache,
             use_cache=True,
@@ -58,7 +58,7 @@ class PassGraph(nn.Module):
 
 
 class PassedColumns(CacheLayerMixin):
-    """One layer's columns in a pass: those before it, and those that it makes."""
+    """One layer's columns in a pass: those from before the pass, and those that the pass makes."""
 
     is_sliding = False
 
@@ -100,8 +100,8 @@ def attention(
 ) -> tuple[Tensor, None]:
     """query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None).
 
-    Rows of the q heads that share a k head are read as one. They are scaled here: left to itself
-    OpenVINO scales the keys, of which there are more.
+    The rows of q heads that share a k head are read as one head. They are scaled here because OpenVINO
+    would otherwise scale the keys, of which there are more.
     """
     heads, (kv_heads, size) = query.shape[1], (key.shape[1], value.shape[-1])
     groups = heads // kv_heads
@@ -120,7 +120,7 @@ def attention(
 
 
 def _explicit(rows, key, value, bias, softcap, sinks) -> Tensor:
-    """The same with soft-capped scores and attention sinks, which SDPA does not know."""
+    """The same with soft-capped scores and attention sinks, which SDPA does not support."""
     scores = rows @ key.transpose(-1, -2)
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap

@@ -1,7 +1,7 @@
-"""Products of the same rows with several matrices become one product with all of them.
+"""Joins the products of the same rows with several matrices into one product with all of them.
 
-A layer multiplies the same rows with the matrices of query, key and value, and with two of its MLP. One call has its
-threads started once and reads one long stretch of memory. The numbers stay the same.
+A layer multiplies the same rows by the matrices of query, key and value, and by two matrices of its MLP. One call
+starts its threads once and reads one long stretch of memory. The numbers stay the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def join_products(model) -> int:
-    """Join them in an OpenVINO model; returns how many products took the place of several."""
+    """Join products in an OpenVINO model; returns the number of joined products."""
     groups: dict[tuple, list] = {}
     for node in model.get_ordered_ops():
         if _by_a_matrix(node):
@@ -27,7 +27,7 @@ def join_products(model) -> int:
 
 
 def _by_a_matrix(node) -> bool:
-    """Whether the node multiplies rows with a matrix of weights."""
+    """Whether the node multiplies rows by a matrix of weights."""
     if node.get_type_name() != "MatMul" or node.get_attributes()["transpose_a"]:
         return False
     weights = node.input_value(1).get_node()

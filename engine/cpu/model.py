@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 
 
 class CompiledModel(LanguageModel):
-    """A language model whose full passes are those of ``CompiledPasses``: the same weights, the same
-    logits to rounding. Passes through some of the layers are those of ``CompiledStretches`` where they were
-    prepared; the others go through the module, on the same columns."""
+    """A language model whose full passes are those of ``CompiledPasses``: the same weights, and the same
+    logits up to rounding. Passes through some of the layers use ``CompiledStretches`` if these were prepared;
+    other passes go through the module, on the same columns."""
 
     torch_threads = 1
-    """torch does small things only; its threads would wait for more at full speed, beside OpenVINO's."""
+    """torch does only small operations; while waiting for more, its threads would spin beside OpenVINO's."""
 
     def __init__(self, model, tokenizer, name: str) -> None:
         super().__init__(model, tokenizer, name)
@@ -38,7 +38,7 @@ class CompiledModel(LanguageModel):
         self._head: Calls | None = None
 
     def expect(self, features: Sequence[int], nodes: int) -> None:
-        with suppress(Exception):  # told when a session is made
+        with suppress(Exception):  # the error is logged when a session is made
             self.passes.prepare(tuple(features), 1 + nodes)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
@@ -78,7 +78,7 @@ class CompiledSession(Session):
     ) -> None:
         super().__init__(model, cache, features)
         self._graphs = {features: graphs}
-        self._shapes: dict[int, RowShape] = {}  # of passes through stretches, by their first layer
+        self._shapes: dict[int, RowShape] = {}  # for passes through stretches, by first layer
 
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
@@ -107,7 +107,7 @@ class CompiledSession(Session):
 
 
 def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:
-    """None, and a line in the log, where the module keeps its own passes."""
+    """The compiled model; None, with a line in the log, if the module keeps its own passes."""
     try:
         return CompiledModel(module, tokenizer, name)
     except UserError:

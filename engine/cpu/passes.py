@@ -27,27 +27,27 @@ _CPU = torch.device("cpu")
 _BY_LENGTH = {"dynamic", "longrope"}  # rotary angles that change as the text grows
 _LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
 MOST_SETS = 4
-"""Sets of features whose graphs are kept, beside the graphs without features: each graph holds the weights."""
+"""Sets of features whose graphs are kept, beside the graphs without features; each graph holds the weights."""
 
 
 class NotConvertible(Exception):
-    """Why a module keeps its own passes."""
+    """The reason why a module keeps its own passes."""
 
 
 @dataclass(frozen=True)
 class FeatureGraphs:
-    """Graphs, and the indices into hidden_states that they hand out."""
+    """Graphs, and the indices into hidden_states that they return."""
 
     features: tuple[int, ...]
     graphs: Graphs
 
 
 class CompiledPasses:
-    """The passes of one module, compiled, and compared with its own: graphs for those without features,
-    and, once they are wanted, graphs with them. Of the latter the sets used last are kept; a session holds those
-    that it uses.
+    """The passes of one module, compiled, and compared with the module's own: graphs without features and,
+    once they are wanted, graphs with features. Of the graphs with features, the sets used last are kept; a session
+    holds the graphs that it uses.
 
-    Raises NotConvertible, and whatever OpenVINO or the module raise while they make the graph.
+    Raises NotConvertible, and whatever OpenVINO or the module raises while the graph is made.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -61,7 +61,7 @@ class CompiledPasses:
         numbers = sum(weight.numel() for weight in module.parameters())
         self._change = change_in_rows(self.layers, numbers)
         self.sizes = sizes_for(numbers)
-        self._made: list[FeatureGraphs] = []  # those used last come last
+        self._made: list[FeatureGraphs] = []  # most recently used last
         self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
         self.graphs_with(())
 
@@ -72,20 +72,20 @@ class CompiledPasses:
 
     @property
     def width(self) -> int:
-        """W"""
+        """The hidden size W"""
         return self._embed.embedding_dim
 
     def described(self, what: object) -> str:
-        """A graph of the module, for the file in which it is kept."""
+        """Describes a graph of the module, for the name of the file in which the graph is kept."""
         return f"{type(self._module).__name__} {what} {self._module.config.to_json_string()}"
 
     def row_shape(self) -> RowShape:
-        """For the passes of one session through a stretch of layers."""
+        """A new row shape for one session's passes through a stretch of layers."""
         return RowShape(self._change, self.sizes)
 
     @torch.no_grad()
     def windows_of(self, layers: Layers) -> list[int | None]:
-        """The sliding windows of these layers, None among them for a layer without one."""
+        """The sliding windows of these layers, with None for a layer without one."""
         mask, tokens = _Asked(), torch.zeros(2, dtype=torch.long)
         rows = torch.zeros(2, self.width)
         cache = KVCache.empty(self.layers, 2)
@@ -94,7 +94,7 @@ class CompiledPasses:
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
-        """Within, the module has the attention function of graphs."""
+        """Within this context, the module has the attention function of graphs."""
         self._module.set_attn_implementation(NAME)
         try:
             yield
@@ -102,9 +102,9 @@ class CompiledPasses:
             self._module.set_attn_implementation(PLAIN)
 
     def prepare(self, features: tuple[int, ...], most_rows: int = 0) -> None:
-        """Make the graphs that hand out these features: the one for any number of rows and, if passes over
-        up to ``most_rows`` are to come, those for the usual numbers up to so many. Raises as making the object
-        does."""
+        """Make the graphs that return these features: the graph for any number of rows and, unless
+        ``most_rows`` is 0, those for the usual numbers that passes of up to ``most_rows`` rows need. Raises as
+        the constructor does."""
         graphs = self.graphs_with(features).graphs
         for size in self.sizes if most_rows else ():
             if size <= rounded(most_rows, self.sizes):
@@ -119,14 +119,14 @@ class CompiledPasses:
         features: tuple[int, ...],
         last: int | None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """given: token ids [R] or vectors [R, W] -> logits [last, V], features [R, n*W]; their k and v
-        stand in the columns.
+        """given: token ids [R] or vectors [R, W] -> logits [last, V], features [R, n*W]; the rows'
+        k and v are added to the columns.
 
-        made: graphs that hand out the features. last: how many of the last rows get logits; None is all, 0 none.
+        made: graphs that return the features. last: how many of the last rows get logits; None: all, 0: none.
         """
         rows = len(given)
         shape, capacity = columns.shape.of(rows), columns.capacity
-        if last is None or shape <= FEW:  # this number then changes only with the number of rows
+        if last is None or shape <= FEW:  # then len(looked) changes only with the number of rows
             looked = np.arange(shape)
         else:
             looked = np.arange(rows - max(last, 1), rows)
@@ -156,8 +156,8 @@ class CompiledPasses:
         return self._embed(given).detach().numpy()
 
     def graphs_with(self, features: tuple[int, ...]) -> FeatureGraphs:
-        """Graphs that hand out these features and perhaps more; those without any if none are wanted. They are made
-        when they are first asked for. Raises as making the object does."""
+        """Graphs that return these features and perhaps more; the graphs without features if none are wanted. They are
+        made when first requested. Raises as the constructor does."""
         for made in self._made:
             if bool(made.features) == bool(features) and set(made.features) >= set(features):
                 self._made.remove(made)
@@ -200,7 +200,7 @@ class CompiledPasses:
 
     @torch.no_grad()
     def _arguments(self, rows: int) -> list[Tensor]:
-        """Arguments of a graph for a pass of so many rows."""
+        """Arguments of a graph for a pass of this many rows."""
         places, width = torch.arange(rows), self.example[0].shape[2]
         masks = [torch.zeros(rows, width + rows)] * len(self._windows)
         vectors = self._embed(places % self._embed.num_embeddings)
@@ -227,7 +227,7 @@ def _close(one: Tensor, other: Tensor) -> bool:
 
 
 def _trial_masks() -> Iterable[RowMask]:
-    """A prompt of 24 rows, and behind it a tree."""
+    """A prompt of 24 rows, followed by a tree."""
     yield RowMask(0, list(range(24)), [(2 << row) - 1 for row in range(24)], _CPU)
     yield RowMask(24, [0, 1, 1, 2], [0b1, 0b11, 0b101, 0b1011], _CPU)
 
@@ -243,7 +243,7 @@ def _check(module: nn.Module) -> None:
 
 
 class _Asked(RowMask):
-    """A mask that writes down for which windows it was asked."""
+    """A mask that records the windows for which it was asked."""
 
     def __init__(self) -> None:
         super().__init__(0, [0, 1], [0b1, 0b11], _CPU)
@@ -256,7 +256,7 @@ class _Asked(RowMask):
 
 @torch.no_grad()
 def _seen(module: nn.Module) -> tuple[list[Tensor], list[int | None]]:
-    """A pass of two rows through the module: k and v of each layer [1, Hkv, 2, D], and the windows."""
+    """Make a pass of two rows through the module; returns k and v of each layer [1, Hkv, 2, D], and the windows."""
     mask = _Asked()
     layers = module.config.get_text_config().num_hidden_layers
     cache = KVCache.empty(layers, 2)

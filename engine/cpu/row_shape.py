@@ -1,28 +1,28 @@
-"""How many rows the passes of a session have.
+"""The number of rows that the passes of a session have.
 
 A compiled graph prepares each of its operations anew for every new number of rows, which costs a small
-model as much as many rows do. So a pass may have spare rows, whose results nobody reads; and a small model
-has graphs of its own for the usual numbers, which are prepared once and for all (``engine.cpu.fixed``).
+model as much as many rows do. So a pass may have spare rows, whose results are ignored; and a small model
+has separate graphs for the usual numbers of rows, which are prepared only once (``engine.cpu.fixed``).
 """
 
 from collections.abc import Sequence
 
 CHANGE = 0.3
-"""Milliseconds a layer that a change of the number costs: most of them in the first pass, some in the next."""
+"""Milliseconds per layer that a change of the number costs: most of them in the first pass, some in the next."""
 ROW = 1.2e-8
-"""Milliseconds a parameter that a row adds to a pass. Both are as measured on two cores."""
+"""Milliseconds per parameter that a row adds to a pass. CHANGE and ROW were measured on two cores."""
 FEW, MANY = 32, 16
-"""More than FEW rows become a multiple of MANY: prompts of about the same length share a shape, for the
-very first pass of a shape costs several milliseconds."""
+"""More than FEW rows are rounded up to a multiple of MANY, so that prompts of about the same length share a
+shape: the very first pass of a shape costs several milliseconds."""
 
 
 def change_in_rows(layers: int, parameters: int) -> float:
-    """How many rows cost as much as a change of their number."""
+    """How many rows cost as much as a change of the number of rows."""
     return CHANGE * layers / (ROW * parameters)
 
 
 def rounded(rows: int, sizes: Sequence[int]) -> int:
-    """The least usual number of rows that is enough. sizes: ascending."""
+    """The smallest usual number that holds so many rows. sizes: ascending."""
     for size in sizes:
         if rows <= size:
             return size
@@ -30,11 +30,11 @@ def rounded(rows: int, sizes: Sequence[int]) -> int:
 
 
 class RowShape:
-    """Of one session: its own passes alone decide, so that the same run has the same passes again.
+    """One instance serves one session and depends only on its passes, so that a repeated run has the same passes.
 
     Passes with fewer rows are filled up until their spare rows have cost as much as a change. Then the number
-    becomes the largest that a pass wanted meanwhile. change: the cost of a change, in rows. sizes, ascending:
-    a number up to the last of them becomes one of them.
+    becomes the largest that a pass has wanted in the meantime. change: the cost of a change, in rows. sizes,
+    ascending: a number up to the last of them is rounded up to one of them.
     """
 
     def __init__(self, change: float, sizes: Sequence[int] = ()) -> None:
@@ -42,7 +42,7 @@ class RowShape:
         self._rows = self._wanted = self._spared = 0
 
     def of(self, rows: int) -> int:
-        """The number of rows of a pass over so many."""
+        """The number of rows, spare ones included, of a pass over ``rows`` rows."""
         rows = rounded(rows, self._sizes)
         self._wanted = max(self._wanted, rows)
         self._spared += self._rows - rows

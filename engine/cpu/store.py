@@ -1,6 +1,6 @@
-"""Graphs compiled by OpenVINO, once a model: kept in the user's cache folder, found by their content.
+"""Graphs compiled by OpenVINO once per model, kept in the user's cache folder and found by their content.
 
-The numbers are those of fp32: nothing is rounded to a smaller type.
+The numbers are fp32: nothing is rounded to a smaller type.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from engine.cpu.threads import settings, threads
 
 log = logging.getLogger(__name__)
 
-METHOD = 2  # of making graphs; what was compiled by another one is not used
-MOST_BYTES = 4 * 2**30  # of the folder; what was not used for longest goes first
+METHOD = 2  # version of the compilation; graphs of other versions are not used
+MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
 
 
 @cache
 def core():
-    """OpenVINO's runtime. Raises ImportError where it is not installed."""
+    """OpenVINO's runtime. Raises ImportError if it is not installed."""
     import openvino
 
     return openvino.Core()
@@ -40,7 +40,7 @@ def core():
 class Compiled:
     """A graph as OpenVINO runs it.
 
-    model: on the threads of this process. content: the bytes from which it is made on another number.
+    model: on the threads of this process. content: the bytes that remake it on another number of threads.
     """
 
     def __init__(self, model, content: Callable[[], bytes]) -> None:
@@ -48,7 +48,7 @@ class Compiled:
         self._content = content
 
     def on_threads(self, count: int):
-        """Raises what OpenVINO raises where it does not read its own bytes."""
+        """Raises whatever OpenVINO raises if it cannot read its own bytes."""
         return core().import_model(self._content(), "CPU", settings(count))
 
 
@@ -58,11 +58,11 @@ def compiled(
     described: str,
     sizes: Mapping[int, Sequence[int]] | None = None,
 ) -> Compiled:
-    """The graph, every size of which may vary that is not fixed by the weights or by ``sizes``.
+    """The compiled graph. Every size may vary that is not fixed by the weights or by ``sizes``.
 
-    example: arguments of the graph. described: what the graph does, beside its weights. sizes: by number of
-    the argument; -1 is a size that may vary. Raises what OpenVINO raises where it cannot convert the graph,
-    and ImportError where there is no OpenVINO.
+    example: arguments of the graph. described: text that identifies the graph, beside its weights. sizes: by
+    number of the argument; -1 is a size that may vary. Raises whatever OpenVINO raises if it cannot convert
+    the graph, and ImportError if OpenVINO is not installed.
     """
     runtime = core()
     path = _path(graph, example, f"{described} {sizes}" if sizes else described)
@@ -91,7 +91,7 @@ def _model_of(graph: nn.Module, example: Sequence[Tensor]):
 
 @torch.no_grad()
 def _converted(graph: nn.Module, example: Sequence[Tensor]):
-    """What openvino.convert_model does, without the report about it that it sends to its makers."""
+    """Does the same as openvino.convert_model, without the usage report that it sends to its makers."""
     from openvino.frontend import FrontEndManager
     from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
 
@@ -107,7 +107,7 @@ def _converted(graph: nn.Module, example: Sequence[Tensor]):
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Tracing touches every attribute of a module, deprecated ones too."""
+    """Tracing touches every attribute of a module, including deprecated ones."""
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     try:
@@ -127,7 +127,7 @@ def _path(graph: nn.Module, example: Sequence[Tensor], described: str) -> Path |
 
 
 def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
-    """Of everything that a compiled graph depends on."""
+    """A digest of everything that a compiled graph depends on."""
     import openvino
 
     versions = openvino.__version__, transformers.__version__, torch.__version__
@@ -140,7 +140,7 @@ def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
 
 
 def _kept(runtime, path: Path):
-    """None where there is none, or none that this OpenVINO reads."""
+    """The kept model; None if there is none, or none that this OpenVINO can read."""
     try:
         content = path.read_bytes()
         path.touch()
@@ -154,7 +154,7 @@ def _kept(runtime, path: Path):
 
 
 def _keep(model, path: Path) -> bool:
-    """Whether it was kept."""
+    """Returns whether the model was kept."""
     try:
         content = _content(model)
         _make_room(path.parent, MOST_BYTES - len(content))
@@ -172,8 +172,8 @@ def _content(model) -> bytes:
 
 
 def _make_room(folder: Path, most: int) -> None:
-    """Delete the files that were not used for longest until what is left has at most so many bytes.
-    What a killed process had not finished counts, too."""
+    """Delete the least recently used files until the others have at most ``most`` bytes. Unfinished files
+    of killed processes count as well."""
     if not folder.is_dir():
         return
     files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)

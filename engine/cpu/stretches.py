@@ -1,10 +1,10 @@
 """Compiled passes through some of a model's layers: each stretch between two cuts is a graph of its own.
 
-Drafters that run the target's own layers cut the target where they exit. A pass goes through one stretch after another;
-a pass that begins or ends between two cuts, or leaves out parts of layers, goes through the module.
+Drafters that run the target's own layers cut the target where they exit. A pass goes through one stretch after
+another; a pass that begins or ends between two cuts, or leaves out parts of layers, goes through the module.
 
-Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size, D head
-size, V vocabulary, N layers of the stretch.
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size,
+D head size, V vocabulary, N layers of the stretch.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from engine.target.cache import KVCache
 from engine.target.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
 from engine.target.row_mask import RowMask
 
-ROWS = 3  # of the example that a graph is traced with
+ROWS = 3  # of the example with which a graph is traced
 
 
 class _StretchGraph(nn.Module):
-    """Layers first to stop - 1 of a module. windows: their sliding windows, None among them for a layer without."""
+    """Layers first to stop - 1 of a module. windows: their sliding windows, with None for a layer without one."""
 
     def __init__(self, module: nn.Module, first: int, stop: int, windows: Sequence) -> None:
         super().__init__()
@@ -42,8 +42,8 @@ class _StretchGraph(nn.Module):
         self._first, self._windows = first, list(windows)
 
     def forward(self, rows: Tensor, places: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
-        """rows [R, W] at the first layer, places [R]; for each window what is added to the scores, [R, C + R];
-        then k and v of each layer, [1, Hkv, C, D]. Returns rows [R, W] behind the last layer and the rows' own k
+        """rows [R, W] at the first layer, places [R]; for each window the bias added to the scores, [R, C + R];
+        then k and v of each layer, [1, Hkv, C, D]. Returns rows [R, W] after the last layer and the rows' own k
         and v, [2 N, Hkv, R, D]."""
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]
@@ -62,7 +62,7 @@ class _StretchGraph(nn.Module):
 
 
 class _EndGraph(nn.Module):
-    """What comes behind the last layer: rows [R, W] -> logits [R, V]"""
+    """The part of a module after the last layer: rows [R, W] -> logits [R, V]"""
 
     def __init__(self, module: nn.Module, count: int) -> None:
         super().__init__()
@@ -89,19 +89,19 @@ class _Stretch:
 
 
 class CompiledStretches:
-    """The stretches of one module, made as they are asked for."""
+    """The stretches of one module, made when they are prepared."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         self._module, self._passes = module, passes
         self._count = passes.layers
-        self._norm: nn.Module | None = None  # known once something was prepared
+        self._norm: nn.Module | None = None  # set by the first ``prepare``
         self._made: dict[tuple[int, int], _Stretch] = {}
         self._end: Calls | None = None
 
     def prepare(self, cuts: Iterable[int], nodes: int) -> None:
         """Make the stretches between these layers, for passes of one row and of up to ``nodes`` more. Raises
-        NotConvertible where one has other numbers than the module, UserError where the module's parts have other
-        names, and whatever OpenVINO or the module raise."""
+        NotConvertible if a stretch gives other numbers than the module, UserError if the module's parts have other
+        names, and whatever OpenVINO or the module raises."""
         edges = sorted({0, *cuts, self._count})
         for first, stop in pairwise(edges):
             if (first, stop) not in self._made:
@@ -113,7 +113,7 @@ class CompiledStretches:
             self._end = self._compiled_end()
 
     def way(self, layers: Layers, taps: Sequence[int]) -> list[_Stretch] | None:
-        """The stretches that such a pass goes through, at whose ends the taps lie; None where there is none."""
+        """The stretches that make up such a pass, with every tap at the end of one; None if there are none."""
         stop = self._count if layers.stop is None else layers.stop
         if layers.skipped or self._end is None:
             return None
@@ -141,7 +141,7 @@ class CompiledStretches:
         taps: Sequence[int],
         head: bool,
     ) -> Passed:
-        """See ``engine.target.layers.passed``. shapes: of the session's passes, by the stretch's first layer."""
+        """See ``engine.target.layers.passed``. shapes: of the session's passes, by first layer of the stretch."""
         rows = given.numpy() if layers.first else self._passes.vectors(given)
         count, found = len(rows), {}
         for stretch in way:

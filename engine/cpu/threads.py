@@ -1,8 +1,8 @@
-"""How many threads compiled passes compute with: measured when the first of them is made.
+"""The number of threads that compiled passes use: measured when the first pass is made.
 
-On a quiet machine all cores are faster. Beside other busy processes a pass waits for its slowest thread
-at each of its some fifty meeting points, and fewer threads may be ahead. Threads are OpenVINO's, which
-sleep where there is nothing to do; none of them is tied to a core, for a core may be busy.
+On a quiet machine, using all cores is faster. Beside other busy processes, a pass waits for its slowest
+thread at each of some fifty synchronisation points, and fewer threads may be faster. The threads are
+OpenVINO's, which sleep when there is nothing to do; none is tied to a core, because a core may be busy.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 ROUNDS = 20
-WIDTH, DEPTH = 1024, 4  # of the pass that is measured: 16 MB of weights
+WIDTH, DEPTH = 1024, 4  # of the measured pass: 16 MB of weights
 CLEARLY = 0.9
-"""Fewer threads must take less than this share of the time of all."""
+"""Fewer threads must take less than this share of the time that all threads take."""
 
 
 def settings(count: int) -> dict:
-    """Of OpenVINO: fp32 everywhere, one pass at a time, on so many threads."""
+    """Settings for OpenVINO: fp32 everywhere, one pass at a time, on ``count`` threads."""
     return {
         "INFERENCE_PRECISION_HINT": "f32",
         "PERFORMANCE_HINT": "LATENCY",
@@ -31,7 +31,7 @@ def settings(count: int) -> dict:
 
 @cache
 def threads() -> int:
-    """The number for this process. OMP_NUM_THREADS, which torch goes by, is the most."""
+    """The number of threads for this process, at most OMP_NUM_THREADS, which torch follows."""
     most = torch.get_num_threads()
     counts = sorted({1, max(1, most // 2), most})
     if len(counts) == 1:
@@ -41,13 +41,13 @@ def threads() -> int:
 
 
 def fewest_that_pays(milliseconds: dict[int, float]) -> int:
-    """By number of threads, the time of a pass: all of them, or what is clearly faster."""
+    """Given the time of a pass by number of threads: all threads, or the fastest number if it is clearly faster."""
     most, best = max(milliseconds), min(milliseconds, key=milliseconds.get)
     return best if milliseconds[best] < CLEARLY * milliseconds[most] else most
 
 
 def _timed(passes: dict[int, Callable[[], object]]) -> dict[int, Sequence[float]]:
-    """They take turns, so that a busy moment meets all of them; the first round warms up."""
+    """The passes take turns, so that a busy moment affects all of them; the first round is a warm-up."""
     taken: dict[int, list[float]] = {count: [] for count in passes}
     for _ in range(ROUNDS + 1):
         for count, run in passes.items():
@@ -58,7 +58,7 @@ def _timed(passes: dict[int, Callable[[], object]]) -> dict[int, Sequence[float]
 
 
 def _trial_pass(count: int) -> Callable[[], object]:
-    """One row through a few products, on so many threads."""
+    """One row through a few matrix products, on ``count`` threads."""
     request = _trial_model(count).create_infer_request()
     row = np.zeros((1, WIDTH), np.float32)
     return lambda: request.infer([row])

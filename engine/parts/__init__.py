@@ -1,1 +1,1 @@
-"""Trained things attached to a target: draft models, heads, denoisers; one kind a file."""
+"""Trained things attached to a target: draft models, heads, denoisers; one kind per file."""

@@ -1,9 +1,9 @@
 """Acceptance heads: they predict from the draft's hidden state how likely a drafted token is to be kept.
 
 Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). Residual blocks
-x + SiLU(linear(x)) on the state behind the final norm of the draft, then two numbers: refused and kept.
+x + SiLU(linear(x)) on the draft's state after its final norm, then two numbers: rejected and kept.
 
-The layout of the published checkpoints: ``model.{block}.linear.{weight,bias}`` and, behind the D blocks,
+The layout of the published checkpoints: ``model.{block}.linear.{weight,bias}`` and, after the D blocks,
 ``model.{D}.{weight,bias}`` of shape [2, H]. A head belongs to a draft as well as to a target.
 """
 
@@ -24,14 +24,14 @@ from engine.parts.kinds import PartKind
 
 NOUN = "acceptance head"
 DRAFT = "draftscope_draft"
-"""The entry of the config that holds the digest of the draft whose states it reads."""
+"""The entry of the config that holds the digest of the draft whose states the head reads."""
 WEIGHT = "rejected_weight"
 PUBLISHED_WEIGHT = 6.0
 _BLOCK = re.compile(r"model\.(\d{1,2})\.linear\.(weight|bias)")
 
 
 class AcceptanceHead(nn.Module):
-    """rejected_weight: how many times a refused token counted in the loss. draft_digest: None where the config names no
+    """rejected_weight: how many times a rejected token counted in the loss. draft_digest: None if the config names no
     draft."""
 
     def __init__(self, layers: int, width: int) -> None:
@@ -46,7 +46,7 @@ class AcceptanceHead(nn.Module):
         return self.out.in_features
 
     def forward(self, states: Tensor) -> Tensor:
-        """states [..., H] of the draft behind drafted tokens -> log-odds [...] of being kept"""
+        """states [..., H] of the draft at drafted tokens -> log-odds [...] of being kept"""
         for block in self.blocks:
             states = states + F.silu(block(states))
         refused, kept = self.out(states).unbind(-1)
@@ -69,7 +69,7 @@ class AcceptanceHead(nn.Module):
         return found | {f"model.{last}.{kind}": f"out.{kind}" for kind in kinds}
 
     def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config beside its own."""
+        """about: further fields of the config."""
         weights = self.state_dict()
         own = {"hidden_size": self.width, "num_layers": len(self.blocks)}
         tensors = {name: weights[inner] for name, inner in self.names().items()}
@@ -77,7 +77,7 @@ class AcceptanceHead(nn.Module):
 
 
 def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None) -> None:
-    """Raises UserError where the head reads the states of another draft than this one."""
+    """Raises UserError if the head reads the states of a draft other than this one."""
     found = None if folder is None or not Path(folder).is_dir() else digest_of(folder)
     named = head.draft_digest
     if head.width != width or (named is not None and found is not None and named != found):

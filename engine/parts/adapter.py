@@ -1,9 +1,10 @@
 """The adapter of Kangaroo: it turns the states of a target's first layers into states for the target's head.
 
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): one attention block
-without an MLP, normed before and behind; embedding and head are the target's. The layout of the published
+without an MLP, with a norm before and after; embedding and head are the target's. The layout of the published
 checkpoints: ``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``,
-beside a config of Llama's kind. Published configs do not name the layer behind which the adapter stands; ours do (``exit_layer``).
+with a Llama-style config. Published configs do not name the layer after which the adapter stands; ours do
+(``exit_layer``).
 
 Letters in shapes: H hidden size, D head size, R rows, T columns read before them, N attention blocks.
 """
@@ -26,9 +27,9 @@ from engine.target.language_model import LanguageModel
 
 NOUN = "Kangaroo adapter"
 PUBLISHED_EXIT = 2
-"""Layers below a published adapter whose config names no number: the authors' usual setting."""
+"""Number of layers below a published adapter whose config names none: the authors' usual setting."""
 MOST, WIDEST = 4096, 1 << 17
-"""Of blocks, heads and the like, and of the width of a state; beyond them a config is nonsense."""
+"""Limits on the number of blocks, heads and the like, and on the width of a state; a config beyond them is nonsense."""
 _ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
 
 KeyValue = tuple[Tensor, Tensor]  # k, v: each [..., Hkv, T, D], k rotated already
@@ -48,7 +49,7 @@ class AdapterConfig:
 
     @classmethod
     def of(cls, raw: Mapping) -> AdapterConfig:
-        """From a config.json. Raises ValueError, in words that end a sentence."""
+        """From a config.json. Raises ValueError, whose message ends a sentence."""
         rope = raw.get("rope_parameters") or {}
         if type(rope) is not dict:
             raise ValueError("its rope_parameters are no object")
@@ -98,7 +99,7 @@ class _Attention(nn.Module):
     def forward(
         self, rows: Tensor, angles: tuple[Tensor, Tensor], before: KeyValue | None
     ) -> tuple[Tensor, KeyValue]:
-        """rows [B, R, H], one behind the other and behind the T columns ``before``."""
+        """rows [B, R, H]: consecutive rows that follow the T columns ``before``."""
         queries, keys, values = (
             project(rows).unflatten(-1, (-1, self._size)).transpose(-2, -3)
             for project in (self.q_proj, self.k_proj, self.v_proj)
@@ -130,7 +131,7 @@ class _Block(nn.Module):
 
 
 class Adapter(nn.Module):
-    """Its names are those of the published checkpoints."""
+    """Its weights have the names of the published checkpoints."""
 
     def __init__(self, config: AdapterConfig) -> None:
         super().__init__()
@@ -141,7 +142,7 @@ class Adapter(nn.Module):
     def forward(
         self, states: Tensor, start: int = 0, before: Sequence[KeyValue] = ()
     ) -> tuple[Tensor, list[KeyValue]]:
-        """Hidden states [B, R, H] behind the target's first layers, of rows that stand one behind the other
+        """Hidden states [B, R, H] after the target's first layers, of consecutive rows
         from position ``start`` on -> states [B, R, H] for the target's head, and k, v of each block.
 
         before: k, v of the ``start`` rows before them, by block.
@@ -156,13 +157,13 @@ class Adapter(nn.Module):
         return self.norm(states), made
 
     def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config beside its own."""
+        """about: further fields of the config."""
         own = {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
         write_part(folder, self.state_dict(), own | dict(about))
 
 
 class AdapterReader:
-    """One text that an adapter reads row after row; the last rows can be forgotten."""
+    """One text that an adapter reads row by row; the last rows can be forgotten."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter

@@ -1,4 +1,4 @@
-"""Whether a stranger's model may be opened: on the host's list, safe, and small enough for what is free."""
+"""Checks that a visitor's model may be opened: on the host's list, safe, and small enough for the free memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from engine.parts.inspection import Checkpoint, inspect
 from engine.progress import Tell, silent
 
 SPARED = 0.5
-"""The share of free memory that one model may take: loading it needs some on top."""
+"""The share of free memory that one model may take: loading it needs some more on top."""
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a host allows. patterns: Hub names like owner/* or *, and folders below which models may
-    lie. most_bytes: of one model, whatever is free; None is whatever is free."""
+    """The models that a host allows. patterns: Hub names like owner/* or *, and folders below which models may
+    lie. most_bytes: the limit for one model, however much memory is free; None: only
+    the free memory limits it."""
 
     patterns: Sequence[str] = ()
     most_bytes: int | None = None
@@ -35,7 +36,7 @@ class Allowed:
 
 
 def free_bytes() -> int:
-    """Memory that could be had without swapping; a container's limit counts."""
+    """Bytes of memory available without swapping; a container's limit counts."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         free = next(int(one.split()[1]) * 1024 for one in lines if one.startswith("MemAvailable"))
@@ -52,7 +53,7 @@ def free_bytes() -> int:
 def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
     """Look at the model that a visitor names by Hub name or folder, and download it if need be.
 
-    Raises UserError, one sentence, where it may not be opened. Nothing outside the allowed folders
+    Raises UserError, one sentence, if it may not be opened. Nothing outside the allowed folders
     is looked at.
     """
     if not isinstance(wish, str) or not wish.strip() or len(wish) > 300 or not wish.isprintable():
@@ -63,7 +64,7 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
         found = inspect(wish, root)
     elif is_hub_name(wish) and any(fnmatchcase(wish, one) for one in _names(allowed)):
         folder = download(wish, allowed.room(), tell)
-        found = inspect(folder, folder.parent.parent)  # of its cache, where links lead to the blobs
+        found = inspect(folder, folder.parent.parent)  # its cache folder: links lead to the blobs
     else:
         raise UserError("This page does not open that model; its host lists those that it does.")
     room = allowed.room()

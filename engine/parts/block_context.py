@@ -1,4 +1,4 @@
-"""The text a block-diffusion drafter has read, as keys and values, and the block it fills behind it."""
+"""The text that a block-diffusion drafter has read, as keys and values, and the block that it fills after it."""
 
 from abc import ABC, abstractmethod
 
@@ -7,11 +7,11 @@ from torch import Tensor
 
 from engine.parts.dflash_model import DFlashModel
 
-CAPACITY = 512  # first size of the buffers; they double when they must
+CAPACITY = 512  # first size of the buffers; they double when full
 
 
 class BlockContext(ABC):
-    """One sequence. T committed rows, B block rows, H hidden size, n feature layers."""
+    """One instance serves one sequence. Shapes: T committed rows, B block rows, H hidden size, n feature layers."""
 
     @abstractmethod
     def read(self, features: Tensor) -> None:
@@ -19,7 +19,7 @@ class BlockContext(ABC):
 
     @abstractmethod
     def denoise(self, embeddings: Tensor) -> Tensor:
-        """Block rows [B, H] behind the committed ones -> hidden [B, H] after the final norm."""
+        """Block rows [B, H] after the committed ones -> hidden [B, H] after the final norm."""
 
 
 def context_of(drafter: DFlashModel) -> BlockContext:

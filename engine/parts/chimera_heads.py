@@ -1,15 +1,16 @@
 """Chimera's draft model: an encoder of trigrams at the bottom, an encoder of the whole text above it, and readouts.
 
 Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
-(2024). The *trigram encoder* makes a row of the embeddings of a token and the two before it; of the text that is enough at
-the bottom, and a trigram's row need be made only once. The *full-context encoder*, one layer of Llama's kind, lets that
-row read the target's own last states, which are at hand for all tokens but the last one, and the states that it gave the
-drafted tokens before; what it gives stands in for the target's state at the token. *Readout* k (from 0) speaks for the
-token k places behind the root: of the target's last true state and the stand-in it makes what the target's head reads.
+(2024). The *trigram encoder* makes one row from the embeddings of a token and the two before it; at the bottom no more
+of the text is needed, and a trigram's row is made only once. The *full-context encoder*, one Llama-style layer, lets
+that row read the target's own last states, which exist for all tokens but the last one, and the encoder's own states of
+the drafted tokens before; its output stands in for the target's state at the token. *Readout* k (from 0) serves the
+token k places after the root: from the target's last true state and the stand-in, it makes the input of the target's
+head.
 
-In the paper each readout is a matrix to the vocabulary that begins as the target's head, twice; here it is a map to the
-head's input, which begins as the mean, so that nothing of the head is stored again. There is no published layout of
-safetensors (the authors' files are pickled); the names are those of this module.
+In the paper each readout is a matrix to the vocabulary that begins as two copies of the target's head; here it is a map
+to the head's input that begins as the mean, so that nothing of the head is stored again. There is no published layout
+of safetensors (the authors' files are pickled); the names are those of this module.
 
 Letters in shapes: S texts, R rows, T columns, H hidden size, D head size, V vocabulary.
 """
@@ -76,7 +77,7 @@ class _MLP(nn.Module):
 
 
 class ContextEncoder(nn.Module):
-    """One layer of Llama's kind, as wide as the target. A row sees columns that were made of states, and itself."""
+    """One Llama-style layer, as wide as the target. A row sees columns that were made from states, and itself."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__()
@@ -89,7 +90,7 @@ class ContextEncoder(nn.Module):
         self.mlp = _MLP(config)
 
     def columns(self, states: Tensor, places: Tensor) -> Columns:
-        """What rows see of states [.., R, H] at these places [R] in the text."""
+        """The columns that rows see, made from states [.., R, H] at these places [R] in the text."""
         normed, attention = self.input_layernorm(states), self.self_attn
         keys = self._heads(attention.k_proj(normed))
         return rotate(keys, *self._turn(places, keys)), self._heads(attention.v_proj(normed))
@@ -105,7 +106,7 @@ class ContextEncoder(nn.Module):
         """rows [.., R, H] at places [R] -> states [.., R, H].
 
         text: columns [.., Hkv, T, D]. mask: bool [R, T], which of them each row sees; None: all. line: further columns
-        [.., Hkv, R, D], one for each row: those of the drafted tokens before it.
+        [.., Hkv, R, D], one for each row, of the drafted tokens before it.
         """
         queries = self._heads(self.self_attn.q_proj(self.input_layernorm(rows)))
         queries = rotate(queries, *self._turn(places, queries)) * self.self_attn.size**-0.5
@@ -151,7 +152,7 @@ class ChimeraHeads(nn.Module):
         return len(self.readouts)
 
     def spoken(self, head: int, true: Tensor, drafted: Tensor) -> Tensor:
-        """What the target's head reads: of the target's last true state and a drafted one, [.., H] each."""
+        """The input of the target's head, from the target's last true state and a drafted state, [.., H] each."""
         return self.readouts[head](torch.cat([true, drafted], -1))
 
     def save(self, folder: Path, about: Mapping) -> None:

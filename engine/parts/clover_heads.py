@@ -1,12 +1,13 @@
-"""Clover's heads: one small recurrent cell drafts token after token, on the output of a block that reads the whole text.
+"""Clover's heads: one small recurrent cell drafts token by token, on the output of a block that reads the whole text.
 
-Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024), with the order and the
-projections of Clover-2 (2024). For each token read so far, an attention decoder combines the target's last state, behind the final norm, with
-the embedding of the next token; the augmenting block, layers of the target's kind, reads these rows. From its row at t,
-which knows the token at t + 1, head 0 predicts the token at t + 2. Each further head is the same cell: it combines the
-hidden state of the head before it (the regressive connection) with the embedding of the token drafted last.
+Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024), with the order and
+the projections of Clover-2 (2024). For each token read so far, an attention decoder combines the target's last state,
+after the final norm, with the embedding of the next token; the augmenting block, layers of the target's kind, reads
+these rows. From its row at t, which knows the token at t + 1, head 0 predicts the token at t + 2. Each further head is
+the same cell: it combines the hidden state of the head before it (the regressive connection) with the embedding of the
+token drafted last.
 
-The attention decoder has one key, so that its weight is a cosine: x + v(y) * cos(q(norm(x)), k(y)) in each attention head.
+The attention decoder has one key, so its weight is a cosine: x + v(y) * cos(q(norm(x)), k(y)) in each attention head.
 All logits come from the target's head, and the rows of that head are the embeddings, as in the paper's code.
 
 Letters in shapes: S texts, R rows, H hidden size, V vocabulary.
@@ -30,11 +31,11 @@ from engine.parts.kinds import PartKind
 from engine.target.language_model import LanguageModel
 
 NOUN = "set of Clover heads"
-USUAL_HEADS = 5  # as in the paper's code; the cell itself has no number
+USUAL_HEADS = 5  # as in the paper's code; the cell itself fixes no number
 
 
 class AttentionDecoder(nn.Module):
-    """The attention decoder: adds to rows x the weighed value of a token's embedding y."""
+    """The attention decoder: adds the weighted value of a token's embedding y to rows x."""
 
     def __init__(self, width: int, heads: int, eps: float) -> None:
         super().__init__()
@@ -53,10 +54,10 @@ class AttentionDecoder(nn.Module):
 
 
 class CloverHeads(nn.Module):
-    """accuracies: by head and rank, see ``head_ranks``; their number is how many tokens it drafts."""
+    """accuracies: by head and rank, see ``head_ranks``; the number of heads is the number of tokens drafted."""
 
     def __init__(self, config: PreTrainedConfig, layers: int, heads: int = USUAL_HEADS) -> None:
-        """config: the target's. layers: of the augmenting block. Raises ValueError where the target's width is no
+        """config: the target's. layers: of the augmenting block. Raises ValueError if the target's width is not a
         multiple of its attention heads, or its layers are not of Llama's kind."""
         super().__init__()
         width, count, eps = config.hidden_size, config.num_attention_heads, _eps(config)
@@ -78,7 +79,7 @@ class CloverHeads(nn.Module):
     def states(self, features: Tensor, following: Tensor, cache: Cache | None = None) -> Tensor:
         """features [S, R, H] of the target, and the embeddings [S, R, H] of the tokens that followed -> [S, R, H].
 
-        cache: of the augmenting block; holds what was read before and takes these rows up.
+        cache: of the augmenting block; holds the rows read before and takes these up.
         """
         rows = self.extract(features, following)
         found = self.augmenting(

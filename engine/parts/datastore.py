@@ -1,7 +1,7 @@
 """Datastores: the tokens of a user's text, in which continuations are looked up.
 
 A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array, all positions
-of the text sorted by the tokens from there on, is made when the folder is opened, which takes a second for
+of the text sorted by the tokens that begin there, is made when the folder is opened, which takes a second for
 millions of tokens. ``engine.parts.making_datastores`` makes a folder from a text.
 """
 
@@ -32,7 +32,7 @@ SHOWN_PLACES = 64  # most occurrences of a match that are looked at
 
 
 class Found(NamedTuple):
-    """A run of tokens at the end of a text that the datastore holds, too. first, last: its places in
+    """A run of tokens at the end of a text that the datastore also holds. first, last: its places in
     the suffix array, the last one excluded. length: in tokens."""
 
     first: int
@@ -41,8 +41,8 @@ class Found(NamedTuple):
 
 
 class Datastore:
-    """tokens: [T] int32. A lookup costs one binary search a token of the match, so it grows with the
-    logarithm of T."""
+    """tokens: [T] int32. A lookup costs one binary search per token of the match, so its cost grows with
+    the logarithm of T."""
 
     def __init__(self, tokens: np.ndarray) -> None:
         self.tokens = np.ascontiguousarray(tokens, dtype=np.int32)
@@ -60,7 +60,7 @@ class Datastore:
         return self.tokens.nbytes + self._order.nbytes
 
     def find(self, run: Sequence[int]) -> Found | None:
-        """The match of this run; None where the datastore does not hold it."""
+        """The match of this run; None if the datastore does not hold it."""
         first, last = 0, len(self.tokens)
         for depth, token in enumerate(run):
             first, last = self._narrowed(first, last, depth, token)
@@ -70,7 +70,7 @@ class Datastore:
 
     def longest(self, context: Sequence[int], most: int, least: int = 1) -> Found | None:
         """The longest end of the context, of ``least`` to ``most`` tokens, that the datastore holds. Found by
-        halving: a datastore that holds a run holds the run's own ends, too."""
+        halving, because a datastore that holds a run also holds all ends of that run."""
         low, high, best = least, min(most, len(context)), None
         while low <= high:
             length = (low + high) // 2
@@ -89,7 +89,7 @@ class Datastore:
             yield self.tokens[start : start + length].tolist()
 
     def _narrowed(self, first: int, last: int, depth: int, token: int) -> tuple[int, int]:
-        """Of the suffixes first to last, which begin alike, those with ``token`` at this depth."""
+        """The range of those suffixes, among first to last, which begin alike, that have ``token`` at this depth."""
         return self._bound(first, last, depth, token), self._bound(first, last, depth, token + 1)
 
     def _bound(self, first: int, last: int, depth: int, token: int) -> int:
@@ -106,8 +106,8 @@ class Datastore:
 
 
 def tokenizer_digest(tokenizer, tokens: np.ndarray) -> str:
-    """Sixteen hexadecimal digits of what each id among these means to the tokenizer. A tokenizer that
-    has more tokens, but means the same by these, has the same digest."""
+    """Sixteen hexadecimal digits over the tokenizer's meaning of each id in ``tokens``. A tokenizer that
+    has more tokens, but gives these the same meanings, has the same digest."""
     used = np.unique(tokens).tolist()
     meant = tokenizer.convert_ids_to_tokens(used)
     return hashlib.sha256(json.dumps([used, meant]).encode()).hexdigest()[:16]
@@ -174,7 +174,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> Datastore:
 
 
 def _digest(tokenizer, datastore: Datastore) -> str | None:
-    """None where the tokenizer has no such tokens at all."""
+    """None if the datastore holds tokens that the tokenizer lacks."""
     if int(datastore.tokens.max()) >= len(tokenizer):
         return None
     return tokenizer_digest(tokenizer, datastore.tokens)

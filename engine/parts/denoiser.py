@@ -14,7 +14,7 @@ from engine.target.language_model import LanguageModel
 
 @lru_cache(maxsize=4)
 def open_denoiser(path: str, dtype, device: str) -> DFlashModel:
-    """A denoiser, opened once a process."""
+    """A denoiser, opened once per process."""
     try:
         return load_denoiser(path, dtype, device)
     except (

@@ -1,7 +1,7 @@
 """The block-diffusion drafter: one denoising pass over a block of masks, conditioned on the target's hidden states.
 
 The shape is that of the published DFlash checkpoints ("DFlash: Block Diffusion for Flash Speculative Decoding", 2026):
-tensor names, `config.json` and the meaning of `target_layer_ids` are theirs, so that a published drafter loads too.
+tensor names, `config.json` and the meaning of `target_layer_ids` are theirs, so that a published drafter loads as well.
 Embedding and LM head are borrowed from the target and are not part of the model.
 
 A block has B rows: row 0 is the root (the last committed token, at position L), rows 1 .. B-1 are mask tokens at
@@ -50,7 +50,7 @@ class DFlashConfig:
 
     @classmethod
     def from_json(cls, path: Path | str) -> DFlashConfig:
-        """Raises ValueError, KeyError, TypeError or AttributeError for a config of something else."""
+        """Raises ValueError, KeyError, TypeError or AttributeError for a config of another kind."""
         raw = json_object(Path(path))
         special = raw.get("dflash_config") or {}
         rope = raw.get("rope_parameters") or {}
@@ -126,7 +126,7 @@ class DFlashAttention(nn.Module):
     def forward(
         self, rows: Tensor, cos: Tensor, sin: Tensor, context: KeyValue, mask: Tensor | None = None
     ) -> Tensor:
-        """rows [..., R, H] see the context and all rows, or what the bool mask [..., 1, R, T + R] leaves."""
+        """rows [..., R, H] see the context and all rows, or those that the bool mask [..., 1, R, T + R] allows."""
         queries = self.queries(rows, cos, sin)
         keys, values = (
             torch.cat(pair, dim=-2)
@@ -184,8 +184,8 @@ class DFlashModel(nn.Module):
     def from_pretrained(
         cls, path: Path | str, dtype: torch.dtype = torch.float32, device: str = "cpu"
     ) -> DFlashModel:
-        """Nothing of the config's sizes is made before the weights have them. Raises UserError where the weights do
-        not fit into memory, and what ``from_json``, safetensors and torch raise for wrong files."""
+        """Allocates nothing of the config's sizes before the weights are known to have them. Raises UserError if the
+        weights do not fit into memory, and what ``from_json``, safetensors and torch raise for wrong files."""
         config = DFlashConfig.from_json(Path(path) / "config.json")
         if config.num_hidden_layers > MOST_LAYERS:
             raise ValueError(f"{config.num_hidden_layers} layers are too many")

@@ -1,9 +1,9 @@
-"""A diffusion language model of its own: it reads text, not the target's states, and fills masked blocks behind the text.
+"""A separate diffusion language model: it reads text, not the target's states, and fills masked blocks after the text.
 
-The drafter of DEER (Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models", 2025). The text is read
-causally, so that it is read once and kept as keys and values; the block behind it, a separator and B masks, sees the whole
-text and all of itself, and is filled in one pass. Embeddings and head are the model's own, one matrix, with a row each for
-mask and separator behind the target's tokens. Layers are those of the DFlash drafter.
+The drafter of DEER (Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models", 2025). The text is
+read causally, so that it is read once and kept as keys and values; the block after it, a separator and B masks, sees
+the whole text and all of itself, and is filled in one pass. The model has its own embeddings and head, one matrix, with
+a row each for mask and separator after the target's tokens. Layers are those of the DFlash drafter.
 
 Letters in shapes: H hidden size, S texts, T rows of text, A blocks, B masks of a block, V the target's vocabulary.
 """
@@ -53,7 +53,7 @@ class DiffusionLMConfig:
 
     @classmethod
     def from_json(cls, raw: Mapping) -> DiffusionLMConfig:
-        """Raises ValueError, in words that end a sentence."""
+        """Raises ValueError, whose message ends a sentence."""
         found = {}
         for entry in fields(cls):
             value = raw.get(entry.name, entry.default)
@@ -87,7 +87,7 @@ class DiffusionLM(nn.Module):
         return self.norm(hidden) @ self.embed_tokens.weight[: self.config.vocab_size].T
 
     def block(self, count: int, device: torch.device) -> Tensor:
-        """int64 [count + 1]: the separator and so many masks."""
+        """int64 [count + 1]: the separator and ``count`` masks."""
         tokens = torch.full((count + 1,), self.config.mask, device=device)
         tokens[0] = self.config.separator
         return tokens
@@ -123,13 +123,13 @@ class DiffusionLM(nn.Module):
         return empty, empty
 
     def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config beside its own."""
+        """about: further fields of the config."""
         head = {"architectures": ["DiffusionLM"], "model_type": "draftscope_diffusion_lm"}
         write_part(folder, self.state_dict(), {**head, **asdict(self.config), **about})
 
 
 class ReadText:
-    """One text as keys and values. length: tokens of it that were read."""
+    """One text as keys and values. length: number of its tokens read so far."""
 
     def __init__(self, model: DiffusionLM) -> None:
         self._model = model
@@ -144,7 +144,7 @@ class ReadText:
 
     @torch.no_grad()
     def fill(self, tokens: Tensor, count: int) -> Tensor:
-        """Append tokens, int64 [n], which are few, and fill ``count`` masks behind them in the same pass -> logits
+        """Append a few tokens, int64 [n], and fill ``count`` masks after them in the same pass -> logits
         [count, V]."""
         return self._model.head(self._pass(tokens, self._model.block(count, tokens.device))[1:])
 

@@ -1,4 +1,4 @@
-"""Which target a part belongs to: a digest of the target's weights stands in the part's config."""
+"""The target that a part belongs to, known by a digest of the target's weights in the part's config."""
 
 import hashlib
 from functools import lru_cache
@@ -22,7 +22,7 @@ def _of_files(files: tuple[tuple[str, int, int], ...]) -> str:
 
 
 def digest_of(folder: str | Path) -> str | None:
-    """Sixteen hexadecimal digits of the weight files in a folder; None where there are none."""
+    """Sixteen hexadecimal digits of the weight files in a folder; None if there are none."""
     files = sorted(Path(folder).glob("*.safetensors"))
     if not files:
         return None
@@ -31,8 +31,8 @@ def digest_of(folder: str | Path) -> str | None:
 
 
 def check_belongs(part: str | Path, target: str | Path, noun: str) -> None:
-    """Raises UserError where the part's config names another target. A part without a digest, or a
-    target that is no folder, is not checked here."""
+    """Raises UserError if the part's config names another target. A part without a digest, or a
+    target that is not a folder, is not checked here."""
     try:
         named = json_object(Path(part) / "config.json").get(FIELD)
     except ValueError:

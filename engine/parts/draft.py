@@ -7,7 +7,7 @@ from engine.parts.shelf import Shelf
 from engine.target.language_model import LanguageModel
 
 open_model: Shelf[LanguageModel] = Shelf(load_language_model, 8)
-"""(path, dtype, device) -> a causal language model, opened once a process."""
+"""(path, dtype, device) -> a causal language model, opened once per process."""
 
 
 def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:

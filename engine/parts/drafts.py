@@ -1,4 +1,4 @@
-"""Which of a target's parts are draft models for it: any of them can guess in the place of the usual one."""
+"""Finds the draft models among a target's parts: any of them can guess in place of the usual one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class DraftPart(NamedTuple):
 
 
 def drafts_among(paths: ModelPaths) -> dict[str, DraftPart]:
-    """The draft models among the parts, by the names of their folders, the one of the role "draft" first; {} where
-    that role has none. Of the others those count that are causal language models with the target's tokens, and were
-    trained for no other target. Only descriptions are read; files that change later are not read again."""
+    """The draft models among the parts, by the names of their folders, the one of the role "draft" first; {} if no
+    part has that role. The other parts count if they are causal language models with the target's tokens and were
+    not trained for another target. Only descriptions are read; files that change later are not read again."""
     return dict(_found(paths.target, tuple(paths.parts.items())))
 
 
@@ -54,7 +54,7 @@ def _is_draft(path: str, target: str, tokens: Mapping[str, int]) -> bool:
 
 
 def _tokens(folder: str) -> dict[str, int]:
-    """Token -> id, as the tokenizer's file has them; {} where there is none."""
+    """Token -> id, as in the tokenizer's file; {} if there is none."""
     try:
         written = json_object(Path(folder) / "tokenizer.json")
         vocabulary = written["model"]["vocab"]
@@ -66,7 +66,7 @@ def _tokens(folder: str) -> dict[str, int]:
 
 
 def _parameters(folder: str) -> int:
-    """Of the weights in a folder; 0 where they are not there."""
+    """Number of parameters in the weights in a folder; 0 if there are none."""
     try:
         return sum(
             prod(shape) for file in Path(folder).glob("*.safetensors") for shape in _shapes(file)

@@ -12,7 +12,7 @@ from engine.target.language_model import LanguageModel
 
 @lru_cache(maxsize=4)
 def open_cell(path: str, dtype, device: str) -> EagleCell:
-    """A cell, opened once a process."""
+    """A cell, opened once per process."""
     cell = read_cell(path, dtype, device)
     pick_cell_contexts(cell)
     return cell
@@ -25,7 +25,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> EagleCell:
 
 
 def check_fits(cell: EagleCell, target: LanguageModel) -> None:
-    """Raises UserError, one sentence, where the cell was made for a target of other sizes."""
+    """Raises UserError, one sentence, if the cell was made for a target of other sizes."""
     config = cell.config
     wrong = _what_differs(cell, target)
     if wrong:

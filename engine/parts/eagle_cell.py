@@ -5,7 +5,7 @@ EAGLE (Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncer
 Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and reads
 its own states from there on. One class serves both; names of tensors are those of vLLM's ``speculators``.
 
-Row i of a text is the pair of feature i and token i + 1. The cell makes of it the *state* that stands in for
+Row i of a text is the pair of feature i and token i + 1. From it the cell makes the *state* that stands in for
 feature i + 1: a head turns that state into the law of token i + 2, and the state is half of the next pair.
 
 Letters in shapes: H hidden size, Ht the target's, R rows, D head size, V the target's vocabulary.
@@ -26,8 +26,8 @@ from engine.parts.dflash_model import rotate
 from engine.parts.eagle_config import FUSED_LAYERS, EagleConfig
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; what
-the rows see beside themselves is the caller's business."""
+"""(layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the
+caller decides what the rows see besides themselves."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Pieces:
 
 class EagleAttention(nn.Module):
     def __init__(self, config: EagleConfig, pieces: Pieces, width: int) -> None:
-        """width: of the rows that come in."""
+        """width: of the input rows."""
         super().__init__()
         self.head_dim = config.head_dim
         queries = config.num_attention_heads * config.head_dim
@@ -88,8 +88,8 @@ class EagleMLP(nn.Module):
 
 
 class EagleLayer(nn.Module):
-    """A layer of Llama. The first one has no norm in front (EAGLE-1), or attends on state and embedding
-    side by side, each normed for itself (EAGLE-3)."""
+    """A Llama layer. The first one has no input norm (EAGLE-1), or attends on state and embedding side by
+    side, each with a norm of its own (EAGLE-3)."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces, index: int) -> None:
         super().__init__()
@@ -118,8 +118,9 @@ class EagleLayer(nn.Module):
 
 
 class FeatureSampler(nn.Module):
-    """FSPAD (Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation",
-    2024): in a wider space the token that was written decides what of a feature, which knew only its law, is read."""
+    """FSPAD (Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment
+    Distillation", 2024): in a wider space, the written token, of which a feature knew only the law, gates what is read
+    of that feature."""
 
     def __init__(self, width: int, wide: int) -> None:
         super().__init__()
@@ -133,13 +134,13 @@ class FeatureSampler(nn.Module):
 
 
 class EagleCell(nn.Module):
-    """Weights alone; what was read of a text lies in an ``EagleContext``.
+    """Only the weights; an ``EagleContext`` holds the text read so far.
 
-    Embeddings and head are borrowed from the target where the checkpoint has none.
+    Embeddings and head are borrowed from the target if the checkpoint has none.
     """
 
     make_context = None
-    """Makes the contexts of texts (``engine.parts.eagle_context``) where there is a faster way than the
+    """Makes the contexts of texts (``engine.parts.eagle_context``) if there is a faster way than the
     module's; set by ``engine.opening``."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces | None = None) -> None:
@@ -170,7 +171,7 @@ class EagleCell(nn.Module):
 
     @property
     def target_tokens(self) -> Tensor | None:
-        """int64 [draft vocabulary]: the target's token of each of the draft's; None where they are the
+        """int64 [draft vocabulary]: the target's token for each of the draft's; None if they are the
         same."""
         if not self.pieces.own_vocabulary:
             return None
@@ -192,7 +193,7 @@ class EagleCell(nn.Module):
     def forward(
         self, states: Tensor, embedded: Tensor, turn: tuple[Tensor, Tensor], attend: Attend
     ) -> Tensor:
-        """Pairs of a state and the embedding of the token behind it, each [.., R, H] -> the states
+        """Pairs of a state and the embedding of the token after it, each [.., R, H] -> the states
         [.., R, H] at those tokens."""
         if self.feature_sampler is not None:
             states = self.feature_sampler(states, embedded)
@@ -206,10 +207,10 @@ class EagleCell(nn.Module):
         return borrowed(tokens) if self.embed_tokens is None else self.embed_tokens(tokens)
 
     def logits(self, states: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
-        """[.., H] -> logits over the draft's own vocabulary, or the target's. borrowed: its head.
+        """[.., H] -> logits over the draft's own vocabulary, or the target's. borrowed: the target's head.
 
-        With a readout of its own (FSPAD's partial alignment) a state need not be both, the next feature and what the
-        head reads.
+        With a readout of its own (FSPAD's partial alignment), a state need not be both the next feature and the
+        head's input.
         """
         if self.readout is not None:
             states = states + self.readout(states)

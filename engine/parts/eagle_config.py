@@ -19,23 +19,23 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 Layout = Literal["eagle", "eagle3", "speculators"]
 UNSTEADY = ("dynamic", "longrope")
-"""Rotary angles that depend on the length of the text; keys that were made earlier would be wrong."""
+"""Kinds of rotary angles that depend on the length of the text; with them, keys made earlier would be wrong."""
 FUSED_LAYERS = 3
 """The target's layers that an EAGLE-3 cell fuses."""
 SAMPLING = "feature_sampling_size"
 """The entry of config.json for the width in which features are sampled (FSPAD)."""
 MOST_NUMBER = 1 << 24
 MOST = {"num_attention_heads": 1024, "head_dim": 4096, "num_hidden_layers": 64}
-"""Largest sizes in a configuration, of the others ``MOST_NUMBER``: nothing is made for a larger one."""
+"""Largest sizes in a configuration, and ``MOST_NUMBER`` for all others: nothing is made for a larger one."""
 
 
 @dataclass(frozen=True)
 class EagleConfig:
     """hidden_size H: of the cell. target_hidden_size: of the features. vocab_size: the target's.
-    feature_layers: indices into the target's hidden_states, or () for the usual ones. rope: what the
-    config says of rotary positions. sampling_size: width in which FSPAD samples features; 0: they are read as they
-    are. norm_before_residual: whether the first layer of an EAGLE-3 cell adds
-    to its normed input. Raises ValueError or TypeError for numbers that are none."""
+    feature_layers: indices into the target's hidden_states, or () for the usual ones. rope: the
+    config's entries on rotary positions. sampling_size: width in which FSPAD samples features; 0: they are read as
+    they are. norm_before_residual: whether the first layer of an EAGLE-3 cell adds
+    to its normed input. Raises ValueError or TypeError for values that are not numbers."""
 
     layout: Layout
     vocab_size: int
@@ -57,19 +57,19 @@ class EagleConfig:
 
     @property
     def fused(self) -> bool:
-        """Whether it reads three layers of the target, as EAGLE-3 does, and not the last state alone."""
+        """Whether it reads three layers of the target, as EAGLE-3 does, and not only the last state."""
         return self.layout != "eagle"
 
     def layers_of(self, target_layers: int) -> tuple[int, ...]:
-        """Which hidden_states of a target of so many layers it reads: the last one, behind the final
-        norm, or for EAGLE-3 those that enter layers 2, L / 2 and L - 3."""
+        """The indices of the hidden_states that it reads, for a target of L layers: the last one, after
+        the final norm, or for EAGLE-3 usually those that enter layers 2, L / 2 and L - 3."""
         if not self.fused:
             return (target_layers,)
         return self.feature_layers or (2, target_layers // 2, target_layers - 3)
 
     def inverse_frequencies(self) -> tuple[list[float], float]:
-        """Of the rotary positions [head_dim / 2], and the factor on cos and sin. Raises ValueError for positions that
-        a cell cannot have."""
+        """Those of the rotary positions, [head_dim / 2], and the factor on cos and sin. Raises ValueError for positions
+        that a cell cannot have."""
         llama = LlamaConfig(
             hidden_size=self.hidden_size,
             num_attention_heads=self.num_attention_heads,
@@ -178,8 +178,8 @@ _PLAIN = (
 
 
 def _feature_layers(raw: dict) -> tuple[int, ...]:
-    """vLLM counts hidden_states. SGLang keeps its numbers in ``eagle_config`` and counts the layers whose
-    outputs they are: [1, 46, 90] there are hidden_states 2, 47 and 91, the usual ones of 94 layers."""
+    """vLLM's numbers count hidden_states. SGLang's are in ``eagle_config`` and count the layers whose outputs
+    are read: SGLang's [1, 46, 90] are hidden_states 2, 47 and 91, the usual ones for 94 layers."""
     given, shift = raw.get("eagle_aux_hidden_state_layer_ids"), 0
     if not given:
         given = (raw.get("eagle_config") or {}).get("eagle_aux_hidden_state_layer_ids")
@@ -191,7 +191,7 @@ def _feature_layers(raw: dict) -> tuple[int, ...]:
 
 
 def _rope(inner: dict) -> dict:
-    """Of a config of transformers 5 (``rope_parameters``) or of an older one."""
+    """The rotary entries of a config of transformers 5 (``rope_parameters``) or of an older one."""
     given = {**(inner.get("rope_scaling") or {}), **(inner.get("rope_parameters") or {})}
     if "type" in given:
         given.setdefault("rope_type", given.pop("type"))

@@ -1,7 +1,7 @@
-"""Keys and values of one text in an EAGLE cell, and the rows of a draft tree behind them.
+"""Keys and values of one text in an EAGLE cell, and the rows of a draft tree after them.
 
-A row is a pair: the feature at a place and the token behind it. Pairs with the target's own features are
-committed and stay; drafted pairs stand behind them until the next pairs overwrite them. No step copies
+A row is a pair: the feature at a place and the token after it. Pairs with the target's own features are
+committed and stay; drafted pairs follow them until the next pairs overwrite them. No step copies
 anything of the text.
 """
 
@@ -14,15 +14,15 @@ from torch import Tensor
 from engine.parts.eagle_cell import EagleCell
 from engine.target.cache import KVCache
 
-CAPACITY = 512  # first size of the buffers; they double when they must
+CAPACITY = 512  # first size of the buffers; they double when full
 MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
 
 
 class EagleContext(ABC):
-    """One text. R rows of this pass, S drafted rows before them, H hidden size."""
+    """One instance serves one text. Shapes: R rows of this pass, S drafted rows before them, H hidden size."""
 
     length: int = 0
-    """Committed pairs."""
+    """Number of committed pairs."""
 
     @abstractmethod
     def read(self, states: Tensor, embedded: Tensor) -> Tensor:
@@ -31,8 +31,8 @@ class EagleContext(ABC):
 
     @abstractmethod
     def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Tensor:
-        """Drafted pairs [R, H], all at one depth of the tree, 0 for the first behind the text -> states
-        [R, H]. seen: bool [R, S + R], the drafted rows that each of them sees beside all committed ones;
+        """Drafted pairs [R, H], all at one depth of the tree, 0 for the first after the text -> states
+        [R, H]. seen: bool [R, S + R], the drafted rows that each row sees besides all committed ones;
         None: all of them."""
 
 
@@ -42,7 +42,7 @@ def context_of(cell: EagleCell) -> EagleContext:
 
 
 class ModuleContext(EagleContext):
-    """Through the module, in plain torch."""
+    """Makes passes through the module, in plain torch."""
 
     def __init__(self, cell: EagleCell) -> None:
         self._cell = cell

@@ -1,11 +1,11 @@
 """EAGLE checkpoints in the published layouts: telling them apart, reading and writing them.
 
-``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without a norm in front.
+``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without an input norm.
 ``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
 ``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary).
-FSPAD's parts have the layout ``eagle``, and ``feature_sampler`` and ``readout`` beside it; no checkpoint of theirs is
-published.
 ``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's.
+FSPAD's parts have the layout ``eagle`` with ``feature_sampler`` and ``readout`` added; no FSPAD checkpoint is
+published.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_USED = ("verifier_lm_head.weight", "verifier_norm.weight")
 
 
 def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
-    """The cell in a folder, of whichever layout. Raises UserError, one sentence, where there is none."""
+    """The cell in a folder, in any layout. Raises UserError, one sentence, if there is none."""
     folder = Path(folder)
     refuse_pickled(str(folder))
     try:
@@ -61,7 +61,7 @@ def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
 
 
 def layout_of(raw: Mapping[str, object], tensors: Mapping[str, Tensor], name: str) -> Layout:
-    """Which layout a config and its tensors are. Raises UserError for none of them."""
+    """The layout of a config and its tensors. Raises UserError if it is none of these."""
     kind = raw.get("speculators_model_type")
     if kind not in (None, "eagle3"):
         raise UserError(f"{name} is a speculator of the kind {kind!r}; here it must be eagle3.")
@@ -82,8 +82,8 @@ def write_cell(
     about: Mapping[str, object],
     dtype: torch.dtype = torch.bfloat16,
 ) -> None:
-    """Into a folder, in the layout that its config names. about: more fields of config.json, the digest of
-    its target among them (``engine.parts.digest``). Tensors that are borrowed are not stored."""
+    """Write the cell to a folder, in the layout that its config names. about: more fields of config.json, the
+    digest of its target among them (``engine.parts.digest``). Borrowed tensors are not stored."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
@@ -100,7 +100,7 @@ def write_cell(
 
 
 def _ours(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors by the names that ``EagleCell`` has for them."""
+    """The tensors under the names that ``EagleCell`` gives them."""
     named = {}
     for name, tensor in tensors.items():
         if name.startswith(MIDLAYER):
@@ -127,7 +127,7 @@ def _pieces(named: Mapping[str, Tensor]) -> Pieces:
 
 
 def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> None:
-    """Raises UserError where the tensors are not those that the config promises."""
+    """Raises UserError if the tensors are not those that the config promises."""
     wanted = cell.state_dict()
     needed = {"norm.weight", "lm_head.weight"} if cell.config.fused else set()
     lacking = sorted((wanted.keys() | needed) - named.keys())
@@ -145,7 +145,7 @@ def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> No
 
 
 def _filled(cell: EagleCell, named: Mapping[str, Tensor], dtype: torch.dtype) -> EagleCell:
-    """The cell, which lies nowhere yet, with these tensors in it."""
+    """The cell, which has no storage yet, with these tensors in it."""
     made = EagleCell(cell.config, cell.pieces).to(dtype)
     made.load_state_dict(dict(named))
     return made

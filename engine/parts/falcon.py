@@ -1,7 +1,7 @@
 """Falcon's cells in files.
 
-There is no published layout: ``lstm.*`` and ``layer.*`` in model.safetensors, and a config.json as EAGLE's with
-``block_size`` beside it. Embeddings and head are the target's and not stored.
+There is no published layout: ``lstm.*`` and ``layer.*`` in model.safetensors, and a config.json like EAGLE's with
+``block_size`` added. Embeddings and head are the target's and not stored.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def write_cell(cell: FalconCell, folder: str | Path, about: Mapping[str, object]
 
 
 UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
-"""What a configuration that no cell can have is answered with."""
+"""The errors raised for a configuration that no cell can have."""
 
 
 @lru_cache(maxsize=4)
 def open_cell(path: str, dtype: torch.dtype, device: str) -> FalconCell:
-    """A cell, opened once a process. Raises UserError, one sentence, where there is none."""
+    """A cell, opened once per process. Raises UserError, one sentence, if there is none."""
     folder = Path(path)
     refuse_pickled(path)
     try:

@@ -1,9 +1,9 @@
-"""The Falcon cell: a block of the target's features and the tokens behind them give the next block of features.
+"""The Falcon cell: a block of the target's features and the tokens after them give the next block of features.
 
 Gao et al., "Falcon: Faster and Parallel Inference of Large Language Models through Enhanced Semi-Autoregressive
 Drafting and Custom-Designed Decoding Tree", AAAI 2025. Row i of a text is the pair of feature i and token i + 1, as in
-EAGLE; what comes out of it stands in for feature i + k, k being the block's size. Two LSTM layers read the pairs in
-their order; then the rows attend with a relaxed causal mask, under which rows of one block see each other, and pass
+EAGLE; the row's output stands in for feature i + k, where k is the block's size. Two LSTM layers read the pairs in
+order; then the rows attend with a relaxed causal mask, under which rows of one block see each other, and pass
 an MLP.
 
 Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
@@ -21,12 +21,12 @@ from engine.parts.eagle_config import EagleConfig
 
 LSTM_LAYERS = 2
 Memory = tuple[Tensor, Tensor]
-"""What the LSTM remembers, h and c, each [2, B, H]."""
+"""The LSTM's memory: h and c, each [2, B, H]."""
 
 
 @dataclass(frozen=True)
 class FalconConfig:
-    """block_size: tokens of a draft pass. layer: the shape of the attention layer, and of what it borrows."""
+    """block_size: tokens of a draft pass. layer: the shape of the attention layer, and of the parts that it borrows."""
 
     block_size: int
     layer: EagleConfig
@@ -48,7 +48,7 @@ class FalconConfig:
 
 
 class FalconCell(nn.Module):
-    """Weights alone. Embeddings and head are the target's."""
+    """Only the weights. Embeddings and head are the target's."""
 
     def __init__(self, config: FalconConfig) -> None:
         super().__init__()
@@ -73,11 +73,11 @@ class FalconCell(nn.Module):
     def listen(
         self, states: Tensor, embedded: Tensor, memory: Memory | None
     ) -> tuple[Tensor, Memory]:
-        """Pairs [B, R, H] in their order, behind what is remembered -> rows [B, R, H], and what is
-        remembered then."""
+        """Pairs [B, R, H] in order, read after what ``memory`` holds -> rows [B, R, H], and the memory
+        after them."""
         return self.lstm(torch.cat([embedded, states], -1), memory)
 
     def forward(self, rows: Tensor, turn: tuple[Tensor, Tensor], attend) -> Tensor:
-        """Rows that ``listen`` gave [.., R, H] -> the states [.., R, H] k places later. attend: as of
+        """Rows that ``listen`` gave [.., R, H] -> the states [.., R, H] k places later. attend: as in
         ``engine.parts.eagle_cell``, without the layer's number."""
         return self.layer(rows, rows, turn, attend)

@@ -1,4 +1,4 @@
-"""What a Falcon cell has read of one text, and drafted blocks behind it."""
+"""The part of one text that a Falcon cell has read, and drafted blocks after it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from torch import Tensor
 from engine.parts.falcon_cell import FalconCell, Memory
 from engine.target.cache import KVCache
 
-CAPACITY = 512  # first size of the buffers; they double when they must
+CAPACITY = 512  # first size of the buffers; they double when full
 MOST_ROWS = 512  # of one pass over a prompt
 
 
 class FalconContext:
-    """One text: the committed pairs as keys and values, what the LSTM remembers of them, and drafted blocks
-    behind them, which are forgotten when more is committed.
+    """One text: the committed pairs as keys and values, the LSTM's memory of them, and drafted blocks
+    after them, which are forgotten when more pairs are committed.
 
-    length: committed pairs. A block is known by the number that ``grow`` counts it by, from 0.
+    length: number of committed pairs. Drafted blocks are numbered from 0, in the order of ``grow``.
     """
 
     def __init__(self, cell: FalconCell) -> None:
         self._cell, self.length = cell, 0
         self._cache = KVCache.empty(1, CAPACITY)
         self._memory: Memory | None = None
-        self._tail: Tensor | None = None  # rows of the last block, to be asked again
+        self._tail: Tensor | None = None  # rows of the last block, to be run again
 
     @torch.no_grad()
     def read(self, states: Tensor, embedded: Tensor) -> Tensor | None:
@@ -50,10 +50,10 @@ class FalconContext:
     def grow(
         self, states: Tensor, embedded: Tensor, parents: list[int], depth: int, seen: Tensor
     ) -> Tensor:
-        """Drafted blocks [B, k, H] of pairs, all at one depth (0: behind the text) -> states [B, k, H].
+        """Drafted blocks [B, k, H] of pairs, all at one depth (0: after the text) -> states [B, k, H].
 
-        parents: of each, the block before it, or -1 for the text. seen: bool [B, S + B], which of all
-        blocks each sees, itself among them.
+        parents: the block before each one, or -1 for the text. seen: bool [B, S + B], the blocks that
+        each one sees, itself among them.
         """
         size, blocks = self._cell.block_size, len(states)
         before = [self._memory if parent < 0 else self._blocks[parent] for parent in parents]
@@ -74,7 +74,7 @@ class FalconContext:
     def _through(
         self, rows: Tensor, places: Tensor, begin: int, fresh: int, mask: Tensor | None
     ) -> Tensor:
-        """The last ``fresh`` rows get columns from ``begin`` on. mask: None where all rows see all of them."""
+        """The last ``fresh`` rows get columns from ``begin`` on. mask: None if all rows see all columns."""
         self._cache.reserve(begin + fresh)
         self._cache.length = begin
 

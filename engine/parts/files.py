@@ -23,7 +23,7 @@ MOST_JSON = 64 << 20  # bytes
 def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> dict[str, Tensor]:
     """All tensors by name, in float32. names: files that may hold them; the first that exists is read.
 
-    Raises UserError, one sentence, where there is none or it is damaged.
+    Raises UserError, one sentence, if there is none or it is damaged.
     """
     file = next((folder / name for name in names if (folder / name).is_file()), None)
     if file is None:
@@ -43,8 +43,8 @@ def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> 
 def stored_tensors(file: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file by name, as they are stored.
 
-    Raises UserError, before any is read, where as float32 they are larger than the memory that is free, and OSError or
-    SafetensorError where the file is missing or damaged.
+    Raises UserError, before any is read, if as float32 they are larger than the free memory, and OSError or
+    SafetensorError if the file is missing or damaged.
     """
     with safe_open(file, "pt") as stream:
         names = stream.keys()
@@ -59,7 +59,7 @@ def stored_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def json_object(file: Path) -> dict:
-    """The JSON object in a file. Raises ValueError, in words that end a sentence, where there is none."""
+    """The JSON object in a file. Raises ValueError, whose message ends a sentence, if there is none."""
     try:
         if file.stat().st_size > MOST_JSON:
             raise ValueError(f"{file.name} is too large")
@@ -76,9 +76,9 @@ def json_object(file: Path) -> dict:
 def load_published(
     module: nn.Module, names: Mapping[str, str], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Give a module, which may lie on the device meta, its weights. names: published name -> its own.
+    """Give a module, which may be on the device meta, its weights. names: published name -> the module's.
 
-    Raises ValueError, in words that end a sentence, where one is missing, too many or of another shape.
+    Raises ValueError, whose message ends a sentence, if a weight is missing, superfluous or of another shape.
     """
     wanted = module.state_dict()
     for name, own in names.items():
@@ -94,14 +94,14 @@ def load_published(
 
 
 def read_config(folder: Path) -> dict:
-    """The config.json; {} where there is none. Raises UserError where it is not a JSON object."""
+    """The config.json; {} if there is none. Raises UserError if it is not a JSON object."""
     if not (folder / CONFIG).is_file():
         return {}
     return needed_config(folder)
 
 
 def needed_config(folder: Path, name: str = CONFIG) -> dict:
-    """The config of this name. Raises UserError where it is not a JSON object."""
+    """The config of this name. Raises UserError if it is not a JSON object."""
     try:
         return json_object(folder / name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How often the first, second, third ... choice of each head is right: the tree of a set of heads follows from it."""
+"""How often the first, second, third ... choice of each head is right, which gives the tree of a set of heads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.errors import UserError
 
 FIELD = "draftscope_accuracies"
-"""The entry of config.json: a list a head, in it the share of right first choices, second choices ..."""
+"""The entry of config.json: one list per head, with the share of right first choices, second choices ..."""
 
 RANKS = 10
 """Choices of a head that are measured, as many as Medusa's trees use."""
@@ -17,11 +17,11 @@ Accuracies = tuple[tuple[float, ...], ...]
 
 
 def usual(heads: int) -> Accuracies:
-    """For checkpoints that bring no figures of their own.
+    """Accuracies for checkpoints that bring no figures of their own.
 
-    In Cai et al. (2024) the first choice of the first head is right at about 60 % of all positions, and one of its first
-    five at over 80 %. Here head k's first choice is right at 0.6 * 0.75^(k - 1) of them, and each further choice at a
-    third of the positions of the one before it.
+    In Cai et al. (2024) the first choice of the first head is right at about 60 % of all positions, and one of its
+    first five at over 80 %. Here head k's first choice is right at 0.6 * 0.75^(k - 1) of them, and each further choice
+    at a third of the positions of the one before it.
     """
     return tuple(
         tuple(0.6 * 0.75**head * 3.0**-rank for rank in range(RANKS)) for head in range(heads)
@@ -29,7 +29,7 @@ def usual(heads: int) -> Accuracies:
 
 
 def accuracies_of(config: dict, heads: int, name: str) -> Accuracies:
-    """What a part's config says, or the usual. Raises UserError where it is no such table."""
+    """The accuracies in a part's config, or the usual ones. Raises UserError if the entry is not such a table."""
     given = config.get(FIELD)
     if given is None:
         return usual(heads)
@@ -46,10 +46,10 @@ def accuracies_of(config: dict, heads: int, name: str) -> Accuracies:
 
 
 def table(shares: Sequence[Sequence[float]]) -> list[list[float]]:
-    """As it is written; no share is 0, so that a tree may be larger than what was seen."""
+    """The table as it is written; no share is 0, so that a tree may go beyond the choices that were seen."""
     return [[round(max(share, 1e-5), 5) for share in row] for row in shares]
 
 
 def cost(share: float) -> float:
-    """What a choice costs a path of the tree: the likeliest paths are the cheapest."""
+    """The cost of a choice in a path of the tree: the likeliest paths are the cheapest."""
     return -math.log(max(share, 1e-9))

@@ -1,6 +1,6 @@
-"""Models by their name on the Hugging Face Hub: looked at, downloaded, and opened from the folder.
+"""Models by their name on the Hugging Face Hub: inspected, downloaded, and opened from the folder.
 
-Anonymous: a token of the host's is never sent for a visitor's wish.
+Requests are anonymous: the host's own token is never sent for a visitor.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def is_hub_name(text: str) -> bool:
 
 
 def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
-    """The folder of this model, downloaded if it is not there yet. Raises UserError where the Hub
-    cannot be reached, has no such model, or has one that is larger or no safetensors."""
+    """The folder of this model, downloaded if it is not there yet. Raises UserError if the Hub
+    cannot be reached, has no such model, or has one that is too large or without safetensors."""
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     from huggingface_hub.utils import filter_repo_objects

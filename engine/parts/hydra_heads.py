@@ -1,14 +1,15 @@
 """Hydra heads: each predicts one later token from the target's last hidden state and the tokens drafted before it.
 
-Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). Head k (from 0) reads the state that
-gave the token at t + 1 and, beside it, the target's embeddings of the tokens at t + 1 ... t + 1 + k; it predicts the token
-at t + 2 + k. Its first block is linear(x) with a linear residual connection, for its input is k + 2 times as wide as its
-output; the others are as Medusa's. Hydra++ lets one layer of the target's kind read all states first (the prefix).
+Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). Head k (from 0) reads the state
+that gave the token at t + 1 and, next to it, the target's embeddings of the tokens at t + 1 ... t + 1 + k; it predicts
+the token at t + 2 + k. Its first block is linear(x) with a linear residual connection, because its input is k + 2 times
+as wide as its output; the others are Medusa's. Hydra++ lets one layer of the target's kind read all states first (the
+prefix).
 
 The layout of the published checkpoints: ``hydra_mlp.{head}.{layer}.linear.{weight,bias}``,
 ``hydra_mlp.{head}.0.res_connection.{weight,bias}``, ``hydra_lm_head.{head}.{weight,bias}``; with a prefix
-``prefix_embeding_layer.{layers.0.*,norm.weight}``, and dropout layers count, so that blocks have the numbers 1, 3, 5 ... and
-a projection is ``hydra_lm_head.{head}.1.*``. Embeddings in the file are the target's and are ignored. A
+``prefix_embeding_layer.{layers.0.*,norm.weight}``, and dropout layers count, so that blocks have the numbers 1, 3, 5
+... and a projection is ``hydra_lm_head.{head}.1.*``. Embeddings in the file are the target's and are ignored. A
 checkpoint without projections shares the target's head.
 
 Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary, R rows.
@@ -42,10 +43,10 @@ _BORROWED = ("input_embed_fn.weight", f"{PREFIX}embed_tokens.weight")
 
 
 class Block(nn.Module):
-    """linear(x) behind SiLU, added to x, or to a linear map of x where x is wider than H."""
+    """SiLU(linear(x)), added to x, or to a linear map of x if x is wider than H."""
 
     def __init__(self, width: int, conditions: int = 0) -> None:
-        """conditions: embeddings beside the state."""
+        """conditions: number of embeddings next to the state."""
         super().__init__()
         wide = width * (conditions + 1)
         self.linear = nn.Linear(wide, width)
@@ -56,7 +57,8 @@ class Block(nn.Module):
 
 
 class HydraHeads(nn.Module):
-    """accuracies: by head and rank, see ``head_ranks``. offset: how many layers before the last the states come from."""
+    """accuracies: by head and rank, see ``head_ranks``. offset: how many layers before the last the states come
+    from."""
 
     offset = 0
 
@@ -69,7 +71,7 @@ class HydraHeads(nn.Module):
         prefix: PreTrainedConfig | None = None,
     ) -> None:
         """vocabulary: of the heads' own projections; None: they share the target's head. prefix: the target's config,
-        where a layer of its kind reads the states first."""
+        if a layer of its kind reads the states first."""
         super().__init__()
         self.blocks = nn.ModuleList(
             nn.ModuleList(Block(width, head + 1 if layer == 0 else 0) for layer in range(layers))
@@ -89,9 +91,9 @@ class HydraHeads(nn.Module):
         return not self.lm_head
 
     def states(self, features: Tensor, cache: Cache | None = None) -> Tensor:
-        """States of the target [S, R, H] -> those that the heads read, which are others where there is a prefix.
+        """States of the target [S, R, H] -> the states that the heads read, which differ if there is a prefix.
 
-        cache: of the prefix; holds what was read before and takes these rows up.
+        cache: of the prefix; holds the rows read before and takes these up.
         """
         if self.prefix is None:
             return features
@@ -100,7 +102,7 @@ class HydraHeads(nn.Module):
         ).last_hidden_state
 
     def hidden(self, head: int, state: Tensor, embeddings: Tensor) -> Tensor:
-        """state [..., H] and the embeddings [..., head + 1, H] behind it -> [..., H] before the projection."""
+        """state [..., H] and the embeddings [..., head + 1, H] after it -> [..., H] before the projection."""
         rows = torch.cat([state, embeddings.flatten(-2)], -1)
         for block in self.blocks[head]:
             rows = block(rows)
@@ -110,7 +112,7 @@ class HydraHeads(nn.Module):
         """Published name of each weight -> its name in this module."""
         places = (
             (1, 2) if self.prefix is not None else (0, 1)
-        )  # of the first block, and from one to the next
+        )  # the number of the first block, and the step to the next
         found: dict[str, str] = {}
         for own in self.state_dict():
             kind, _, rest = own.partition(".")
@@ -125,7 +127,7 @@ class HydraHeads(nn.Module):
         return found
 
     def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config beside those that published checkpoints have."""
+        """about: fields of the config besides those of published checkpoints."""
         config = {
             "architectures": ["HydraModel"],
             "model_type": "hydra",
@@ -141,7 +143,7 @@ class HydraHeads(nn.Module):
 
 
 def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
-    """A decoder of so many layers of this kind and a norm, without embeddings: it is given states."""
+    """A decoder of ``layers`` layers of this kind and a norm, without embeddings: its input is states."""
     config = copy.deepcopy(config)
     config.num_hidden_layers, config.vocab_size, config.pad_token_id = layers, 1, None
     if getattr(config, "layer_types", None):
@@ -153,8 +155,8 @@ def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
 
 
 def filled_like(decoder: nn.Module, config: PreTrainedConfig, layers: int) -> nn.Module:
-    """The same decoder, made on the device meta and given weights since, with its rotary angles: they are no weights,
-    so nothing filled them."""
+    """A decoder that was made on the device meta and then given weights, now with its rotary angles: they are not
+    weights, so nothing had filled them."""
     made = decoder_like(config, layers)
     made.load_state_dict(decoder.state_dict(), assign=True)
     return made
@@ -163,9 +165,9 @@ def filled_like(decoder: nn.Module, config: PreTrainedConfig, layers: int) -> nn
 def from_published(
     tensors: Mapping[str, Tensor], width: int, vocabulary: int, config: PreTrainedConfig
 ) -> HydraHeads:
-    """Heads out of tensors under the published names, for a target of this width, vocabulary and config.
+    """Heads from tensors under the published names, for a target of this width, vocabulary and config.
 
-    Raises ValueError, in words that end a sentence, where they are not Hydra's or do not fit.
+    Raises ValueError, whose message ends a sentence, if they are not Hydra's or do not fit.
     """
     tensors = {name: each for name, each in tensors.items() if name not in _BORROWED}
     blocks = {name: found for name in tensors if (found := _BLOCK.fullmatch(name))}

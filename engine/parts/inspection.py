@@ -1,7 +1,7 @@
-"""A stranger's checkpoint, looked at before anything of it is loaded.
+"""Inspects a stranger's checkpoint before anything of it is loaded.
 
-Only safetensors are opened, no code of the checkpoint's runs, nothing outside its folder is read, and its
-size is known before memory is asked for: a configuration that promises other sizes than the weights have
+Only safetensors are opened, no code from the checkpoint runs, nothing outside its folder is read, and its
+size is known before memory is allocated. A configuration that promises other sizes than the weights have
 is refused, because transformers would fill the difference with random numbers.
 """
 
@@ -29,7 +29,7 @@ BYTES |= {"BOOL": 1}
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a folder holds. parameters: of its weights. nbytes: of the weights in memory, as float32."""
+    """The model in a folder. parameters: their number. nbytes: of the weights in memory, as float32."""
 
     folder: Path
     architecture: str
@@ -43,8 +43,8 @@ class Checkpoint:
 def inspect(folder: str | Path, root: str | Path | None = None) -> Checkpoint:
     """Look at a causal language model in Hugging Face format.
 
-    root: the folder out of which no file may lead, by way of a link; the checkpoint's own if None.
-    Raises UserError, one sentence, for whatever may not be opened.
+    root: no file may be a link that leads out of this folder; the checkpoint's own folder if None.
+    Raises UserError, one sentence, for anything that may not be opened.
     """
     folder = Path(folder)
     name = folder.name
@@ -65,7 +65,7 @@ def inspect(folder: str | Path, root: str | Path | None = None) -> Checkpoint:
 
 
 def _refuse_links(folder: Path, root: Path) -> None:
-    """Every file must lie below the root; what is neither file nor folder may not be there."""
+    """Everything must lie below the root, and must be a file or a folder."""
     inside = root.resolve()
     for path in folder.iterdir():
         real = path.resolve()
@@ -181,7 +181,7 @@ def _header(file: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _check_promise(folder: Path, shapes: dict[str, tuple[int, ...]]) -> str:
-    """Build the model without weights and hold it against what the files have."""
+    """Build the model without weights and compare it with the tensors in the files."""
     name = folder.name
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
@@ -207,5 +207,5 @@ def _check_promise(folder: Path, shapes: dict[str, tuple[int, ...]]) -> str:
 
 
 def _is_converted(key: str) -> bool:
-    """Experts lie in one tensor in memory and in many in a file, under other names."""
+    """Experts are one tensor in memory and many in a file, under other names."""
     return ".experts." in key

@@ -1,4 +1,4 @@
-"""The kinds of part that a target can have. A new kind is its own file and one line of ``MODULES``."""
+"""The kinds of part that a target can have. A new kind takes its own file and one line of ``MODULES``."""
 
 from __future__ import annotations
 

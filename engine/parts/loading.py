@@ -1,4 +1,4 @@
-"""Opening a target and the parts that a drafter needs, once a process."""
+"""Opens a target and the parts that a drafter needs, once per process."""
 
 import threading
 from collections.abc import Mapping
@@ -18,15 +18,15 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 @dataclass(frozen=True)
 class ModelPaths:
-    """Where a run's models lie: directories or hub names. parts: by role ("draft", "diffusion" ...).
-    family: the name of the models, for traces; "" where they have none."""
+    """The places of a run's models: directories or hub names. parts: by role ("draft", "diffusion" ...).
+    family: the name of the models, for traces; "" if they have none."""
 
     target: str
     parts: Mapping[str, str] = field(default_factory=dict)
     family: str = ""
 
     def with_parts(self, parts: Mapping[str, str | None]) -> "ModelPaths":
-        """The same with these parts in the place of those of the same role; None changes nothing."""
+        """The same with these parts in place of those of the same role; None changes nothing."""
         given = {role: path for role, path in parts.items() if path is not None}
         return replace(self, parts={**self.parts, **given})
 
@@ -34,14 +34,14 @@ class ModelPaths:
 @dataclass(frozen=True)
 class Models:
     """The models of a run. parts: by role, only those that its drafter needs. folders: where each of
-    them was opened, and the target ("target")."""
+    them, and the target ("target"), was opened."""
 
     target: LanguageModel
     parts: Mapping[str, object] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
 
     def part(self, role: str):
-        """The part of this role; raises KeyError where the drafter did not declare the role."""
+        """The part of this role; raises KeyError if the drafter did not declare the role."""
         return self.parts[role]
 
 
@@ -53,7 +53,7 @@ def load_models(
 ) -> Models:
     """Open the target and the drafter's parts.
 
-    needs: role -> kind. dtype: float32 | bfloat16 | float16; left out, float32 on CPU and the
+    needs: role -> kind. dtype: float32 | bfloat16 | float16; if left out, float32 on CPU and the
     checkpoint's on a GPU. Raises UserError for a missing model, an unknown dtype or device, and for a
     part that does not belong to the target.
     """
@@ -98,6 +98,6 @@ def _device(name: str | None) -> str:
     if found.type == "meta":
         raise UserError("The device meta holds no numbers; choose cpu or cuda.")
     if found.type == "cuda" and found.index not in (None, torch.cuda.current_device()):
-        # kernels and captured graphs go to the current GPU, and nothing would say that it is another
+        # kernels and captured graphs go to the current GPU, and nothing would report the mismatch
         raise UserError(f"Choose a GPU by CUDA_VISIBLE_DEVICES={found.index} and the device cuda.")
     return name

@@ -17,9 +17,9 @@ AT_ONCE = 1 << 20  # characters that are tokenized at once, up to the end of a l
 
 
 def make_datastore(text: Path, folder: Path, target: str) -> int:
-    """Write the tokens of a UTF-8 text, by the tokenizer of ``target``, to a folder; how many there are.
+    """Write the tokens of a UTF-8 text, by the tokenizer of ``target``, to a folder; returns their number.
 
-    Raises UserError for a file that is no text, is empty or too large, and where nothing can be written.
+    Raises UserError for a file that is not a text, is empty or too large, and if nothing can be written.
     """
     content = _read(text)
     try:

@@ -1,12 +1,12 @@
 """Medusa heads: each predicts one later token from the target's last hidden state.
 
-Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). Head k (from 0) reads
-the state behind the final norm that gave the token at t + 1 and predicts the token at t + 2 + k: residual blocks
+Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). Head k (from 0)
+reads the state after the final norm that gave the token at t + 1 and predicts the token at t + 2 + k: residual blocks
 x + SiLU(linear(x)), then a projection to the vocabulary.
 
-The layout of the published checkpoints: ``{head}.{layer}.linear.{weight,bias}`` and, behind the L blocks of a head, its
-projection ``{head}.{L}.weight``; the prefix ``medusa_head.`` may stand before all of them. A checkpoint without projections
-shares the target's head. The names give the numbers of heads and blocks; the config's numbers are ignored.
+The layout of the published checkpoints: ``{head}.{layer}.linear.{weight,bias}`` and, after the L blocks of a head, its
+projection ``{head}.{L}.weight``; the prefix ``medusa_head.`` may stand before all of them. A checkpoint without
+projections shares the target's head. The names give the numbers of heads and blocks; the config's numbers are ignored.
 
 Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary.
 """
@@ -68,7 +68,7 @@ class MedusaHeads(nn.Module):
         return torch.stack([self.hidden(head, state) for head in range(len(self))])
 
     def project(self, hidden: Tensor) -> Tensor:
-        """A row a head [K, H] -> logits [K, V], where the heads have projections of their own."""
+        """One row per head [K, H] -> logits [K, V], if the heads have projections of their own."""
         rows = zip(self.lm_head, hidden, strict=True)
         return torch.stack([projection(row) for projection, row in rows])
 
@@ -84,7 +84,7 @@ class MedusaHeads(nn.Module):
         return found
 
     def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config beside those that published checkpoints have."""
+        """about: fields of the config besides those of published checkpoints."""
         config = {
             "architectures": ["MedusaModel"],
             "model_type": "medusa",
@@ -97,9 +97,9 @@ class MedusaHeads(nn.Module):
 
 
 def from_published(tensors: Mapping[str, Tensor], width: int, vocabulary: int) -> MedusaHeads:
-    """Heads out of tensors under the published names, for a target of this width and vocabulary.
+    """Heads from tensors under the published names, for a target of this width and vocabulary.
 
-    Raises ValueError, in words that end a sentence, where they are not Medusa's or do not fit.
+    Raises ValueError, whose message ends a sentence, if they are not Medusa's or do not fit.
     """
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
     heads, layers, projections = _count(tensors)

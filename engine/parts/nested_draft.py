@@ -1,6 +1,7 @@
-"""Nested drafts: a draft model whose first layers are draft models, too (Sorted Speculative Decoding, 2024).
+"""Nested drafts: a draft model whose first layers are draft models as well (Sorted Speculative Decoding, 2024).
 
-The files are those of a causal language model; ``exits`` in its config names the layers behind which its head may be asked.
+The files are those of a causal language model; ``exits`` in its config names the layers after which its head may be
+applied.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MOST_EXITS = 8
 
 @dataclass(frozen=True, eq=False)
 class NestedDraft:
-    """exits: ascending; the last is behind all layers."""
+    """exits: ascending; the last is after all layers."""
 
     model: LanguageModel
     exits: tuple[int, ...]
@@ -37,7 +38,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> NestedDraft:
         raise UserError(f"The config of the draft {name} names no exits; it is no nested draft.")
     if exits[0] < 1 or exits[-1] != model.layers:
         raise UserError(f"The exits of the nested draft {name} are not those of its layers.")
-    view_of(model.model, Layers(stop=exits[0]))  # raises where its layers cannot be told apart
+    view_of(model.model, Layers(stop=exits[0]))  # raises if its layers cannot be told apart
     return NestedDraft(model, tuple(exits))
 
 

@@ -1,8 +1,8 @@
 """Prompt tokens: trained vectors in place of embeddings, at which a frozen target predicts later tokens.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024):
-behind a token stand K prompt tokens, and the i-th of them gives the law of the token i + 1 places behind it, one
-further than the target's own. Each may be an ensemble of E vectors, whose logits are averaged; member j sees the
+K prompt tokens follow a token, and the i-th of them gives the law of the token i + 1 places after that token, beyond
+the target's own law of the next one. Each may be an ensemble of E vectors, whose logits are averaged; member j sees the
 members j before it. The layout of the published checkpoints: ``prompt_embeddings`` [K*E, H], place by place, and an
 ``adapter_config.json`` that says how many of each.
 
@@ -55,11 +55,11 @@ class PromptTokens(nn.Module):
         return self.embeddings.flatten(0, 1)
 
     def seen(self, row: int) -> int | None:
-        """The last row that a row sees of the others; None where it sees none of them."""
+        """The last of the other rows that a row sees; None if it sees none of them."""
         return row - self.members if row >= self.members else None
 
     def probes(self, nodes: Sequence[int], size: int) -> Probes:
-        """Behind each of these nodes of a tree of ``size`` nodes, node by node."""
+        """The probes after each of these nodes of a tree of ``size`` nodes, node by node."""
         parents = []
         for node in nodes:
             first = size + len(parents)
@@ -70,7 +70,7 @@ class PromptTokens(nn.Module):
         return Probes.embedded(self.rows.repeat(len(nodes), 1), parents)
 
     def rows_behind(self, index: int, asked: int) -> range:
-        """Which of these probes stand behind the index-th of the asked nodes."""
+        """The rows of the probes after the index-th of the ``asked`` nodes."""
         return range(index * len(self), (index + 1) * len(self))
 
     def logits(self, rows: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ class PromptTokens(nn.Module):
         return rows.unflatten(-2, (self.places, self.members)).mean(-2)
 
     def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config beside its own."""
+        """about: further fields of the config."""
         own = {"peft_type": "PROMPT_TUNING", PLACES: self.places, MEMBERS: self.members}
         write_part(folder, {TENSOR: self.rows}, own | dict(about))
 

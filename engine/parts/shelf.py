@@ -1,4 +1,4 @@
-"""Models that have been opened, each once a process, until they are put away."""
+"""Holds opened models, each opened once per process, until they are put away."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,10 +14,10 @@ class Info(NamedTuple):
 
 
 class Shelf(Generic[M]):
-    """Opens what is not there yet; the model used longest ago goes where there would be too many."""
+    """Opens models that it does not hold yet; if it held too many, the least recently used one goes."""
 
     def __init__(self, opens: Callable[..., M], most: int) -> None:
-        """opens(path, *how): opens a model. most: that are held at once."""
+        """opens(path, *how): opens a model. most: models held at once."""
         self._opens, self._most = opens, most
         self._held: OrderedDict[tuple, M] = OrderedDict()
         self._hits = self._misses = 0
@@ -35,7 +35,7 @@ class Shelf(Generic[M]):
         return made
 
     def forget(self, path: str) -> None:
-        """Put the models of this path away; a run that still uses one keeps it until it ends."""
+        """Put the models of this path away; a run that still uses one keeps it until the run ends."""
         for key in [key for key in self._held if key[0] == path]:
             del self._held[key]
 

@@ -1,8 +1,8 @@
 """How the tokens of one vocabulary are written with those of another, for byte-level tokenizers.
 
-Both write the same bytes, so each token of the target is a run of the draft's tokens, and a run of one is the same token in
-both vocabularies. A text is read by the draft as the runs of its tokens, one behind the other: every end of a target token
-is an end of a draft token, too.
+Both write the same bytes, so each token of the target is a run of the draft's tokens, and a run of one is the same
+token in both vocabularies. The draft reads a text as the runs of its tokens, one after the other: every end of a target
+token is also an end of a draft token.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ Run = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Spelling:
-    """runs: [V] of the target's tokens, () for one that cannot be written. pieces: of the draft's tokens, for people."""
+    """runs: [V], by target token; () for one that cannot be written. pieces: texts of the draft's tokens, for
+    people."""
 
     runs: tuple[Run, ...]
     pieces: tuple[str, ...]
 
     def spelled(self, tokens: Iterable[int]) -> list[int]:
-        """The target's tokens as the draft's; token 0 in the place of one that cannot be written."""
+        """The target's tokens as the draft's; token 0 in place of one that cannot be written."""
         return [one for token in tokens for one in self.runs[token] or (0,)]
 
     @cached_property
@@ -48,16 +49,16 @@ class Spelling:
         return torch.tensor(tokens), torch.tensor(firsts)
 
     def first_law(self, p: Tensor, rows: int) -> Tensor:
-        """The target's law p [..., V] -> of the first draft token of what it writes [..., rows]."""
+        """The target's law p [..., V] -> the law [..., rows] of the first draft token of what it writes."""
         tokens, firsts = (one.to(p.device) for one in self._firsts)
         return p.new_zeros(*p.shape[:-1], rows).index_add_(-1, firsts, p[..., tokens])
 
 
 def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) -> Spelling:
-    """target, draft: tokenizers. rows: of the heads of both models. names: of the models, for sentences.
+    """target, draft: tokenizers. rows: of the heads of both models. names: of the models, for messages.
 
-    Raises UserError where one of them is not byte-level, the draft's cannot write all bytes, or writes with a token
-    that its model has not."""
+    Raises UserError if one of the tokenizers is not byte-level, or if the draft's cannot write all bytes or writes with
+    a token that its model lacks."""
     for tokenizer, name in zip((target, draft), names, strict=True):
         if not _byte_level(tokenizer):
             raise UserError(

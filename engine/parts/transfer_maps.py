@@ -1,14 +1,14 @@
-"""The maps of hidden transfer: each makes, of a token's hidden state at a layer, a pseudo state of a later token.
+"""The maps of hidden transfer: each makes a pseudo state of a later token from a token's hidden state at a layer.
 
 Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). Map i (from 0)
-stands in front of ``layers[i]``: of the state that enters that layer at the token t it makes a stand-in for the state at
-the token t + 1 + i, whose logits are about the token t + 2 + i. A pseudo state sees the text up to its token, and the
-pseudo states of the places before its own. Further places may join at higher layers.
+stands in front of ``layers[i]``: from the state that enters that layer at the token t, it makes a stand-in for the
+state at the token t + 1 + i, whose logits predict the token t + 2 + i. A pseudo state sees the text up to its token,
+and the pseudo states of the places before its own. Further places may join at higher layers.
 
 No checkpoint is published. The layout here: ``maps.{place}.weight`` [H, H] and ``maps.{place}.bias`` [H], and a
 config.json whose ``transfer_layers`` names the layer of each place.
 
-Letters in shapes: K places, A nodes that are asked behind, H hidden size, R rows.
+Letters in shapes: K places, A nodes that pseudo states follow, H hidden size, R rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LAYERS = "transfer_layers"
 
 
 class TransferMaps(nn.Module):
-    """layers: of each place, none below the one before it."""
+    """layers: the layer of each place, none below the one before it."""
 
     def __init__(self, layers: Sequence[int], width: int) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class TransferMaps(nn.Module):
         return len(self.layers)
 
     def __len__(self) -> int:
-        """The number of rows behind a node."""
+        """The number of rows after a node."""
         return self.places
 
     def probes(self, nodes: Sequence[int], size: int) -> Probes:
-        """Behind each of these nodes of a tree of ``size`` nodes, place by place."""
+        """The probes after each of these nodes of a tree of ``size`` nodes, place by place."""
         asked = len(nodes)
         parents = [*nodes, *(size + row for row in range((self.places - 1) * asked))]
         rows = [node + 1 for node in nodes]  # of the pass: the root has row 0
@@ -62,7 +62,7 @@ class TransferMaps(nn.Module):
         return self.maps[place](states[list(rows)])
 
     def rows_behind(self, index: int, asked: int) -> range:
-        """Which of these probes stand behind the index-th of the asked nodes."""
+        """The rows of the probes after the index-th of the ``asked`` nodes."""
         return range(index, self.places * asked, asked)
 
     def logits(self, rows: Tensor) -> Tensor:
@@ -70,13 +70,13 @@ class TransferMaps(nn.Module):
         return rows
 
     def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config beside its own."""
+        """about: further fields of the config."""
         own = {"model_type": "hidden_transfer", LAYERS: list(self.layers)}
         write_part(folder, self.state_dict(), own | dict(about))
 
 
 def check_layers(layers: Sequence[int], of_target: int) -> None:
-    """Raises ValueError, in words that end a sentence, where places cannot join there."""
+    """Raises ValueError, whose message ends a sentence, if places cannot join at these layers."""
     if not 0 < len(layers) <= MOST_PROBES:
         raise ValueError(f"it has {len(layers)} places, where 1 to {MOST_PROBES} are allowed")
     if list(layers) != sorted(layers):

@@ -1,8 +1,9 @@
-"""The filter of Learn2PD: from the confidences of a block, whether each place is right already.
+"""The filter of Learn2PD: it tells from the confidences of a block whether each place is already right.
 
-Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025): two
-linear layers, about two thousand numbers for a block of 32. A filter belongs to a target, and to the diffusion drafter
-whose confidences it has learned from. Weights: ``fc1.{weight,bias}`` [H, L], [H] and ``fc2.{weight,bias}`` [L, H], [L].
+Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025):
+two linear layers, about two thousand numbers for a block of 32. A filter belongs to a target, and to the diffusion
+drafter whose confidences it has learned from. Weights: ``fc1.{weight,bias}`` [H, L], [H] and ``fc2.{weight,bias}``
+[L, H], [L].
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from engine.parts.kinds import PartKind
 
 NOUN = "unmasking filter"
 DENOISER = "draftscope_denoiser"
-"""The entry of the config that holds the digest of the diffusion drafter whose confidences it reads."""
+"""The entry of the config that holds the digest of the diffusion drafter whose confidences the filter reads."""
 
 
 class UnmaskingFilter(nn.Module):
-    """places: L, those of a block behind its root. denoiser_digest: None where the config names none."""
+    """places: L, those of a block after its root. denoiser_digest: None if the config names none."""
 
     def __init__(self, places: int, hidden: int) -> None:
         super().__init__()
@@ -49,18 +50,18 @@ class UnmaskingFilter(nn.Module):
         return self(whole)[:length].sigmoid()
 
     def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config beside its own."""
+        """about: further fields of the config."""
         own = {"places": self.places, "hidden_size": self.fc1.out_features}
         write_part(folder, self.state_dict(), {**own, DENOISER: self.denoiser_digest, **about})
 
 
 def reading(values: Tensor, filled: Tensor) -> Tensor:
-    """What the filter reads: the probabilities [..., L] of the likeliest tokens, 1 where a place is filled."""
+    """The filter's input: the probabilities [..., L] of the likeliest tokens, 1 where a place is filled."""
     return torch.where(filled, 1.0, values.float())
 
 
 def check_denoiser(part: UnmaskingFilter, places: int, folder: str | None) -> None:
-    """Raises UserError where the filter has learned from another diffusion drafter than this one."""
+    """Raises UserError if the filter has learned from a diffusion drafter other than this one."""
     known = folder is not None and Path(folder).is_dir() and part.denoiser_digest is not None
     other = known and digest_of(folder) != part.denoiser_digest
     if other or part.places != places:

@@ -1,4 +1,4 @@
-"""A target's tokens by how often it writes them: the head of a draft may be cut to the most frequent."""
+"""A target's tokens by how often it writes them, so that the head of a draft can be cut to the most frequent."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOST_COUNT = 1 << 40  # the counts of a whole vocabulary can then be added up in
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """tokens: [V], most frequent first; of those that never came the lower id first. counts: [V], of each of
-    them, in the same order."""
+    """tokens: [V], most frequent first, and among those that never came the lower id first. counts: [V], in
+    the same order."""
 
     tokens: Tensor
     counts: Tensor
@@ -33,11 +33,11 @@ class Vocabulary:
         return cls(order.indices, order.values)
 
     def coverage(self, kept: int) -> float:
-        """The share of the counted text that consists of the first so many tokens."""
+        """The share of the counted text that consists of the first ``kept`` tokens."""
         return float(self.counts[:kept].sum() / self.counts.sum().clamp(min=1))
 
     def save(self, folder: Path, target_digest: str | None) -> None:
-        """Only tokens that came stand in the file."""
+        """Only tokens that came are written to the file."""
         came = int((self.counts > 0).sum())
         content = {
             FIELD: target_digest,

@@ -1,9 +1,9 @@
-"""What was measured on this machine, remembered, doubted, and measured again.
+"""Measurements of this machine: remembered, doubted, and repeated.
 
-An entry holds what a step costs by size, how much the same measurement varied (the machine's noise), and
-how many runs in a row took steps that contradict it. Three such runs, and the next run measures anew; what
-changed then is noise that the entry remembers, so that a machine that is now busy and now idle is not
-measured for ever. What cannot be read is as if it were not there: nobody ever has to delete the file.
+An entry holds the cost of a step by size, how much the same measurement varied (the machine's noise), and
+how many runs in a row took steps that contradict it. After three such runs, the next run measures anew; the
+entry remembers the change as noise, so that a machine that is sometimes busy and sometimes idle is not
+measured for ever. An unreadable entry counts as missing, so nobody ever has to delete the file.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dataclasses import asdict, dataclass, field, replace
 
 from engine.remembered import Remembered
 
-DOUBTS = 3  # contradictions in a row after which an entry counts no more
+DOUBTS = 3  # contradictions in a row after which an entry no longer counts
 TOLERATED = 2.0  # how many times slower or faster a run's steps may be, on a machine without noise
 MOST_NOISE = 4.0
-FEWEST_STEPS = 8  # of a run that may contradict
+FEWEST_STEPS = 8  # in a run that may contradict an entry
 MEMORY = Remembered("step_costs.json")
 _WRITING = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Measured:
-    """costs: milliseconds of a step by size. gains: tokens of a step by size, where the models bring none.
-    noise: by how much of itself a cost varied. doubts: runs in a row that contradicted the costs."""
+    """costs: milliseconds of a step by size. gains: tokens of a step by size, for models that bring none.
+    noise: how much a cost varied, as a share of the cost. doubts: runs in a row that contradicted the costs."""
 
     costs: Mapping[int, float]
     gains: Mapping[int, float] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Measured:
 
     @classmethod
     def of(cls, content: object) -> Measured | None:
-        """As it is written in the file; None for anything else."""
+        """An entry read from the content of the file; None for anything else."""
         try:
             tables = [
                 {int(size): float(value) for size, value in content[name].items()}  # type: ignore[index]
@@ -53,13 +53,13 @@ class Measured:
         return self.doubts >= DOUBTS
 
     def contradicted_by(self, size: int, milliseconds: float) -> bool:
-        """Whether steps of this size that took so long speak against it."""
+        """Whether steps of this size that took this long contradict the measurement."""
         bound = TOLERATED + 3 * self.noise
         ratio = milliseconds / self.costs.get(size, milliseconds)
         return not 1 / bound <= ratio <= bound
 
     def after(self, old: Measured | None) -> Measured:
-        """This new measurement, with the noise that the change since the old one shows."""
+        """This new measurement, with the noise implied by the change since the old one."""
         if old is None:
             return self
         changes = [
@@ -72,18 +72,18 @@ class Measured:
 
 
 def recall(key: str) -> Measured | None:
-    """What is remembered under this key, doubtful or not."""
+    """The measurement remembered under this key, doubtful or not."""
     return Measured.of(MEMORY.read().get(key))
 
 
 def remember(key: str, measured: Measured) -> bool:
-    """Whether it could be written."""
+    """Returns whether the measurement could be written."""
     with _WRITING:
         return MEMORY.write(MEMORY.read() | {key: asdict(measured)})
 
 
 def observed(key: str, size: int, steps: int, milliseconds: float) -> None:
-    """A run has ended whose steps of this size took so many milliseconds each."""
+    """Record a finished run whose steps of this size took ``milliseconds`` each."""
     found = recall(key)
     if found is None or steps < FEWEST_STEPS or milliseconds <= 0:
         return

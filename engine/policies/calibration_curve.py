@@ -1,4 +1,4 @@
-"""Whether predicted chances come true: the share of predictions that did, by bins."""
+"""Whether predicted chances come true: the share of predictions that did, by bin."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ BINS = 10
 
 @dataclass
 class CalibrationCurve:
-    """counts, true: by bin, how many predictions fell there and how many of them came true."""
+    """counts, true: by bin, how many predictions fell into it and how many of these came true."""
 
     counts: list[float] = field(default_factory=lambda: [0] * BINS)
     true: list[float] = field(default_factory=lambda: [0] * BINS)
 
     def see(self, seen: Iterable[tuple[float, float]]) -> None:
-        """Pairs of a predicted chance and what happened, from 0 (it did not) to 1."""
+        """seen: pairs of a predicted chance and the outcome, from 0 (did not happen) to 1."""
         for chance, happened in seen:
             place = min(int(chance * BINS), BINS - 1)
             self.counts[place] += 1
@@ -28,7 +28,7 @@ class CalibrationCurve:
         return CalibrationCurve(list(self.counts), list(self.true))
 
     def shares(self) -> list[float | None]:
-        """By bin; None where nothing was predicted."""
+        """The share that came true, by bin; None where nothing was predicted."""
         pairs = zip(self.true, self.counts, strict=True)
         return [true / count if count else None for true, count in pairs]
 

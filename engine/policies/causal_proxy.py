@@ -1,8 +1,8 @@
 """A small causal language model by counting: n-grams of a corpus and of the text so far.
 
-The chance of a token after an n-gram is how often it came there, smoothed by its chance after the shorter n-gram (Dirichlet's
-smoothing), down to one chance for every token. Counts of the corpus are looked up in its suffix array, so nothing has
-to be built for it; those of the text are kept as it grows.
+The chance of a token is how often it followed the n-gram before it, smoothed by its chance after the shorter n-gram
+(Dirichlet smoothing), down to the same chance for every token. Counts of the corpus are looked up in its suffix array,
+so nothing has to be built for the corpus; counts of the text are updated as it grows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.parts.datastore import Datastore
 
 SMOOTHING = 2.0
 """The shorter n-gram counts as much as this many occurrences."""
-MOST_REMEMBERED = 50_000  # counts of the corpus
+MOST_REMEMBERED = 50_000  # counts of the corpus that are remembered
 
 Gram = tuple[int, ...]
 
@@ -30,14 +30,14 @@ class CausalProxy:
         self._known: dict[Gram, int] = {}
 
     def read(self, text: Sequence[int]) -> None:
-        """Count what has been added to the text since the last time. text: all of it."""
+        """Count the tokens added to the text since the last call. text: the whole text."""
         for end in range(self._read + 1, len(text) + 1):
             for length in range(min(self._order, end) + 1):
                 self._own[tuple(text[end - length : end])] += 1
         self._read = len(text)
 
     def log_p(self, before: Sequence[int], token: int) -> float:
-        """The logarithm of the chance of a token after these tokens, of which the last few count."""
+        """The logarithm of the chance of a token after these tokens, of which only the last few count."""
         p = 1 / self._vocabulary
         for length in range(min(self._order - 1, len(before)) + 1):
             gram = tuple(before[len(before) - length :])

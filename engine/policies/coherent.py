@@ -1,10 +1,10 @@
 """Coherence over past passes: Coherent Contextual Decoding.
 
-Chen et al., "Beyond Confidence: Adaptive and Coherent Decoding for Diffusion Language Models" (2025). The distribution of
-a place is averaged over the last passes, each of which saw other words around it: a guess that only one context supports
-loses. A bounded history holds each pass's surest places alone. In its adaptive form, used here, a pass fills every place
-that was among the surest ones in all remembered passes and named the same token each time; where there is none, the place
-of least entropy.
+Chen et al., "Beyond Confidence: Adaptive and Coherent Decoding for Diffusion Language Models" (2025). The distribution
+of a place is averaged over the last passes, each of which saw other words around it: a guess that only one context
+supports loses. A bounded history holds only the surest places of each pass. In the adaptive form, used here, a pass
+fills every place that was among the surest in all remembered passes and had the same likeliest token each time; if
+there is no such place, the pass fills the place of least entropy.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from engine.policies.unmasking import Canvas, Unmasking
 
 @dataclass(frozen=True)
 class Seen:
-    """What is remembered of a pass: the distribution of each of its surest places."""
+    """The record of a pass: the distribution of each of its surest places."""
 
     laws: dict[int, Tensor]
 

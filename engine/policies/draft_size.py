@@ -1,13 +1,13 @@
-"""How much to draft: the size with the most tokens a millisecond on this machine.
+"""How much to draft: the size with the most tokens per millisecond on this machine.
 
-Two numbers a size (nodes of a chain or tree) decide. What it *gains*, mean accepted tokens a step,
-belongs to the models: it was measured when they were trained and lies beside them (``gains.json``), and
+Two numbers per size (nodes of a chain or tree) decide. The *gain*, the mean accepted tokens per step,
+depends on the models: it was measured when they were trained and is stored beside them (``gains.json``);
 for a pair without that file it is measured here.
-What it *costs*, the milliseconds of a step, belongs to the machine: it is measured here, once, by
-taking real steps on prompts of the same kinds, and remembered in the user's cache folder
+The *cost*, the milliseconds of a step, depends on the machine: it is measured here, once, by taking
+real steps on prompts of the same kinds, and remembered in the user's cache folder
 (``engine.policies.calibration``), so that the same options resolve to the same numbers the next time.
-On a machine that is busy with other work measuring is given up (``engine.policies.patience``), and this
-process takes the usual size. So it does where DRAFTSCOPE_MEASURE is 0.
+On a machine that is busy with other work, measuring is given up (``engine.policies.patience``), and this
+process uses the usual size. It also does so if DRAFTSCOPE_MEASURE is 0.
 """
 
 import json
@@ -35,21 +35,21 @@ from engine.turn import ENGINE_LOCK
 from engine.verifiers import verifier
 
 SIZES = (1, 2, 4, 7, 11, 16)
-"""Beyond the last one there is little to gain, and a picture of it could not be read."""
+"""Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
 
-METHOD = 6  # of measuring; what was remembered by another one is not used
+METHOD = 6  # version of the measurement; results of other versions are not used
 PROMPTS = (
     "Once upon a time, there was a little",
     "def area(width, height):\n    return",
     "Question: What is 12 plus 30?\nAnswer:",
 )
-"""What a pair is measured on that brings no prompts of its own."""
+"""Prompts on which a pair without prompts of its own is measured."""
 TOKENS = 48  # written after each prompt
 FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
 GAINS = "gains.json"
 
 _given_up: set[str] = set()
-"""What was too busy to be measured. The process stays with the usual size, as it would with a cost."""
+"""Keys whose measurement was given up. The process keeps the usual size for them, as it would keep a cost."""
 
 
 def settle_size(
@@ -59,10 +59,10 @@ def settle_size(
     sampling: Sampling,
     tell: Tell = silent,
 ) -> dict[str, Value]:
-    """The options with a size of 0, "what pays here", replaced by a number.
+    """The options, with a size of 0 ("what pays here") replaced by a number.
 
-    tell: hears how far the measuring is. Where tokens are drawn, where nobody wants measurements, and on machines on
-    which nothing can be remembered it is the drafter's usual size: gains are those of greedy decoding.
+    tell: is told the progress of the measurement. The number is the drafter's usual size if tokens are sampled
+    (gains are those of greedy decoding), if measuring is turned off, or if the machine cannot remember anything.
     """
     name = cls.size_option
     if name is None or options[name] != 0:
@@ -74,7 +74,7 @@ def settle_size(
 def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:
     known = known_gains(models)
     own = not known.gains and "target" in models.folders
-    if own:  # a pair that nobody has measured: both what sizes gain and what they cost, here
+    if own:  # nobody has measured this pair: both gains and costs are measured here
         known = Known({cls.key: dict.fromkeys(SIZES, 1.0)}, PROMPTS)
     if cls.key not in known.gains or not known.prompts:
         return cls.usual_size
@@ -85,14 +85,14 @@ def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, te
 
 
 def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
-    """By size, tokens and milliseconds of a step. The size with most tokens a millisecond."""
+    """The size with the most tokens per millisecond, given the tokens and milliseconds of a step by size."""
     return max(gains.keys() & costs.keys(), key=lambda size: gains[size] / costs[size])
 
 
 @dataclass(frozen=True)
 class Known:
-    """gains: by drafter and size, tokens of a step. prompts: one of each kind they are means over;
-    costs are measured on these, for where a draft is sure of itself it is longer and costs more.
+    """gains: tokens of a step, by drafter and size. prompts: one of each kind that the gains are means
+    over; costs are measured on them, because a draft that is sure of itself is longer and costs more.
     """
 
     gains: Mapping[str, Mapping[int, float]]
@@ -100,7 +100,7 @@ class Known:
 
     @classmethod
     def of(cls, content: dict) -> "Known":
-        """As it is written in the file; drafters without a size are left out. Raises KeyError,
+        """Read from the content of the file; drafters without a size are left out. Raises KeyError,
         TypeError, AttributeError or ValueError."""
         gains = {
             key: {int(size): float(gain) for size, gain in curve.items()}
@@ -114,7 +114,7 @@ class Known:
 
 
 def known_gains(models: Models) -> Known:
-    """From the files beside the target and the parts; nothing if there are none."""
+    """Gains and prompts from the files beside the target and the parts; empty if there are no files."""
     gains, prompts = {}, []
     for folder in models.folders.values():
         try:
@@ -134,10 +134,10 @@ def measure(
     tell: Tell = silent,
 ) -> Measured | None:
     """Milliseconds of a step, drafting to commit, and its tokens, by size: means over the steps on all
-    prompts, the milliseconds on one prompt each counted at their median. Sizes take turns on each
-    prompt, so that a busy moment slows all of them; a first round on one prompt warms up. They share a
-    memory, as the runs of one visitor do. Noise: how much the medians of two halves of one text differ.
-    None where it was given up.
+    prompts, where each step counts with the median milliseconds of its prompt. Sizes take turns on each
+    prompt, so that a busy moment slows all of them; a first round on one prompt is a warm-up. All sizes
+    share a memory, as the runs of one visitor do. Noise: how much the medians of two halves of one text
+    differ. None if the measurement was given up.
     """
     sizes, memory, patience = known.gains[cls.key], Memory(), Patience()
     spent, steps, tokens = (dict.fromkeys(sizes, 0.0) for _ in range(3))
@@ -176,17 +176,17 @@ def _spread(taken: list[float]) -> list[float]:
 def _taken(
     drafter: Drafter, models: Models, prompt: str, memory: Memory
 ) -> tuple[list[float], int]:
-    """The milliseconds of each step of a text, and how many tokens it has."""
+    """The milliseconds of each step of a text, and how many tokens the text has."""
     tokens = models.target.tokenizer(prompt)["input_ids"]
     rule = verifier("greedy")
     request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
-    # nobody records here, so the passes measured are those that a quiet run makes
+    # nothing is recorded, so the measured passes are those of an unrecorded run
     steps, taken, written = run_loop(models.target, request, recorded=False), [], 0
     while True:
         with (
             ENGINE_LOCK,
             torch_threads(models.target.torch_threads),
-        ):  # a step at a time: others go on
+        ):  # one step at a time, so that others can go on
             step = next(steps, None)
         if step is None:
             return taken, written
@@ -195,7 +195,7 @@ def _taken(
 
 
 def _calibrated(cls, options, models: Models, known: Known, tell: Tell) -> Measured | None:
-    """What was measured, now or before; None on machines on which nothing can be remembered."""
+    """The measurement, new or remembered; None on machines on which nothing can be remembered."""
     key = key_of(cls, options, models)
     found = recall(key)
     if (

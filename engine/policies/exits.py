@@ -17,7 +17,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Plan:
-    """Draft ``length`` tokens with the first ``layer`` layers. per_layer: tokens a layer, as expected."""
+    """Draft ``length`` tokens with the first ``layer`` layers. per_layer: expected tokens per layer."""
 
     layer: int
     length: int
@@ -25,10 +25,10 @@ class Plan:
 
 
 class Exits:
-    """The exits behind 1 to L - 1 layers; row i of what is kept is that behind i + 1 layers."""
+    """The exits after 1 to L - 1 layers; row i of the counts is for the exit after i + 1 layers."""
 
     def __init__(self, layers: int, decay: float) -> None:
-        """layers: L, at least 2. decay: of what was counted, a step."""
+        """layers: L, at least 2. decay: the factor on earlier counts at each step."""
         self._layers, self._decay = layers, decay
         self._counts = torch.zeros(layers - 1, 2, dtype=torch.float64)  # agreed, disagreed
         self._confidences = torch.zeros(layers - 1, 2, dtype=torch.float64)  # sums, likewise
@@ -49,7 +49,7 @@ class Exits:
 
     def threshold(self, layer: int) -> float:
         """Half-way between the mean confidence of tokens that the target agreed with and that of the
-        others; 0 while there are none of one kind."""
+        others; 0 while one of the two kinds has no tokens."""
         counts, sums = self._counts[layer - 1], self._confidences[layer - 1]
         return float((sums / counts).mean()) if bool((counts > 0).all()) else 0.0
 
@@ -61,8 +61,8 @@ class Exits:
         return written / (self._layers + exits[:, None] * lengths)
 
     def best(self, most: int, least: int = 0) -> Plan:
-        """The plan with most tokens per layer among those of ``least`` to ``most`` drafted tokens; of
-        equals, the one with the lower exit and the shorter draft."""
+        """The plan with most tokens per layer among those of ``least`` to ``most`` drafted tokens; in
+        a tie, the one with the lower exit and the shorter draft."""
         values = self.per_layer(most)
         values[:, :least] = -1
         row, length = divmod(int(values.argmax()), most + 1)

@@ -1,8 +1,8 @@
-"""Goodput: tokens that a step is expected to write, divided by the time that it is predicted to take.
+"""Goodput: the tokens that a step is expected to write, divided by the time that it is predicted to take.
 
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024). The tokens
-follow from a moving share of this text's drafted tokens that were kept. The time follows from two linear models:
-one of the pass, by its rows and by the tokens that stand before them, and one of the draft. Both are fitted while
+follow from a moving average of the share of this text's drafted tokens that were kept. The time follows from two
+linear models: one of the pass, by its rows and by the tokens before them, and one of the draft. Both are fitted while
 the text is written, so they reflect the machine and the number of texts that share the passes.
 """
 
@@ -15,25 +15,25 @@ from itertools import accumulate
 
 from engine.drafters.base import Load
 
-FORGETTING = 0.95  # of what was seen, a step
-BELIEF = 3.0  # drafted tokens that the first guess of their chance counts for
-GUESS = 0.7  # of that chance
-ROW = 0.05  # the cost of a row that is guessed, in passes over one row
-DRAFT = 0.2  # the same of a drafted token
-DOUBT = 0.3  # how much a guessed slope counts, in sights at a distance of one row
-OUTLIER = 3.0  # times what was predicted; a longer time counts as so much
-ENOUGH = 4  # sights after which a time can be an outlier
+FORGETTING = 0.95  # weight of earlier observations, per step
+BELIEF = 3.0  # drafted tokens that the first guess of the chance counts for
+GUESS = 0.7  # that first guess
+ROW = 0.05  # guessed cost of a row, in passes over one row
+DRAFT = 0.2  # guessed cost of a drafted token, in the same unit
+DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one row
+OUTLIER = 3.0  # times the prediction; a longer time counts as this long
+ENOUGH = 4  # observations after which a time can be an outlier
 
 
 def expected_tokens(chance: float, most: int) -> list[float]:
-    """By length, 0 to ``most``: tokens of a step, the final one included, where each drafted token is kept with
-    this chance as long as those before it are."""
+    """By length, 0 to ``most``: tokens of a step, including the final one, if each drafted token is kept with
+    this chance provided that those before it are."""
     return list(accumulate(chance**depth for depth in range(most + 1)))
 
 
 @dataclass
 class Acceptance:
-    """The share kept of the drafted tokens that were judged, older steps counting less."""
+    """The share of the judged drafted tokens that were kept, older steps counting less."""
 
     kept: float = GUESS * BELIEF
     judged: float = BELIEF
@@ -49,9 +49,10 @@ class Acceptance:
 
 
 class Line:
-    """Milliseconds as a linear function, by least squares over what was seen, newer sights counting more.
+    """Milliseconds as a linear function, by least squares over all observations, newer ones counting more.
 
-    guesses: of each slope, as a share of the first sight's intercept. What was never varied keeps its guess.
+    guesses: of each slope, as a share of the first observation's intercept. The slope of an input that never
+    varied keeps its guess.
     """
 
     def __init__(self, guesses: Sequence[float]) -> None:
@@ -67,13 +68,13 @@ class Line:
         self.weights = [0.0] * self._size
 
     def at(self, *given: float) -> float:
-        """Predicted milliseconds; never below a tenth of what a first sight was worth."""
+        """Predicted milliseconds; never below a tenth of the first observation's intercept."""
         found = self.weights[0] + sum(w * x for w, x in zip(self.weights[1:], given, strict=True))
         return max(found, 0.1 * self._level)
 
     def see(self, milliseconds: float, *given: float) -> None:
         if self.sights and OUTLIER * milliseconds < self.at(*given):
-            self._forget()  # nothing is done faster than it can be: what was seen before were hiccups
+            self._forget()  # no time is shorter than possible, so the earlier, longer ones were hiccups
         if not self.sights:
             share = 1 + sum(g * x for g, x in zip(self._guesses, given, strict=True))
             self._level = milliseconds / share
@@ -89,7 +90,7 @@ class Line:
         self.weights = self._solved()
 
     def _solved(self) -> list[float]:
-        """Intercept and slopes, none of them negative: what would be is set to 0, and the others fitted again."""
+        """Intercept and slopes. A slope that would be negative is set to 0, and the others are fitted again."""
         free = list(range(self._size))
         while True:
             found = dict(zip(free, self._fitted(free), strict=True))
@@ -109,7 +110,7 @@ class Line:
 
 
 def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """The x of matrix x = right, by elimination; for the two or three unknowns here that is faster than a library.
+    """Solves matrix x = right for x by elimination, which for two or three unknowns is faster than a library.
     The matrix is symmetric and positive definite."""
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     size = len(rows)
@@ -130,7 +131,7 @@ KILO = 1000.0  # the context is counted in thousands of tokens
 
 @dataclass
 class MeasuredCosts:
-    """Milliseconds of a round, fitted to those of the steps so far. unit: of time."""
+    """Milliseconds of a round, fitted to the steps so far. unit: the unit of time."""
 
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
@@ -142,7 +143,7 @@ class MeasuredCosts:
         return self.reading.sights > 0 and self.drafting.sights > 0
 
     def see(self, times, length: int, load: Load) -> None:
-        """times: of one text's step, by stage, with its share of the pass."""
+        """times: of one text's step, by stage, including the text's share of the pass."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
         self.reading.see(verify * load.texts, load.rows, load.context / KILO)
         if length:
@@ -151,11 +152,11 @@ class MeasuredCosts:
         self.rest = other if self.reading.sights == 1 else self.rest + 0.1 * (other - self.rest)
 
     def snapshot(self) -> MeasuredCosts:
-        """As they are now, whatever is seen later."""
+        """The costs as they are now, unaffected by later steps."""
         return replace(self, reading=copy(self.reading), drafting=copy(self.drafting))
 
     def draft(self, length: float) -> float:
-        """Of drafting so many tokens."""
+        """Cost of drafting ``length`` tokens."""
         if not length:
             return 0.0
         if not self.drafting.sights:
@@ -163,14 +164,14 @@ class MeasuredCosts:
         return self.drafting.at(length)
 
     def verify(self, rows: int, context: float) -> float:
-        """Of a pass over so many rows of all texts."""
+        """Cost of a pass over ``rows`` rows of all texts."""
         return self.reading.at(rows, context / KILO)
 
 
 @dataclass
 class FixedCosts:
-    """Given, not measured: each row of a pass beyond the first costs so much of a pass over one, its draft
-    included."""
+    """Given costs, not measured ones: each row of a pass beyond the first costs ``token`` passes over one row,
+    including its draft."""
 
     token: float
     rest = 0.0
@@ -192,8 +193,8 @@ class FixedCosts:
 
 @dataclass(frozen=True)
 class Round:
-    """The other texts of the rounds to come, as they were in the last one, and the context of all. alike: how many
-    texts do as this one does, itself included."""
+    """The other texts of the coming rounds, as they were in the last round, and the context of all texts. alike:
+    how many texts do as this one does, itself included."""
 
     texts: int = 0
     rows: int = 0
@@ -203,7 +204,7 @@ class Round:
 
     @classmethod
     def after(cls, load: Load, own_rows: int, asked: int) -> Round:
-        """What the last pass tells of the next one. asked: texts that are to be assumed; 0: those that there are."""
+        """The next round, predicted from the last pass. asked: the number of texts to assume; 0: the actual number."""
         if asked:
             return cls(context=load.context / load.texts * asked, alike=asked)
         others = load.texts - 1
@@ -228,5 +229,5 @@ def goodputs(tokens: Sequence[float], costs: Costs, others: Round) -> list[float
 
 
 def best_length(found: Sequence[float]) -> int:
-    """The length with the greatest goodput; the shortest of equals."""
+    """The length with the greatest goodput; in a tie, the shortest."""
     return max(range(len(found)), key=found.__getitem__)

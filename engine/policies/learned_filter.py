@@ -1,9 +1,9 @@
 """A learned filter: Learning to Parallel decode, Learn2PD.
 
 Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025).
-A network of two layers sees the confidences of the whole block and says of each place whether its present token is
+A network of two layers sees the confidences of the whole block and predicts for each place whether its present token is
 already the final one. It imitates the oracle that fills exactly the right places. End-of-text prediction belongs to the
-canvas (``Canvas.ends``): nothing behind an end of text is denoised.
+canvas (``Canvas.ends``): nothing after an end of text is denoised.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from engine.policies.unmasking import Canvas, Unmasking, open_confidence, surest
 
 @dataclass
 class LearnedFilter(Unmasking):
-    """threshold: of the chance that a place is right."""
+    """threshold: for the chance that a place is right."""
 
     part: UnmaskingFilter
     threshold: float

@@ -1,10 +1,10 @@
-"""Whether a way of drafting may go on trying: what it has cost so far, on the clock."""
+"""Whether a way of drafting may go on experimenting, given the time it has cost so far."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-ALLOWANCE = 0.01  # of the time on the clock that may be lost
+ALLOWANCE = 0.01  # share of the time on the clock that may be lost
 LEARNING = 0.1  # weight of a new step in the running means
 TRIAL = 2.0  # plain steps that an experiment is expected to cost
 
@@ -13,9 +13,9 @@ TRIAL = 2.0  # plain steps that an experiment is expected to cost
 class Ledger:
     """Milliseconds of steps, compared with plain decoding of the same tokens.
 
-    plain: of a step without draft and experiment, a running mean; None before the first. draft: of one
-    draft pass; None before the first. clock: of all steps. lost: what drafted steps and experiments
-    took beyond the plain steps that they replaced; below 0 where they saved time.
+    plain: running mean of steps without draft or experiment; None before the first. draft: running mean
+    of draft passes; None before the first. clock: all steps. lost: the time that drafted steps and
+    experiments took beyond the plain steps that they replaced; below 0 if they saved time.
     """
 
     plain: float | None = None
@@ -28,7 +28,7 @@ class Ledger:
         self.plain = _mean(self.plain, milliseconds)
 
     def other_step(self, milliseconds: float, tokens: int) -> None:
-        """A step with a draft or an experiment in it, which gave so many tokens."""
+        """Record a step with a draft or an experiment in it, which gave ``tokens`` tokens."""
         self.clock += milliseconds
         self.lost += milliseconds - tokens * (self.plain or milliseconds)
 
@@ -36,7 +36,7 @@ class Ledger:
         self.draft = _mean(self.draft, milliseconds)
 
     def affords(self, steps: float = TRIAL) -> bool:
-        """Whether so many plain steps more may be lost."""
+        """Whether the time of ``steps`` more plain steps may be lost."""
         if self.plain is None:
             return False
         return self.lost + steps * self.plain <= ALLOWANCE * self.clock

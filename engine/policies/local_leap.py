@@ -1,8 +1,8 @@
 """Anchors and their neighbourhoods: LocalLeap.
 
-Kong et al., "Accelerating Diffusion LLM Inference via Local Determinism Propagation" (2025). A place in which the
+Kong et al., "Accelerating Diffusion LLM Inference via Local Determinism Propagation" (2025). A place at which the
 denoiser is very sure is an anchor; places near it are reliable at a lower confidence, and less so with distance, so
-the lower threshold holds within a radius only.
+the lower threshold applies only within a radius.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from engine.policies.unmasking import Canvas, Unmasking, open_confidence, surest
 
 @dataclass
 class LocalLeap(Unmasking):
-    """threshold: confidence of an anchor. relaxed: confidence that is enough up to ``radius`` places from one."""
+    """threshold: confidence of an anchor. relaxed: confidence that is enough up to ``radius`` places from an anchor."""
 
     threshold: float
     relaxed: float

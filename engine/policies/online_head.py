@@ -1,7 +1,7 @@
-"""The chance that a drafted token is kept, predicted from the draft's hidden state and learned while it is used.
+"""The chance that a drafted token is kept, predicted from the draft's hidden state and learned during use.
 
-The head of SpecDec++ (Huang et al., 2024) trained online, as OmniDraft (2025) does: one linear layer, a step of gradient
-descent on the cross-entropy for every token that was judged.
+The head of SpecDec++ (Huang et al., 2024), trained online as in OmniDraft (2025): one linear layer, and a step of
+gradient descent on the cross-entropy for every judged token.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-BEGIN = 0.8  # the chance before anything was learned
-RATE = 0.5  # of states of length 1
+BEGIN = 0.8  # the chance before anything is learned
+RATE = 0.5  # for states of length 1
 
 
 class OnlineHead:
@@ -27,7 +27,7 @@ class OnlineHead:
         return self._weight.nbytes
 
     def chance(self, state: Tensor) -> float:
-        """state [H] behind the token."""
+        """state: [H], after the token."""
         odds = self._bias + float(self._weight @ _unit(state))
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
 

@@ -1,8 +1,8 @@
-"""When a visitor's copy of a draft learns: within milliseconds a step, or after so many refusals."""
+"""When a visitor's copy of a draft learns: within some milliseconds per step, or after a number of refusals."""
 
 from engine.options import Option
 
-USUAL = 10.0  # milliseconds of an update, before one was timed
+USUAL = 10.0  # assumed milliseconds of an update, before one was timed
 
 LEARNING = (
     Option(
@@ -40,21 +40,21 @@ LEARNING = (
 
 
 class Pace:
-    """learned: milliseconds so far."""
+    """learned: milliseconds of learning so far."""
 
     def __init__(self, milliseconds: float, every: int) -> None:
-        """milliseconds: of learning after a step, on average; 0: ``every`` refusals bring an update."""
+        """milliseconds: of learning after a step, on average; 0: update after ``every`` refusals instead."""
         self._budget, self._every = milliseconds, every
         self._saved, self._cost = 0.0, USUAL
         self.learned = 0.0
 
     def due(self, waiting: int) -> bool:
-        """Whether to learn before the next step, with so many refusals since the last update. To be asked once a step."""
+        """Whether to learn before the next step. waiting: refusals since the last update. Call this once per step."""
         self._saved = min(self._saved + self._budget, 4 * self._cost)
         due = self._saved >= self._cost if self._budget else waiting >= self._every
         return bool(due and waiting)
 
     def took(self, milliseconds: float) -> None:
-        """An update."""
+        """Record that an update took this long."""
         self._saved, self.learned = self._saved - milliseconds, self.learned + milliseconds
         self._cost += 0.3 * (milliseconds - self._cost)

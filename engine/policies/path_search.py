@@ -1,8 +1,8 @@
 """A left-to-right path through a token lattice: DiffuSpec's causal-consistency path search, and its length.
 
-Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025). Each position of a diffusion
-model's block offers its likeliest tokens; the likeliest of all positions together are often no sentence, because no
-position knows what the others chose. A beam search adds a small causal model's opinion of each step.
+Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025). Each position of a
+diffusion model's block offers its likeliest tokens; the likeliest tokens of all positions often form no sentence,
+because no position knows the choices of the others. A beam search adds a small causal model's opinion of each step.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Column = list[Choice]
 
 
 def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = ()) -> list[Column]:
-    """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, one at least and
-    at most ``most``; tokens that end a text besides, so that a path may end anywhere."""
+    """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, at least
+    one and at most ``most``; in addition the tokens that end a text, so that a path may end anywhere."""
     values, tokens = marginals.topk(min(most, marginals.shape[-1]), dim=-1)
     found = []
     for place, (row, ids) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
@@ -39,7 +39,7 @@ def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = 
 
 @dataclass(frozen=True)
 class Path:
-    """rows: the index in each column. score: sum of what both models say."""
+    """rows: the index in each column. score: weighted sum of both models' log-probabilities."""
 
     rows: tuple[int, ...] = ()
     tokens: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ def best_path(
     ends: frozenset[int] = frozenset(),
 ) -> Path:
     """causal(tokens of the path so far, token): log-probability of the causal model. weight: of the diffusion model
-    (0 to 1), the rest is the causal one's. The search ends early where the best path so far ends a text."""
+    (0 to 1); the rest is the causal model's. The search ends early if the best path so far ends a text."""
     paths = [Path()]
     for column in columns:
         grown = [
@@ -77,9 +77,10 @@ def best_path(
 
 @dataclass
 class DraftLength:
-    """How long the next draft is: as long as drafts were lately, and ``growth`` more while as much is kept as is drafted.
+    """The length of the next draft: that of recent drafts, plus ``growth`` while everything drafted is kept.
 
-    Both lengths are moving averages, in which the last step weighs ``recent``. It begins with the shortest.
+    Drafted and kept lengths are moving averages with weight ``recent`` for the last step. The first draft is the
+    shortest.
     """
 
     shortest: int
@@ -90,7 +91,7 @@ class DraftLength:
     kept: float | None = field(default=None)
 
     def see(self, drafted: int, kept: int) -> None:
-        """drafted: tokens of the path, up to an end of text. kept: of them."""
+        """drafted: tokens of the path, up to an end of text. kept: how many of them were kept."""
         self.drafted = self._mean(self.drafted, drafted)
         self.kept = self._mean(self.kept, kept)
 

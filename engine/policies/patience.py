@@ -1,4 +1,4 @@
-"""When measuring is given up: beside other busy processes it takes long and says little."""
+"""When measuring is given up: beside other busy processes it takes long and tells little."""
 
 from collections.abc import Callable
 from time import perf_counter, thread_time
@@ -9,7 +9,7 @@ SHARE = 0.75
 
 
 class Patience:
-    """Begins when it is made. clocks: wall time, and time that this thread was on a core."""
+    """Its time starts when it is made. clocks: wall time, and the time that this thread spent on a core."""
 
     def __init__(
         self,

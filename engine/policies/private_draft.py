@@ -1,8 +1,9 @@
 """A visitor's own copy of a draft model, which learns from the tokens that the target refused.
 
 Liu et al., Online Speculative Decoding (2024): where a draft fails, its context and the target's distribution are kept,
-and now and then the draft is distilled on them. The copy begins as the draft that all visitors share and holds only the
-weights that learn. It is made when it first learns, lies in the visitor's memory, and goes when that memory is emptied.
+and now and then the draft is distilled on them. The copy starts from the draft that all visitors share, and holds only
+the weights that learn. It is made on the first update, kept in the visitor's memory, and deleted when that memory is
+emptied.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from engine.memory import Store
 from engine.target.language_model import LanguageModel
 from engine.target.structure import structure_of
 
-MOST_WEIGHTS = 4 << 20  # bytes of a copy; of a larger draft the upper layers learn
-MOST_TOKENS = 8192  # of the texts in which failures lie; the oldest text goes first
-LIKELIEST = 16  # tokens that are kept of each of the target's distributions
-WINDOW = 128  # tokens that are read to learn from the failures among them
-WINDOWS = 2  # of an update: one from the newest text, the others from any
-MOST_POINTS = 64  # of the history
-POINT = 16  # judged tokens of a point; twice as many each time the history is full
+MOST_WEIGHTS = 4 << 20  # bytes of a copy; in a larger draft only the upper layers learn
+MOST_TOKENS = 8192  # in the texts that have failures; the oldest text is dropped first
+LIKELIEST = 16  # tokens kept from each of the target's distributions
+WINDOW = 128  # tokens read in order to learn from the failures among them
+WINDOWS = 2  # per update: one from the newest text, the others from any text
+MOST_POINTS = 64  # in the history
+POINT = 16  # judged tokens per point; doubled each time the history is full
 
 
 @dataclass
 class Passage:
-    """A text and where its drafts failed. places: how many tokens stood before the refused one. ids, p: the target's
-    likeliest tokens there and their probabilities, [LIKELIEST] each."""
+    """A text and the places where its drafts failed. places: the number of tokens before each refused one. ids, p: the
+    target's likeliest tokens there and their probabilities, [LIKELIEST] each."""
 
     tokens: list[int]
     places: list[int] = field(default_factory=list)
@@ -39,7 +40,7 @@ class Passage:
     p: list[Tensor] = field(default_factory=list)
 
     def add(self, place: int, law: Tensor) -> None:
-        """law: [V], the target's."""
+        """law: [V], the target's distribution."""
         best = law.topk(min(LIKELIEST, len(law)))
         self.places.append(place)
         self.ids.append(best.indices.to("cpu", torch.int32))
@@ -51,8 +52,8 @@ class Passage:
         return 8 * len(self.tokens) + (8 + law) * len(self.places)
 
     def window(self, last: int) -> tuple[list[int], list[int], Tensor, Tensor]:
-        """Up to WINDOW tokens before the failure of this number: tokens, places in them whose next token was refused,
-        and the target's laws there, [n, k] each."""
+        """Up to WINDOW tokens before failure number ``last``: the tokens, the places among them whose next token was
+        refused, and the ids and p of the target's distributions there, [n, k] each."""
         end = self.places[last]
         start = max(0, end - WINDOW)
         first = next(n for n, place in enumerate(self.places) if place > start)
@@ -68,7 +69,7 @@ class Passage:
 
 @dataclass
 class History:
-    """Shares of judged tokens that were kept, oldest first, each of so many tokens."""
+    """Shares of judged tokens that were kept, oldest first, one for every ``width`` judged tokens."""
 
     width: int = POINT
     points: list[float] = field(default_factory=list)
@@ -88,11 +89,11 @@ class History:
 
 
 class PrivateDraft(Store):
-    """One visitor's. model: what it has learned, or the shared draft before it has learned anything. version: updates so
-    far. waiting: failures since the last of them."""
+    """The private draft of one visitor. model: the learned copy, or the shared draft before anything was learned.
+    version: updates so far. waiting: failures since the last update."""
 
     def __init__(self, shared: LanguageModel, rate: float) -> None:
-        """rate: of each update, how far a weight may move, as a share of its size."""
+        """rate: how far an update may move a weight, as a share of its size."""
         self.model, self._shared, self._rate = shared, shared, rate
         self.version = self.failures = self.waiting = 0
         self.history = History()
@@ -106,7 +107,7 @@ class PrivateDraft(Store):
         return learned + sum(passage.nbytes for passage in tuple(self._passages))
 
     def begin(self, tokens: Sequence[int]) -> Passage:
-        """A new text, whose failures will be added."""
+        """Start a new text, to which failures will be added."""
         passage = Passage(list(tokens))
         self._passages.append(passage)
         self._forget()
@@ -126,7 +127,7 @@ class PrivateDraft(Store):
         self.waiting += 1
 
     def update(self) -> None:
-        """One step of gradient descent on the failures in a few windows. Does nothing where there are none, or where the
+        """One step of gradient descent on the failures in a few windows. Does nothing if there are none, or if the
         step would not be finite."""
         self.waiting = 0
         chosen = list(self._chosen())
@@ -150,7 +151,7 @@ class PrivateDraft(Store):
 
 
 class Learner:
-    """A copy of a draft with weights of its own, as far as they fit. model: reads with these weights."""
+    """A copy of a draft with its own weights, as far as they fit. model: the draft with these weights."""
 
     def __init__(self, shared: LanguageModel, rate: float) -> None:
         try:
@@ -170,8 +171,9 @@ class Learner:
 
     @torch.enable_grad()
     def learn(self, windows: Sequence[tuple]) -> bool:
-        """Cross-entropy with the target's laws at all places of these windows, see ``Passage.window``. Of tokens that the
-        draft's head lacks nothing is learned. Returns whether there was a step: none where the gradient is not finite."""
+        """One step on the cross-entropy with the target's distributions at all places of these windows, see
+        ``Passage.window``. Tokens that the draft's head lacks are ignored. Returns whether a step was taken: none is if
+        the gradient is not finite."""
         for weight in self._own:
             weight.requires_grad_(True)
         places = sum(len(window[1]) for window in windows)
@@ -193,8 +195,8 @@ class Learner:
 
 
 def own_weights(module: nn.Module, most: int = MOST_WEIGHTS) -> list[nn.Parameter]:
-    """Replace the module's weights by copies, from the top downwards, as far as they fit into so many bytes. Weights that
-    stand in several places stay one."""
+    """Replace the module's weights by copies, from the top downwards, as far as they fit into ``most`` bytes. A weight
+    that is used in several places stays one weight."""
     own: dict[int, nn.Parameter] = {}
     for weight in reversed(list(module.parameters())):
         if weight.nbytes <= most:
@@ -208,7 +210,7 @@ def own_weights(module: nn.Module, most: int = MOST_WEIGHTS) -> list[nn.Paramete
 
 
 def use_plain_attention(module: nn.Module) -> None:
-    """The attention of transformers, which needs no mask of ours and has gradients."""
+    """Set the attention of transformers, which needs none of the engine's masks and has gradients."""
     for name in ("sdpa", "eager"):
         try:
             return module.set_attn_implementation(name)

@@ -1,7 +1,7 @@
-"""Which runs of a foreign draft's tokens are one token of the target: learned from what the target writes.
+"""Which runs of a foreign draft's tokens equal one token of the target: learned from the text that the target writes.
 
-The cache of OmniDraft (Ramakrishnan et al., 2025). Runs of one need no learning, both vocabularies have them. A longer run
-is entered when its token came in a text; the run that came longest ago goes first.
+The cache of OmniDraft (Ramakrishnan et al., 2025). Runs of one token need no learning, because both vocabularies have
+the token. A longer run is entered when its token occurs in a text; the run that occurred longest ago is dropped first.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from torch import Tensor
 from engine.parts.spelling import Run, Spelling
 
 MOST_RUNS = 8192
-RUN_BYTES = 400  # an entry with its places in three tables, about
+RUN_BYTES = 400  # about the size of an entry with its places in three tables
 
 
 class RunCache:
     def __init__(self, spelling: Spelling, most: int = MOST_RUNS) -> None:
         self._spelling, self._most = spelling, most
         self._runs: OrderedDict[Run, int] = OrderedDict()
-        self._longer: Counter[Run] = Counter()  # known runs that go on behind this one
+        self._longer: Counter[Run] = Counter()  # how many longer runs begin with this one
         self._behind: dict[
             Run, dict[int, int]
-        ] = {}  # all but the last -> last -> the target's token
+        ] = {}  # run without its last token -> last token -> the target's token
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -35,7 +35,7 @@ class RunCache:
         return RUN_BYTES * len(self._runs)
 
     def see(self, tokens: Iterable[int]) -> int:
-        """Tokens that came in a text; returns how many of their runs are new."""
+        """Enter the runs of tokens that occurred in a text; returns how many runs are new."""
         new = 0
         for token in tokens:
             run = self._spelling.runs[token]
@@ -64,16 +64,16 @@ class RunCache:
             del self._behind[run[:-1]]
 
     def token(self, run: Run) -> int | None:
-        """The target's token that this run is; None where it is none, or not known to be one."""
+        """The target's token that this run equals; None if it equals none, or is not known to equal one."""
         return self._spelling.same.get(run[0]) if len(run) == 1 else self._runs.get(run)
 
     def grows(self, run: Run) -> bool:
-        """Whether a longer known run begins like this."""
+        """Whether a longer known run begins with this one."""
         return self._longer[run] > 0
 
     def closing(self, begun: Run) -> tuple[Tensor, Tensor]:
-        """The draft's tokens [N] that end a run begun like this, so that no longer one can follow, and the target's
-        tokens [N] that these runs are."""
+        """The draft's tokens [N] that complete a run begun with ``begun``, where no longer run is possible, and the
+        target's tokens [N] that the completed runs equal."""
         ends = self._behind.get(begun, {}) if begun else self._spelling.same
         pairs = [(last, token) for last, token in ends.items() if not self.grows((*begun, last))]
         lasts, tokens = zip(*pairs, strict=True) if pairs else ((), ())

@@ -1,8 +1,9 @@
 """A block that ends where a step of the text ends: AdaBlock.
 
-Lu et al., "AdaBlock-dLLM: Semantic-Aware Diffusion LLM Inference via Adaptive Block Size" (2025). The first pass looks for
-the delimiter (a line's or a sentence's end) of which the denoiser is surest. If it is sure enough, the block ends with
-it; else the block has its usual size. Within the block confident places are filled, as in Dimple.
+Lu et al., "AdaBlock-dLLM: Semantic-Aware Diffusion LLM Inference via Adaptive Block Size" (2025). The first pass looks
+for the delimiter (the end of a line or sentence) of which the denoiser is surest. If the denoiser is sure enough, the
+block ends with this delimiter; else the block has its usual size. Within the block, confident places are filled as in
+Dimple.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from engine.policies.unmasking import Canvas, Confident, open_confidence
 
 @dataclass
 class SemanticBlocks(Confident):
-    """threshold: of a place, see Confident. usual: the block's size where no delimiter is sure. delimiter_threshold:
-    confidence of one that ends the block. is_delimiter: whether a token is one."""
+    """threshold: of a place, see Confident. usual: the block's size if no delimiter is sure. delimiter_threshold:
+    the confidence of a delimiter that ends the block. is_delimiter: whether a token is a delimiter."""
 
     usual: int
     delimiter_threshold: float

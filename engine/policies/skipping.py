@@ -20,9 +20,9 @@ from engine.policies.ledger import Ledger
 from engine.target.layers import ATTENTION, MLP
 
 Sublayer = tuple[int, str]
-RANDOM_TRIALS = 3  # before the Gaussian process has anything to go by
+RANDOM_TRIALS = 3  # before the Gaussian process has enough data
 POOL = 48  # random skip sets among which the process chooses
-RECENT = 96  # trials that it goes by: what it costs grows with their third power
+RECENT = 96  # trials that the process uses: its cost grows with the cube of their number
 NOISE = 0.05  # of a matchness that was measured on few tokens
 
 
@@ -35,7 +35,7 @@ def candidates(layers: int) -> list[Sublayer]:
 class SkipSearch(Store):
     """The skip sets tried so far, in this text and in earlier ones of the same visitor.
 
-    sublayers: those that may be skipped. size: how many of them are. ledger: what trying has cost.
+    sublayers: those that may be skipped. size: how many of them are skipped. ledger: the cost of the trials.
     """
 
     sublayers: Sequence[Sublayer]
@@ -46,7 +46,7 @@ class SkipSearch(Store):
 
     @property
     def best(self) -> tuple[frozenset[Sublayer], float]:
-        """The skip set with the highest matchness, and that matchness; before a trial the set of equal
+        """The skip set with the highest matchness, and that matchness; before any trial, the set of equal
         distances, and 0."""
         if not self.scores:
             return self.named(self._even()), 0.0
@@ -60,8 +60,8 @@ class SkipSearch(Store):
     def proposal(self, uniforms: Callable[[int], Tensor], interval: int = 1) -> Tensor:
         """The next skip set to try: float [S], 1 where a sublayer is skipped.
 
-        uniforms(count): a tensor of uniforms on [0, 1). interval: of so many trials the process proposes
-        the last, the others are random.
+        uniforms(count): a tensor of uniforms on [0, 1). interval: the process proposes
+        the last of every ``interval`` trials; the others are random.
         """
         trials = len(self.scores)
         if not trials:
@@ -87,7 +87,7 @@ class SkipSearch(Store):
         return torch.zeros(len(self.sublayers), dtype=torch.float64).index_fill_(0, places, 1.0)
 
     def _expected_improvement(self, pool: Tensor) -> Tensor:
-        """[P] of skip sets [P, S], under a Gaussian process with a kernel over differing sublayers."""
+        """Improvements [P] of skip sets [P, S], under a Gaussian process with a kernel over differing sublayers."""
         seen = torch.stack(self.tried[-RECENT:])
         scores = torch.tensor(self.scores[-RECENT:], dtype=torch.float64)
         mean = scores.mean()

@@ -26,9 +26,9 @@ class Fill:
 
 @dataclass
 class Canvas:
-    """The places 0 .. length - 1 behind the root, and what fills them.
+    """The places 0 .. length - 1 after the root, and their fills.
 
-    ends: tokens that end a text; the canvas is cut behind the first that is filled in. guesses: for each pass the
+    ends: tokens that end a text; the canvas is cut after the first one that is filled in. guesses: for each pass the
     likeliest token of every place that was open then.
     """
 
@@ -51,7 +51,7 @@ class Canvas:
         return {place: fill.token for place, fill in self.filled.items()}
 
     def cut(self, length: int) -> None:
-        """Keep the first ``length`` places only."""
+        """Keep only the first ``length`` places."""
         self.length = min(length, self.length)
         self.filled = {place: fill for place, fill in self.filled.items() if place < self.length}
 
@@ -98,7 +98,7 @@ def fill_in(canvas: Canvas, policy: Unmasking, read: Callable[[Canvas], Tensor],
 
 
 def surest(sure: Mapping[int, float]) -> dict[int, str]:
-    """The place of the highest number, the first of equals: what is filled where nothing else is sure enough."""
+    """The place of the highest number, or the first in a tie. It is filled if no place is sure enough."""
     return {max(sure, key=lambda place: sure[place]): "surest place"}
 
 

@@ -1,7 +1,7 @@
-"""Which way of reading a module is right, if any: found out when the model is opened, and remembered.
+"""Finds the right way to read a module, if there is one, when the model is opened, and remembers it.
 
-Architectures that the tests have proven cost nothing. Any other one is read a few short texts by, by its module and
-by the engine (``engine.target.self_check``), once for an architecture, a library version and a device.
+Architectures that the tests have proven cost nothing. For any other architecture, the module and the engine both read
+a few short texts (``engine.target.self_check``), once per architecture, library version and device.
 """
 
 import hashlib
@@ -19,19 +19,19 @@ from engine.target import self_check
 from engine.target.language_model import LanguageModel, refuse_unreadable
 from engine.target.proven import proven_way
 
-METHOD = 1  # of checking; what was remembered by another one is not used
+METHOD = 1  # version of the check; results of other versions are not used
 CHAINS = "chains"
 _MEMORY = Remembered("self_checks.json")
 _REFUSED = "refused: "
 
 Ways = Mapping[str, Callable[[], LanguageModel]]
-"""By name, the best first; ``chains`` is the one in which trees are not read."""
+"""Ways by name, the best first; ``chains`` is the way that reads no trees."""
 
 
 def admitted(module: PreTrainedModel, name: str, ways: Ways, setting: str) -> LanguageModel:
-    """The model in the first way that reads as its module does.
+    """The model, opened in the first way that reads as its module does.
 
-    setting: what else the ways depend on. Raises UserError, one sentence, where there is none.
+    setting: anything else that the ways depend on. Raises UserError, one sentence, if there is no such way.
     """
     refuse_unreadable(module, name)
     proven = proven_way(module)
@@ -57,7 +57,7 @@ def _remembered(module: PreTrainedModel, ways: Ways, setting: str) -> str:
 
 
 def _key(module: PreTrainedModel, setting: str) -> str:
-    """Class, versions, and all of the configuration, for what a module does depends on it."""
+    """Class, versions and the whole configuration, because the module's behaviour depends on all of them."""
     config = json.loads(module.config.to_json_string())
     config.pop("_name_or_path", None)
     versions = [METHOD, transformers.__version__, torch.__version__]
@@ -67,11 +67,11 @@ def _key(module: PreTrainedModel, setting: str) -> str:
 
 
 def _found_out(module: PreTrainedModel, ways: Ways) -> str:
-    """The name of a way, or why there is none."""
+    """The name of a way, or the reason why there is none."""
     attention = module.config._attn_implementation
     try:
         expected = self_check.readings(module)
-    except Exception as error:  # modules raise many kinds for one cause
+    except Exception as error:  # modules raise many kinds of exception for one cause
         logging.getLogger(__name__).debug("no reading", exc_info=error)
         return f"{_REFUSED}is refused: its module does not generate from a prompt of tokens alone."
     for way, build in ways.items():

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 
 def hand_over_columns(module: nn.Module, columns: local) -> None:
-    """From now on modules of the BLOOM and MPT kinds take the places of their columns from
-    ``columns.positions`` [T], and where that is None they count, as before."""
+    """From now on, modules of the BLOOM and MPT kinds take the places of their columns from
+    ``columns.positions`` [T]; while it is None, they count the columns as before."""
     for part in list(module.modules()):
         if hasattr(part, "build_alibi_tensor"):
             part.build_alibi_tensor = _Bloom(part.build_alibi_tensor, columns)

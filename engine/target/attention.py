@@ -1,7 +1,7 @@
 """Tree attention for any transformers model, entered through AttentionInterface.
 
-The session says which rows may see which (``RowMask``); the model hands it through untouched
-and this function adds what only the layer knows: its window, soft cap and sinks.
+The session decides which rows may see which (``RowMask``); the model passes this mask through
+unchanged, and this function adds the layer's own settings: its window, soft cap and sinks.
 """
 
 import torch
@@ -40,7 +40,7 @@ def tree_attention(
 
 
 def _explicit(query, key, value, mask, scaling, softcap, sinks) -> Tensor:
-    """The same with soft-capped scores and attention sinks, which SDPA does not know."""
+    """The same with soft-capped scores and attention sinks, which SDPA does not support."""
     groups = query.shape[1] // key.shape[1]
     key = key.repeat_interleave(groups, dim=1)
     value = value.repeat_interleave(groups, dim=1)

@@ -1,9 +1,9 @@
 """Models whose rotary frequencies depend on the length of the text: ``longrope`` and ``dynamic``.
 
-Their modules look at the highest position of a pass. Decoding plainly, a pass has one row, so that a row is
-read as the last of its text, and the rows of a prompt as of the whole prompt. Here the rows of any
-pass are read like that, whatever else is in the pass. Models of the Phi-3 kind, moreover, read a
-text anew once it outgrows the length they were trained for first.
+Their modules look at the highest position in a pass. In plain decoding a pass has one row, so each row is read
+as the last of its text, and the rows of a prompt are read as part of the whole prompt. Here the rows of every
+pass are read in this way, whatever else the pass contains. Models of the Phi-3 kind also read a text anew once
+it outgrows the length of their original training.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def _rotaries(module: nn.Module):
 
 
 def _growth(module: nn.Module) -> float:
-    """How many times the length of its configuration a text may have."""
+    """By what factor a text may exceed the length in the module's configuration."""
     config = module.config.get_text_config(decoder=True)
     rope = getattr(config, "rope_parameters", None) or {}
     return rope.get("factor", 1.0) if rope.get("rope_type") == "dynamic" else 1.0
@@ -68,7 +68,7 @@ class ByLengthModel(LanguageModel):
 
     @contextmanager
     def lengths(self, lengths: Tensor):
-        """In a pass within, row r is read as in a text of lengths[r] tokens; lengths: [R]."""
+        """Within this context, row r of a pass is read as in a text of lengths[r] tokens; lengths: [R]."""
         self._current.lengths = lengths
         try:
             yield
@@ -89,11 +89,11 @@ class _RowsAlone:
             return self._forward(x, position_ids, *others, **named)
         found: list[Tensor] | None = None
         for length in lengths.unique().tolist():
-            # position 0 alone makes a ``dynamic`` one forget the longest text that it has seen
+            # a call with only position 0 makes a ``dynamic`` embedding forget the longest text it has seen
             self._forward(x, position_ids.new_zeros(1, 1), *others, **named)
             rows = (lengths == length).nonzero()[:, 0]
             last = position_ids.new_full((1, 1), length - 1)
-            # no row may stand behind the end of its text; where one does, nobody looks at it
+            # no row may lie beyond the end of its text; the result of such a row is never used
             own = position_ids[:, rows].clamp(max=length - 1)
             asked = torch.cat([own, last], -1)
             parts = [part[:, :-1] for part in self._forward(x, asked, *others, **named)]
@@ -140,8 +140,8 @@ class ByLengthSession(Session):
 
 
 class AnewSession(ByLengthSession):
-    """A session whose text is read anew where a row lies on the other side of ``edge`` tokens than the
-    rows in the cache. Where a pass has rows on both sides, it is made twice."""
+    """A session that reads its text anew when a row lies on the other side of ``edge`` tokens than the
+    rows in the cache. A pass with rows on both sides is made twice."""
 
     def __init__(self, model, cache: KVCache, features: tuple[int, ...], edge: int) -> None:
         self._edge = edge
@@ -187,7 +187,7 @@ class AnewSession(ByLengthSession):
         return found[0] if len(found) == 1 else _merged(beyond, *found)
 
     def _read_for(self, beyond: bool, coming: int) -> None:
-        """Let all columns before the ``coming`` rows be those of a text on this side."""
+        """Make all columns before the ``coming`` rows those of a text on this side of the edge."""
         before = self.length + self.rows - coming
         self._cache.length = before
         if beyond == self._beyond:
@@ -210,7 +210,7 @@ class AnewSession(ByLengthSession):
 
 
 def _merged(beyond: Tensor, short: tuple, long: tuple) -> tuple[Tensor | None, Tensor | None]:
-    """Of rows that were read for both sides, each for its own. Fewer logits than rows: the last ones."""
+    """The results of rows read for both sides, each for its own side. Fewer logits than rows: the last rows' logits."""
     parts = []
     for one, other in zip(short, long, strict=True):
         if one is None:

@@ -1,7 +1,7 @@
-"""KV cache: committed columns first, the rows of the running step behind them.
+"""KV cache: committed columns first, then the rows of the running step.
 
-The buffers keep their place. A step writes its rows behind the committed columns; committing
-moves the kept ones down and lets the rest be overwritten. Nothing of the prefix is copied.
+The buffers stay in place. A step writes its rows after the committed columns; committing moves
+the kept rows down and lets the rest be overwritten. Nothing of the prefix is copied.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class KVLayer(CacheLayerMixin):
     ``length`` columns are in use; the owner (KVCache) sets it.
     """
 
-    is_sliding = False  # windows are applied by the mask, for a tree may reach back past them
+    is_sliding = False  # windows are applied by the mask, because a tree may reach back past them
 
     def __init__(self, capacity: int, sequences: int = 1) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class KVLayer(CacheLayerMixin):
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         shape = (self._sequences, key_states.shape[1], self.capacity)
-        # zeros: columns that nobody has written may be multiplied by a weight of 0
+        # zeros, because unwritten columns may be multiplied by a weight of 0
         self.keys = key_states.new_zeros(*shape, key_states.shape[-1])
         self.values = value_states.new_zeros(*shape, value_states.shape[-1])
         self.is_initialized = True
@@ -87,7 +87,7 @@ def _grown(buffer: Tensor, capacity: int, used: int) -> Tensor:
 
 
 class KVCache(Cache):
-    """All layers of one sequence, or of several side by side, each a ``row``."""
+    """All layers of one sequence, or of several side by side, each sequence a ``row``."""
 
     def __init__(self, layers: Sequence[KVLayer]) -> None:
         super().__init__(layers=list(layers))
@@ -99,7 +99,7 @@ class KVCache(Cache):
 
     @property
     def ready(self) -> bool:
-        """Whether the buffers exist, which the first rows to be written bring about."""
+        """Whether the buffers exist; the first rows written create them."""
         return all(layer.ready for layer in self.layers)
 
     @property
@@ -127,7 +127,7 @@ class KVCache(Cache):
             layer.take_over(other, count)
 
     def keep(self, start: int, rows: list[int]) -> None:
-        """Keep columns [0, start) and, behind them, those at start + rows (ascending)."""
+        """Keep columns [0, start) and, after them, those at start + rows (ascending)."""
         columns = None
         if rows != list(range(len(rows))) and not self._moved(start, rows):
             device = next(layer for layer in self.layers if layer.is_initialized).keys.device

@@ -1,4 +1,4 @@
-"""Language models whose head keeps only some rows: fewer bytes are read per token; other tokens never come."""
+"""Language models whose head keeps only some rows: fewer bytes are read per token; other tokens never occur."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.target.language_model import LanguageModel
 from engine.target.layers import shallow
 
 _CUTS: WeakKeyDictionary[LanguageModel, dict[tuple[int, ...], LanguageModel]] = WeakKeyDictionary()
-_MOST_CUTS = 4  # of a model; the oldest goes first
+_MOST_CUTS = 4  # per model; the oldest is dropped first
 
 
 def with_head(model: LanguageModel, tokens: Tensor) -> LanguageModel:
@@ -47,6 +47,6 @@ def _cut(module: PreTrainedModel, tokens: Tensor, name: str) -> PreTrainedModel:
 
 
 def head_bytes(model: LanguageModel) -> int:
-    """Of the weights of its head."""
+    """Bytes of the weights of the model's head."""
     weight = model.model.get_output_embeddings().weight
     return weight.numel() * weight.element_size()

@@ -1,4 +1,4 @@
-"""Lengths at which a model begins to read otherwise: windows, chunks, the length it was trained for first."""
+"""Lengths beyond which a model reads differently: windows, chunks, the length of its original training."""
 
 from collections.abc import Iterator
 
@@ -21,12 +21,12 @@ _NAMES = (
 
 
 def edges_of(config: PreTrainedConfig) -> list[int]:
-    """Ascending, of the decoder's configuration."""
+    """The lengths that the decoder's configuration names, ascending."""
     return sorted(set(_found(config.get_text_config(decoder=True).to_dict())))
 
 
 def window_of(config: PreTrainedConfig) -> int | None:
-    """The one window of a decoder whose layers do not say theirs."""
+    """The one window of a decoder whose layers do not name their own."""
     return getattr(config.get_text_config(decoder=True), "sliding_window", None)
 
 

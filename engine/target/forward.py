@@ -1,4 +1,4 @@
-"""A pass through the transformers module, with our mask and our cache."""
+"""A pass through the transformers module, with the engine's mask and cache."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ def forward(
 ) -> tuple[Tensor, Tensor | None]:
     """tokens, their positions in the text [B, R] -> logits [B, last, V], features [B, R, n*H] or None.
 
-    tokens: ids [B, R], or vectors [B, R, H] in the place of their embeddings.
-    mask: a RowMask, or what looks like one to ``engine.target.attention``. last: how many of the last
-    rows get logits (at least one does); None is all.
+    tokens: ids [B, R], or vectors [B, R, H] in place of their embeddings.
+    mask: a RowMask, or an object that ``engine.target.attention`` can use as one. last: how many of the last
+    rows get logits (at least one does); None: all.
     """
-    # transformers hands a 4-D mask through as it is; the real one travels beside it
+    # transformers passes a 4-D mask through unchanged; the real mask is row_mask
     empty = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device)
     given = {"attention_mask": empty, "row_mask": mask}
     return _called(module, tokens, positions, cache, features, last, given)
@@ -36,8 +36,8 @@ def forward_with_mask(
     features: tuple[int, ...],
     last: int | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The same for a module with attention of its own. added: to the scores, [1, 1, R, T]; None lets the
-    module mask by itself. Modules that know no ``last`` give logits of all rows."""
+    """The same for a module with attention of its own. added: numbers added to the scores, [1, 1, R, T];
+    None lets the module mask by itself. Modules that ignore ``last`` return logits of all rows."""
     given = {"attention_mask": added}
     return _called(module, tokens, positions, cache, features, last, given)
 
@@ -59,7 +59,7 @@ def _called(
         past_key_values=cache,
         use_cache=True,
         output_hidden_states=bool(features),
-        logits_to_keep=0 if last is None else max(last, 1),  # 0 is all to transformers
+        logits_to_keep=0 if last is None else max(last, 1),  # 0 means all in transformers
     )
     if not features:
         return output.logits, None
@@ -67,7 +67,7 @@ def _called(
 
 
 def of_layers(features: Tensor | None, read: Sequence[int], wanted: Sequence[int]) -> Tensor | None:
-    """features [..., n*H] of the layers ``read`` -> those of ``wanted``, some of them; None if none."""
+    """features [..., n*H] of the layers ``read`` -> those of ``wanted``, a subset; None if that is empty."""
     if not wanted or tuple(read) == tuple(wanted):
         return features if wanted else None
     parts = features.chunk(len(read), -1)

@@ -1,7 +1,7 @@
-"""A model some of whose neighbouring layers can be run on the same input, as if they did not wait for one another.
+"""A model in which groups of neighbouring layers can be run on the same input, as if none waited for another.
 
-Wu et al., EasySpec (2025): in a group of layers, each is given the input of the first, and what they add to it is summed. On
-several devices the layers of a group run at the same time; the numbers are those of such a pass wherever it runs.
+Wu et al., EasySpec (2025): each layer of a group is given the input of the first, and the layers' additions to it are
+summed. On several devices the layers of a group run at the same time; the numbers are the same wherever the pass runs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _FUZZY: WeakKeyDictionary[LanguageModel, dict[int, FuzzyModel]] = WeakKeyDiction
 
 
 class FuzzyModel:
-    """model: passes are exact but within ``together``. groups: the layers of each group."""
+    """model: its passes are exact except within ``together``. groups: the layers of each group."""
 
     def __init__(self, whole: LanguageModel, size: int) -> None:
-        """size: most layers of a group. Weights are shared. Raises UserError for a model whose layers are not found,
-        whose attention is its own code, or that cannot be copied."""
+        """size: the most layers in a group. Weights are shared. Raises UserError for a model whose layers are not
+        found, that has attention code of its own, or that cannot be copied."""
         refused = UserError(f"The layers of {whole.name} cannot be run side by side.")
         if isinstance(whole, MaskedModel | ChainModel):
             raise refused
@@ -49,7 +49,7 @@ class FuzzyModel:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Passes in here run the layers of each group on the same input."""
+        """Within this context, passes run the layers of each group on the same input."""
         for group in self._grouped:
             group.together = True
         try:
@@ -60,7 +60,7 @@ class FuzzyModel:
 
 
 def fuzzy(model: LanguageModel, size: int) -> FuzzyModel:
-    """Made once for a model and a size."""
+    """The ``FuzzyModel`` of a model and a size, made once."""
     made = _FUZZY.setdefault(model, {})
     if size not in made:
         made[size] = FuzzyModel(model, size)
@@ -68,8 +68,8 @@ def fuzzy(model: LanguageModel, size: int) -> FuzzyModel:
 
 
 def groups_of(layers: list[nn.Module], size: int) -> list[list[int]]:
-    """Consecutive layers, at most so many in a group. Layers whose attention is of another kind are given other masks,
-    so that they begin another group."""
+    """Groups of at most ``size`` consecutive layers. A layer with another kind of attention needs another mask, so it
+    begins a new group."""
     groups: list[list[int]] = []
     for index, layer in enumerate(layers):
         kind = getattr(layer, "attention_type", None)

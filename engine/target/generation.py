@@ -1,4 +1,4 @@
-"""What a checkpoint says about how it wants to be sampled, and where its texts end."""
+"""A checkpoint's own sampling settings, and the tokens that end its texts."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,11 +7,11 @@ from transformers import PreTrainedModel
 
 
 class Ends(NamedTuple):
-    """Ids that end a text, and who names them: generation config | config | tokenizer | nobody.
+    """Ids that end a text, and the source that names them: generation config | config | tokenizer | nobody.
 
-    ``generate`` of transformers goes on where the generation config names none. Here the tokenizer's
-    end of text then ends a text all the same, because a reader expects it; whoever compares must give
-    ``generate`` these ids (``eos_token_id=sorted(tokens)``).
+    If the generation config names none, ``generate`` of transformers goes on. Here the tokenizer's
+    end of text still ends a text, because a reader expects it; for a comparison, pass these ids to
+    ``generate`` (``eos_token_id=sorted(tokens)``).
     """
 
     tokens: frozenset[int]
@@ -38,10 +38,10 @@ def _ids(ends: object) -> frozenset[int]:
 
 
 def own_sampling(model: PreTrainedModel) -> dict[str, float]:
-    """temperature, top_k and top_p of the model's generation config; greedy where it does not sample."""
+    """temperature, top_k and top_p of the model's generation config; greedy if it does not sample."""
     config = model.generation_config
     if not getattr(config, "do_sample", None):
         return {"temperature": 0.0, "top_k": 0, "top_p": 1.0}
-    usual = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}  # as transformers has them
+    usual = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}  # the defaults of transformers
     found = {name: getattr(config, name, None) for name in usual}
     return {name: usual[name] if value is None else value for name, value in found.items()}

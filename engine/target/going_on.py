@@ -1,7 +1,7 @@
-"""Whether a model's pass may go on from a layer: checked once against its whole passes.
+"""Whether a model's pass may stop at a layer and go on from there: checked once against whole passes.
 
-Some architectures carry more from layer to layer than one hidden state, and rows that were stopped at a
-layer would get other logits behind it.
+Some architectures carry more than one hidden state from layer to layer, and rows that were stopped at a
+layer would then get other logits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _compared(model: LanguageModel, layer: int) -> bool:
     session = model.session(len(PROMPT) + len(ROWS))
     session.prefill([min(token, model.vocab_size - 1) for token in PROMPT])
     expected, _ = session.feed(rows, PARENTS)
-    expected = expected.clone()  # buffers on a device are written anew by the next pass
+    expected = expected.clone()  # the next pass overwrites buffers on a device
     session.drop()
     below = Layers(stop=layer)
     parts = [session.states(rows[:2], PARENTS[:2], below)]
@@ -42,4 +42,4 @@ def _compared(model: LanguageModel, layer: int) -> bool:
     found = session.proceed(torch.cat(parts), Layers(first=layer), head=True)
     allowed = 0.02 if found.dtype in (torch.bfloat16, torch.float16) else 1e-3
     near = allowed * (expected.abs() + expected.std())
-    return bool(((found - expected).abs() <= near).all())  # of NaN nothing is near
+    return bool(((found - expected).abs() <= near).all())  # NaN is never near

@@ -1,4 +1,4 @@
-"""Models that keep a recurrent state beside keys and values: attention and state-space layers in turn."""
+"""Models that keep a recurrent state as well as keys and values: a mix of attention and state-space layers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from engine.target.states import HybridCache, Lineage, StateLayer, mixers_of, tr
 
 
 class HybridModel(LanguageModel):
-    """A language model whose memory of a text is keys and values, and a state for some layers.
+    """A language model that remembers a text as keys and values, and as a state in some layers.
 
-    The module's mixers get a forward that reads trees; given another memory than ours they read as before.
+    The module's mixers get a forward that reads trees; with any memory but a ``HybridCache`` they read as before.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
@@ -40,9 +40,9 @@ class HybridModel(LanguageModel):
 
 
 class HybridSession(Session):
-    """See ``Session``. A state cannot be taken back to an earlier token, so for that the text is read anew."""
+    """See ``Session``. A state cannot be rewound to an earlier token, so the text is read anew instead."""
 
-    prefill_rows = 128  # the transitions between any two rows of a pass are held for every head
+    prefill_rows = 128  # a pass holds the transitions between all pairs of its rows, for every head
 
     def __init__(self, model: HybridModel, cache: HybridCache, features: tuple[int, ...]) -> None:
         self._text: list[int] = []  # committed tokens
@@ -75,8 +75,8 @@ class HybridSession(Session):
 
     @property
     def transitions(self) -> Tensor | None:
-        """Of the rows that were there at the last commit: [S, L], the share of the committed state that each still
-        carried, in the mean over a layer's heads, for each of the L layers with a state."""
+        """[S, L], for the rows present at the last commit: the share of the committed state that each row still
+        carried in each of the L layers with a state, averaged over the layer's heads."""
         if not self._totals:
             return None
         return torch.stack([totals.exp().mean(-1) for totals in self._totals], -1)

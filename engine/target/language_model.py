@@ -20,14 +20,14 @@ from engine.target.positions import hand_over
 from engine.target.session import Session
 from engine.target.states import mixers_of
 
-DEFAULT_CONTEXT = 2048  # where a configuration names none
+DEFAULT_CONTEXT = 2048  # if a configuration names none
 
 
 class LanguageModel:
-    """Weights and tokenizer. Sessions share the model; it holds nothing of any of them.
+    """Weights and tokenizer. Sessions share the model; it holds no data of any session.
 
-    This class makes passes through the module of transformers. The rooms with faster ways subclass
-    it, and ``engine.opening`` picks the class.
+    This class makes passes through the transformers module. Packages with faster passes subclass it,
+    and ``engine.opening`` picks the class.
     """
 
     attention = attention.NAME
@@ -37,7 +37,7 @@ class LanguageModel:
     """Whether the host must wait for a device before it can look at a number."""
 
     torch_threads: int | None = None
-    """Of torch, while steps are taken; None is as many as it has."""
+    """Threads of torch while steps are taken; None: as many as torch has."""
 
     def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
         self.model = model.eval().requires_grad_(False)
@@ -47,7 +47,7 @@ class LanguageModel:
         refuse_unreadable(model, name)
         hand_over(model)
         model.set_attn_implementation(self.attention)
-        self.device, self.dtype = model.device, model.dtype  # transformers looks for them each time
+        self.device, self.dtype = model.device, model.dtype  # transformers looks them up each time
         self.parameters = sum(p.numel() for p in model.parameters())
         self.layers = config.num_hidden_layers
         self.cache_layers = max(self.layers, len(DynamicCache(config=model.config).layers))
@@ -59,15 +59,15 @@ class LanguageModel:
         self.end_tokens, self.ends_named_by = ends_of(model, tokenizer)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
-        """A fresh sequence. features: indices into hidden_states to hand back with each feed."""
+        """A fresh sequence. features: indices into hidden_states to return with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
     def expect(self, features: Sequence[int], nodes: int) -> None:
-        """Make ready, before a text is timed, what its passes over up to so many nodes take."""
+        """Prepare, before a text is timed, for its passes over up to ``nodes`` nodes."""
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
-        """A drafter will read rows through the layers between these cuts, and trees of about so many nodes are to go
-        on from there: make ready what makes that faster."""
+        """Prepare faster passes for a drafter that reads rows through the layers between these cuts, and for trees of
+        about ``nodes`` nodes that go on from there."""
 
     def reopened(self, module: PreTrainedModel) -> "LanguageModel":
         """Another module of the same architecture, read in the same way."""
@@ -79,13 +79,13 @@ class LanguageModel:
         return type(self)(module, self.tokenizer, self.name)
 
     def uncompiled(self, module: PreTrainedModel) -> "LanguageModel":
-        """Another module of the same architecture, read through its own passes: its weights may change."""
+        """Another module of the same architecture, read through its own passes, because its weights may change."""
         made = LanguageModel(module, self.tokenizer, self.name)
         made.max_context = self.max_context
         return made
 
     def kv_bytes(self, columns: int) -> int:
-        """Bytes of keys and values of a text of so many tokens."""
+        """Bytes of the keys and values of a text of ``columns`` tokens."""
         config = self.model.config.get_text_config()
         heads = config.num_attention_heads
         width = getattr(config, "head_dim", None) or self.hidden_size // heads
@@ -93,8 +93,8 @@ class LanguageModel:
         return 2 * self.layers * shared * width * columns * self.dtype.itemsize
 
     def readable(self, tokens: Sequence[int]) -> Sequence[int]:
-        """The tokens, with token 0 in the place of those that the model has no embedding for: ids of
-        a padding that another model of the same tokenizer has, and may write."""
+        """The tokens, with token 0 in place of any that the model has no embedding for: padding ids
+        that another model with the same tokenizer has, and may write."""
         known = self.embeddings
         if max(tokens, default=0) < known:
             return tokens
@@ -105,7 +105,7 @@ class LanguageModel:
         return self.model.get_input_embeddings()(tokens)
 
     def norm(self, hidden: Tensor) -> Tensor:
-        """[T, H] behind any layer -> [T, H] after the final norm"""
+        """[T, H] after any layer -> [T, H] after the final norm"""
         return final_norm(self.model)(hidden)
 
     def head(self, hidden: Tensor) -> Tensor:
@@ -119,7 +119,7 @@ def takes_attention(model: PreTrainedModel) -> bool:
 
 
 def keeps_state(model: PreTrainedModel) -> bool:
-    """Whether what it remembers of a text is more than keys and values."""
+    """Whether the model remembers more of a text than keys and values."""
     config = model.config.get_text_config(decoder=True)
     kinds = set(getattr(config, "layer_types", None) or ())
     other = any("attention" not in kind or "linear" in kind for kind in kinds)
@@ -127,7 +127,7 @@ def keeps_state(model: PreTrainedModel) -> bool:
 
 
 def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
-    """Raises UserError for a module that cannot be read on from keys and values."""
+    """Raises UserError for a module that cannot continue a text from keys and values."""
     if keeps_state(model) and not mixers_of(model):
         raise UserError(
             f"{name} keeps a recurrent state of a kind that the engine does not know beside its attention."

@@ -24,8 +24,8 @@ class Layers:
     """The part of a model that a pass runs.
 
     first: the layer whose input the rows are; 0: the rows are tokens or embeddings. stop: the first
-    layer that is not run; None: all are run, and the final norm too. skipped: pairs of a layer and
-    ATTENTION or MLP; what is skipped adds nothing to the hidden states.
+    layer that is not run; None: all are run, and the final norm. skipped: pairs of a layer and
+    ATTENTION or MLP; a skipped sublayer adds nothing to the hidden states.
     """
 
     first: int = 0
@@ -37,7 +37,7 @@ class Layers:
         return self.first <= layer and last and (layer, sublayer) not in self.skipped
 
     def taps(self, wanted: Sequence[int], count: int) -> tuple[int, ...]:
-        """Those of the hidden states ``wanted`` that such a pass of a model of ``count`` layers comes by."""
+        """The ``wanted`` hidden states that such a pass through a model of ``count`` layers produces."""
         stop = count if self.stop is None else self.stop
         return tuple(index for index in wanted if self.first < index <= stop)
 
@@ -55,23 +55,23 @@ def decoder_of(module: nn.Module) -> nn.Module:
 
 
 def final_norm(module: nn.Module) -> nn.Module:
-    """Raises UserError where the model's norm is not found."""
+    """Raises UserError if the model's norm is not found."""
     return getattr(decoder_of(module), _named(decoder_of(module), _NORMS))
 
 
 def stack_of(decoder: nn.Module) -> str:
-    """The name of its list of layers. Raises UserError where that is not found."""
+    """The name of the decoder's list of layers. Raises UserError if the list is not found."""
     return _named(decoder, _STACKS)
 
 
 _VIEWS: WeakKeyDictionary[nn.Module, dict[tuple, nn.Module]] = WeakKeyDictionary()
-_MOST_VIEWS = 64  # of a model; the oldest goes first
+_MOST_VIEWS = 64  # per model; the oldest is dropped first
 
 
 def view_of(module: nn.Module, layers: Layers, taps: tuple[int, ...] = ()) -> nn.Module:
-    """The module with the same weights whose decoder runs only these layers.
+    """A view of the module, with the same weights, whose decoder runs only these layers.
 
-    taps: indices of hidden states (i: behind i layers) that a pass writes down. Raises UserError for a
+    taps: indices of hidden states (i: after i layers) that a pass records. Raises UserError for a
     model whose layers have other names.
     """
     views, key = _VIEWS.setdefault(module, {}), (layers, taps)
@@ -114,8 +114,8 @@ def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
 
 
 class _PassedBy(nn.Module):
-    """Stands in the place of a layer that is not run. Below the first layer of the pass it hands on
-    the rows that the caller gives."""
+    """Stands in for a layer that is not run. Below the first layer of the pass it passes on the rows
+    that the caller gives."""
 
     def __init__(self, layer: nn.Module, injects: bool) -> None:
         super().__init__()
@@ -127,12 +127,12 @@ class _PassedBy(nn.Module):
 
 
 def passed_by(layer: nn.Module) -> nn.Module:
-    """What stands in the place of a layer that another module runs."""
+    """A stand-in for a layer that another module runs."""
     return _PassedBy(layer, injects=False)
 
 
 class _Tapped(nn.Module):
-    """A layer whose rows are written down behind it."""
+    """A layer whose output rows are recorded."""
 
     def __init__(self, layer: nn.Module, index: int) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class _NoAttention(nn.Module):
 
 
 class _NoMlp(nn.Module):
-    """gives_scores: whether the MLP is one of a mixture of experts, which gives scores, too."""
+    """gives_scores: whether the MLP is a mixture of experts, which also returns scores."""
 
     def __init__(self, gives_scores: bool) -> None:
         super().__init__()
@@ -181,10 +181,10 @@ def _named(module: nn.Module, names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Passed:
-    """What a pass of R rows through some layers gave.
+    """The result of a pass of R rows through some layers.
 
-    rows: [R, H] behind the last of them, after the final norm where every layer up to the end was run;
-    or logits [R, V] where the head was asked for, too. taps: hidden states [R, H] by index.
+    rows: [R, H] after the last of these layers, and after the final norm if the pass ran to the end;
+    or logits [R, V] if the head was asked for. taps: hidden states [R, H] by index.
     """
 
     rows: Tensor
@@ -204,8 +204,8 @@ def passed(
 ) -> Passed:
     """Rows through some layers, and through the head if asked.
 
-    given: token ids [R], or vectors [R, H] that enter at ``layers.first``. tokens: ids [R]; any where
-    vectors are given. taps: indices of hidden states to hand out, each behind a layer that is run.
+    given: token ids [R], or vectors [R, H] that enter at ``layers.first``. tokens: ids [R]; any
+    ids if vectors are given. taps: indices of hidden states to return, each after a layer that is run.
     """
     inputs = {"input_ids": tokens[None]}
     if given.is_floating_point():
@@ -217,7 +217,7 @@ def passed(
     output = (view if head else decoder_of(view))(
         **inputs,
         position_ids=positions[None],
-        # transformers hands a 4-D mask through as it is; the real one travels beside it
+        # transformers passes a 4-D mask through unchanged; the real mask is row_mask
         attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device),
         past_key_values=cache,
         use_cache=True,
@@ -227,7 +227,7 @@ def passed(
     rows = output.logits if head else output.last_hidden_state
     found = {index: states[0] for index, states in found.items()}
     last = module.config.get_text_config().num_hidden_layers
-    if last in found:  # the hidden states behind all layers are normed, as everywhere
+    if last in found:  # the hidden states after all layers are normed, as everywhere else
         found[last] = final_norm(module)(found[last])
     return Passed(rows[0], found)
 
@@ -235,7 +235,7 @@ def passed(
 def cost_share(module: nn.Module, layers: Layers) -> float:
     """The weights that such a pass reads, as a share of all that a whole pass reads.
 
-    By the sizes in the config, as of a gated MLP; experts count as one.
+    Computed from the sizes in the config, assuming a gated MLP; all experts count as one.
     """
     config = module.config.get_text_config()
     width, heads = config.hidden_size, config.num_attention_heads

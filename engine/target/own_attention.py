@@ -1,7 +1,7 @@
-"""Models whose attention is their own code: they take a mask of numbers, or none at all.
+"""Models with attention code of their own: they take a mask of numbers, or no mask at all.
 
-``MaskedModel`` hands each pass a mask that is added to the scores. ``ChainModel`` hands over nothing: the
-module masks by itself, as in plain decoding, so that rows must stand one behind the other.
+``MaskedModel`` gives each pass a mask that is added to the scores. ``ChainModel`` gives no mask: the
+module masks by itself, as in plain decoding, so the rows must form a chain.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class MaskedModel(LanguageModel):
     def __init__(
         self, model, tokenizer, name: str, attention: str, window: int | None = None
     ) -> None:
-        """attention: the module's own implementation. window: of every layer."""
+        """attention: the module's own implementation. window: the sliding window of every layer."""
         self.attention, self.window = attention, window
         super().__init__(model, tokenizer, name)
         self.columns = local()
@@ -84,7 +84,7 @@ class ChainModel(LanguageModel):
 
 
 class ChainSession(Session):
-    """See ``Session``. Raises UserError for rows that are no chain."""
+    """See ``Session``. Raises UserError for rows that do not form a chain."""
 
     def _grow_scratch(self, parents: Sequence[int]) -> None:
         first = self.rows - 1
@@ -125,7 +125,7 @@ def _read(
 
 
 def no_layers(name: str) -> UserError:
-    """For drafters that are the target's own layers."""
+    """The error for drafters that run the target's own layers."""
     return UserError(
         f"Drafting with the target's own layers does not know the attention of {name}."
     )

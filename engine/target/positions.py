@@ -1,8 +1,8 @@
 """Positions for modules that count them.
 
 Decoders of the BART kind take no ``position_ids``: they number the rows of a pass from the length of the
-cache on, which is wrong for a tree. Their position embeddings do take positions, so the ones that
-the caller gives the whole module are handed over there.
+cache on, which is wrong for a tree. Their position embeddings do take positions, so the positions that
+the caller gives the whole module are passed to these embeddings.
 """
 
 import inspect
@@ -21,9 +21,9 @@ def counts_positions(module: nn.Module) -> bool:
 
 
 def hand_over(module: nn.Module) -> None:
-    """From now on ``position_ids`` [B, R] given to this module reach its position embeddings.
+    """From now on, ``position_ids`` [B, R] given to this module reach its position embeddings.
 
-    A call without them counts, as before. Does nothing to a module that takes positions.
+    In a call without them, the module counts as before. Does nothing to a module that takes positions.
     """
     if module in _DONE or not counts_positions(module):
         return
@@ -66,7 +66,7 @@ class _Inner:
         positions = getattr(self._given, "positions", None)
         if positions is None:
             return None
-        # the tokens say the shape alone, and the count is not looked at
+        # the tokens give only the shape, and the count is ignored
         return arguments[:1], {"position_ids": positions.flatten()}
 
     def shape(self, module, arguments, embedded):

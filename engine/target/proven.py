@@ -33,10 +33,10 @@ PROVEN: dict[str, str] = {
     "StableLmForCausalLM": "masked",
     "Starcoder2ForCausalLM": "usual",
 }
-"""Class -> the way in which it is read (``engine.opening``)."""
+"""Class -> the way in which the engine reads it (``engine.opening``)."""
 
 ROPES = {"default", "linear", "dynamic", "yarn", "longrope", "llama3"}
-"""Kinds of rotary embedding that were tried with them."""
+"""Kinds of rotary embedding that were tested with these classes."""
 
 
 def proven_way(module: PreTrainedModel) -> str | None:

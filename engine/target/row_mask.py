@@ -7,12 +7,12 @@ from torch import Tensor
 
 
 class RowMask:
-    """R rows, the last of S scratch rows, before T = committed + S columns.
+    """R rows, the last of S scratch rows, against T = committed + S columns.
 
     A row sees all committed columns and, of the scratch rows, its ancestors and itself.
     committed: columns before the scratch rows. depths: of all S scratch rows, 0 for a child of
     the last committed token. ancestors: of the R rows; bit s of an entry: the row sees scratch
-    row s. Everything the layers need is worked out once a pass, and only if one needs it.
+    row s. Everything the layers need is computed once per pass, and only if a layer needs it.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class RowMask:
 
     @property
     def depths(self) -> list[int]:
-        """Of the R rows."""
+        """Depths of the R rows."""
         return self._depths
 
     @property
     def ancestors(self) -> list[int]:
-        """Of the R rows; see the class."""
+        """Ancestors of the R rows; see the class."""
         return self._ancestors
 
     @property
@@ -56,7 +56,7 @@ class RowMask:
 
     @property
     def consecutive(self) -> bool:
-        """Whether the rows stand one behind the other in the text."""
+        """Whether the rows follow one another in the text."""
         first = self._depths[0]
         return self._depths == list(range(first, first + len(self._depths)))
 
@@ -82,7 +82,7 @@ class RowMask:
         return seen.to(self._device)
 
     def within(self, window: int | None) -> Tensor | None:
-        """The mask of a layer with this sliding window (None: no window); kept for its peers."""
+        """The mask of a layer with this sliding window (None: no window); kept for layers with the same one."""
         if not self.hides(window):
             return self.visible
         if window not in self._windowed:

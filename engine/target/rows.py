@@ -1,4 +1,4 @@
-"""Rows of one pass: tokens, and who sees whom among the rows since the last commit."""
+"""Rows of one pass: tokens, and which of the rows since the last commit each row sees."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class Rows:
     """One sequence's part of a pass: its last scratch rows.
 
-    prefix: committed columns. depths: of all scratch rows fed so far, these among them. ancestors:
-    of these; bit s of an entry: the row sees scratch row s.
+    prefix: number of committed columns. depths: of all scratch rows fed so far, including these.
+    ancestors: of these rows only; bit s of an entry: the row sees scratch row s.
     """
 
     tokens: Sequence[int]

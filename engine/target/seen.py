@@ -9,15 +9,16 @@ from torch import Tensor
 
 from engine.tree import DraftTree
 
-MOST_PROBES = 64  # that a drafter may add to a pass
+MOST_PROBES = 64  # probes that a drafter may add to a pass
 
 
 @dataclass(frozen=True)
 class Join:
     """Probe rows that join a pass at one layer.
 
-    layer: whose input they are; 0: they stand in the place of token embeddings. count: how many they are. made: from the
-    states [R, H] that the pass has there, of root, tree and the probes that joined before, makes theirs, [count, H].
+    layer: the layer whose input they become; 0: they replace token embeddings. count: how many join. made: from the
+    pass's states [R, H] at that layer (of root, tree and the probes that joined before), makes the probes' states
+    [count, H].
     """
 
     layer: int
@@ -27,13 +28,13 @@ class Join:
 
 @dataclass(frozen=True)
 class Probes:
-    """Rows that ride in the target's pass, see the tree, and are neither judged nor committed.
+    """Extra rows in the target's pass that see the tree, and are neither judged nor committed.
 
-    joins: where they come in; their layers never fall. parents: of each probe, ROOT, a node of the tree,
-    or the number of nodes + i for the i-th probe, which stands before it. again: for the root and each node the probe
-    that reads the same token once more, so that its logits, too, are of the token that follows there; empty where
-    none does. choices: tokens, in rising order, with one of which the last probe is asked to answer; empty where it
-    is asked nothing.
+    joins: where the probes enter the pass; the layers never decrease. parents: for each probe, ROOT, a node of the
+    tree, or the number of nodes + i for the i-th probe, which must come earlier. again: for the root and each node,
+    the probe that reads the same token once more, so that the probe's logits also predict the token that follows
+    there; empty if no probe does. choices: tokens in rising order, one of which the last probe must answer with;
+    empty if it is asked nothing.
     """
 
     joins: Sequence[Join]
@@ -49,7 +50,7 @@ class Probes:
         again: Sequence[int] = (),
         choices: Sequence[int] = (),
     ) -> Probes:
-        """Vectors [M, H] in the place of token embeddings."""
+        """Probes that are vectors [M, H] in place of token embeddings."""
         join = Join(0, len(vectors), lambda states: vectors.to(states.device))
         return cls((join,), parents, again, choices)
 
@@ -58,16 +59,16 @@ class Probes:
 
     @property
     def rows(self) -> list[int]:
-        """The row of each one's parent: the root in row 0, node i in row i + 1, probes behind them."""
+        """The row of each probe's parent: the root in row 0, node i in row i + 1, probes after the nodes."""
         return [parent + 1 for parent in self.parents]
 
 
 @dataclass(frozen=True)
 class Begun:
-    """How far the drafter, which is the target's own first layers, has read the rows that it proposes.
+    """How far the drafter, which consists of the target's own first layers, has read the rows it proposes.
 
     The session's scratch rows are the root and the first nodes, in the order of a draft's rows, and have
-    been read through the layers below ``layer``. states: [R, H], theirs at that layer.
+    been read through the layers below ``layer``. states: [R, H], the rows' hidden states at that layer.
     """
 
     layer: int
@@ -78,7 +79,7 @@ class Begun:
 class Draft:
     """A tree below the root of a text.
 
-    position: tokens committed before the step; the first drafted token would stand there.
+    position: number of tokens committed before the step, and the position of the first drafted token.
     """
 
     root: int
@@ -88,7 +89,7 @@ class Draft:
 
     @property
     def begun(self) -> Begun | None:
-        """What the pass over these rows may go on from."""
+        """The partial pass from which the pass over these rows may go on."""
         return self.tree.begun
 
     @property
@@ -98,15 +99,15 @@ class Draft:
 
     @property
     def rows(self) -> tuple[list[int], list[int]]:
-        """Tokens, and the row of each one's parent or -1: the root in row 0, node i in row i + 1."""
+        """Tokens, and the row of each token's parent or -1: the root in row 0, node i in row i + 1."""
         return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The answer of a pass over root (row 0) and tree (node i in row i + 1).
+    """The result of a pass over root (row 0) and tree (node i in row i + 1).
 
-    logits: [N + 1, V], or None where the target did not look; features: [N + 1, n*H] or None.
+    logits: [N + 1, V], or None if the target made no pass; features: [N + 1, n*H] or None.
     probes: logits [M, V] of probe rows, or None.
     """
 
@@ -115,5 +116,5 @@ class Seen:
     probes: Tensor | None = None
 
     def places_of(self, rows: list[int]) -> list[int]:
-        """Where the features and cache rows of these rows, the root and the kept path, stand."""
+        """The places of the features and cache rows that belong to these rows, the root and the kept path."""
         return rows

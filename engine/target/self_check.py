@@ -1,7 +1,7 @@
-"""Whether the engine reads a text as the model's own module reads it when it generates.
+"""Checks that the engine reads a text as the model's own module does when it generates.
 
-A few tokens are read both ways: as a chain and as a tree, behind a short prefix and on both sides of
-each length at which the model begins to read otherwise. The logits must be the same but for rounding.
+A few tokens are read both ways: as a chain and as a tree, after a short prefix and on both sides of
+each length beyond which the model reads differently. The logits must be equal up to rounding.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from engine.target.language_model import LanguageModel
 
 PREFIX = 9
 LONGEST = 640
-"""Tokens. Lengths beyond are not tried; a model with such a length is offered up to it."""
+"""Tokens. Longer lengths are not tried; a model that changes at a longer length is offered only up to it."""
 
 _PARENTS = (-1, 0, 0, 1, 1, 3, 2, 5, 6)
-"""Of root and nodes. The first path to a leaf is the one that is committed."""
+"""Parents of root and nodes. The first path to a leaf is the one that is committed."""
 _PATHS = ((0, 1, 3, 5, 7), (0, 1, 4), (0, 2, 6, 8))
-_AFTER = 3  # tokens read behind a committed path
+_AFTER = 3  # tokens read after a committed path
 
 _CLOSE = {torch.float32: 5e-4, torch.float64: 5e-4}
 _CLOSE_IN_HALF = 0.1
-"""Root of the mean square of the difference, as a share of the spread of the logits."""
+"""Root mean square of the difference, as a share of the spread of the logits."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the module gives: logits [len(path), V] behind each token of each path, and of the text that
+    """The module's results: logits [len(path), V] after each token of each path, and after the text that
     follows the first path."""
 
     prefix: list[int]
@@ -43,7 +43,7 @@ class Reading:
 
 
 class _Forced(LogitsProcessor):
-    """Lets generate write given tokens."""
+    """Makes ``generate`` write given tokens."""
 
     def __init__(self, read: int, tokens: Sequence[int]) -> None:
         self._read, self._tokens = read, tokens
@@ -56,13 +56,13 @@ class _Forced(LogitsProcessor):
 
 
 def readings(module: PreTrainedModel) -> list[Reading]:
-    """Of all lengths to be tried. Raises what the module raises."""
+    """Readings at all lengths to be tried. Raises whatever the module raises."""
     vocabulary = _ordinary_tokens(module)
     return [_read(module, prefix, vocabulary) for prefix in _prefixes(module)]
 
 
 def longest_tried(module: PreTrainedModel) -> int | None:
-    """The shortest of the lengths that are not tried, or None."""
+    """The shortest length beyond which the model reads differently and that is not tried, or None."""
     return next((edge for edge in edges_of(module.config) if edge > LONGEST), None)
 
 
@@ -107,7 +107,7 @@ def _read(module: PreTrainedModel, prefix: int, vocabulary: Tensor) -> Reading:
 
 
 def _generated(module: PreTrainedModel, start: list[int], forced: list[int]) -> Tensor:
-    """Logits [len(forced), V] behind each forced token, as ``generate`` computes them."""
+    """Logits [len(forced), V] after each forced token, as ``generate`` computes them."""
     prompt = torch.tensor([start + forced[:1]], device=module.device)
     with _plain(module), torch.no_grad():
         found = module.generate(
@@ -123,7 +123,7 @@ def _generated(module: PreTrainedModel, start: list[int], forced: list[int]) -> 
 
 @contextmanager
 def _plain(module: PreTrainedModel):
-    """Greedy decoding without anything else that a checkpoint asks ``generate`` for."""
+    """Greedy decoding, without any other setting that a checkpoint asks ``generate`` for."""
     own = module.generation_config
     module.generation_config = GenerationConfig(do_sample=False, use_cache=True)
     try:
@@ -133,7 +133,7 @@ def _plain(module: PreTrainedModel):
 
 
 def reads_from_left_to_right(module: PreTrainedModel) -> bool:
-    """Whether what stands behind a token leaves its logits alone. Raises what the module raises."""
+    """Whether later tokens leave a token's logits unchanged. Raises whatever the module raises."""
     text = _ordinary_tokens(module)[None, :PREFIX].to(module.device)
     with torch.no_grad():
         whole = module(input_ids=text, use_cache=False).logits[0, : PREFIX // 2]
@@ -142,12 +142,12 @@ def reads_from_left_to_right(module: PreTrainedModel) -> bool:
 
 
 def same_chains(model: LanguageModel, expected: Sequence[Reading]) -> bool:
-    """Whether chains are read alike."""
+    """Whether the engine reads chains as the module does."""
     return all(_chain(model, reading) for reading in expected)
 
 
 def same_trees(model: LanguageModel, expected: Sequence[Reading]) -> bool:
-    """Whether rows of trees are read as their paths are."""
+    """Whether the engine reads the rows of trees as the module reads their paths."""
     return all(_tree(model, reading) for reading in expected)
 
 
@@ -156,7 +156,7 @@ def _chain(model: LanguageModel, reading: Reading) -> bool:
     session = model.session(16)
     session.prefill(reading.prefix)
     drafted, _ = session.feed([reading.tokens[node] for node in path], range(-1, len(path) - 1))
-    # the last one is refused, so that the text goes on behind a shortened cache
+    # the last token is refused, so that the text continues from a shortened cache
     session.commit(range(len(path) - 1))
     rest = [reading.tokens[path[-1]], *reading.after]
     following, _ = session.feed(rest, range(-1, len(rest) - 1))
@@ -178,7 +178,7 @@ def _tree(model: LanguageModel, reading: Reading) -> bool:
 
 
 def _close(found: Tensor, expected: Tensor) -> bool:
-    """Each row, but for rounding."""
+    """Whether each row is equal up to rounding."""
     if found.shape != expected.shape:
         return False
     close = _CLOSE.get(found.dtype, _CLOSE_IN_HALF)

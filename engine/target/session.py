@@ -32,7 +32,7 @@ class Session:
     prefill_rows = PREFILL_ROWS
 
     def __init__(self, model: LanguageModel, cache: KVCache, features: tuple[int, ...]) -> None:
-        """cache: empty. features: indices into hidden_states to hand back with each feed."""
+        """cache: empty. features: indices into hidden_states to return with each feed."""
         self.model = model
         self.features = features
         self.length = 0
@@ -58,7 +58,7 @@ class Session:
     ) -> Tensor | None:
         """Read and commit tokens without logits; returns the features [T, n*H] of the last of them, or None.
 
-        layers: whose features; None is those of every feed. last: of how many tokens; None is all.
+        layers: whose features; None: the session's own layers. last: features of how many tokens; None: all.
         """
         layers, parts = self.features if layers is None else layers, []
         wanted = (
@@ -80,8 +80,8 @@ class Session:
 
     @torch.no_grad()
     def take_over(self, other: Session, length: int) -> None:
-        """Begin, having read nothing yet, with copies of the first ``length`` columns that a
-        session of the same model has committed."""
+        """Start this session, which has read nothing yet, with copies of the first ``length`` columns
+        that another session of the same model has committed."""
         self._cache.take_over(other._cache, length)
         self.length = length
 
@@ -97,21 +97,21 @@ class Session:
     def states(
         self, given: Sequence[int] | Tensor, parents: Sequence[int], layers: Layers = EVERY
     ) -> Tensor:
-        """Read R rows through some layers; returns the hidden states [R, H] behind the last of them,
-        after the final norm where the pass runs to the end.
+        """Read R rows through some layers; returns the hidden states [R, H] after the last of them,
+        and after the final norm if the pass runs to the end.
 
-        given: tokens, or vectors [R, H] in the place of their embeddings. parents: as for ``feed``.
-        Layers that were not run hold nothing of these rows, so the rows must go on through them
-        (``proceed``) or be dropped before anything else is read.
+        given: tokens, or vectors [R, H] in place of their embeddings. parents: as for ``feed``.
+        Layers that were not run have no columns for these rows, so the rows must go on through
+        these layers (``proceed``) or be dropped before anything else is read.
         """
         rows = self._rows(_tokens_of(given), parents)
         return self._stretch(given, rows, layers)
 
     @torch.no_grad()
     def proceed(self, states: Tensor, layers: Layers, head: bool = False) -> Tensor:
-        """Let the last R rows, whose hidden states [R, H] at ``layers.first`` are given, go on.
+        """Run the last R rows through these layers, from their hidden states [R, H] at ``layers.first``.
 
-        head: return logits [R, V] in the place of hidden states.
+        head: return logits [R, V] instead of hidden states.
         """
         return self._stretch(states, self._last(len(states)), layers, head)
 
@@ -128,7 +128,7 @@ class Session:
         vectors = given if isinstance(given, Tensor) else tokens
         taps = layers.taps(self.features, self.model.layers)
         found = self._through(vectors, tokens, self._mask(rows), layers, taps, head)
-        self._cache.length = self.length + self.rows  # layers that were not run have not counted
+        self._cache.length = self.length + self.rows  # skipped layers did not count these rows
         for index, states in found.taps.items():
             self._taps.setdefault(index, []).append(states)
         return found.rows
@@ -151,7 +151,7 @@ class Session:
     def look(self, draft: Draft) -> Seen:
         """Read a root, a tree and perhaps probe rows in one pass.
 
-        Where the drafter has read some of them through the first layers, the pass goes on from there.
+        If the drafter has read some of these rows through the first layers, the pass goes on from there.
         """
         if draft.begun is not None:
             if self._goes_on(draft.begun.layer):
@@ -184,14 +184,14 @@ class Session:
         return Seen(logits[:size], features, logits[size:])
 
     def _tapped(self, count: int | None = None) -> Tensor | None:
-        """The features [R, n*H] of the scratch rows, or of the first ``count``, where they were read in stretches of
+        """The features [R, n*H] of the scratch rows, or of the first ``count``, if the rows were read in stretches of
         layers."""
         if not self.features:
             return None
         return torch.cat([torch.cat(self._taps[index])[:count] for index in self.features], -1)
 
     def _goes_on(self, layer: int) -> bool:
-        """Whether rows that go on from this layer get the numbers of whole passes."""
+        """Whether rows that go on from this layer get the same numbers as in a whole pass."""
         return goes_on(self.model, layer)
 
     def _go_on(self, draft: Draft) -> Seen:
@@ -240,8 +240,8 @@ class Session:
         layers: tuple[int, ...] | None = None,
         vectors: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """last: how many of the last rows need logits; None is all. layers: None is the usual.
-        vectors: [R, H] in the place of the tokens' embeddings."""
+        """last: how many of the last rows need logits; None: all. layers: whose features; None: the session's own.
+        vectors: [R, H] in place of the tokens' embeddings."""
         features = self.features if layers is None else layers
         self._cache.reserve(self.length + self.rows)
         given = self._tokens(rows) if vectors is None else vectors
@@ -256,7 +256,7 @@ class Session:
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        """given: token ids [R], or vectors [R, H] in the place of their embeddings."""
+        """given: token ids [R], or vectors [R, H] in place of their embeddings."""
         positions = mask.row_positions[None]
         logits, states = forward(
             self.model.model, given[None], positions, mask, self._cache, features, last

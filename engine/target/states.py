@@ -1,11 +1,11 @@
-"""What a layer with a recurrent state remembers of a text, and how it reads a whole tree in one pass.
+"""The memory of a layer with a recurrent state, and how such a layer reads a whole tree in one pass.
 
 Wu et al., "STree: Speculative Tree Decoding for Hybrid State-Space Models" (2025). In a Mamba-2 layer the state
 after row i is a_i times the state before it, plus dt_i B_i x_i. The transitions a are numbers, so those along a path
-multiply up. The products from the last committed token to each row are worked out once for the whole tree; the
-quotient of two of them is the transition between a row and its ancestor. Every row is then one weighted sum over
-its ancestors and the committed state: no path is scanned by itself, and no row is read twice. The state behind the
-kept path is one more such sum.
+multiply. The products from the last committed token to each row are computed once for the whole tree; the quotient of
+two products is the transition between a row and its ancestor. Every row is then one weighted sum over its ancestors
+and the committed state: no path is scanned by itself, and no row is read twice. The state after the kept path is one
+more such sum.
 
 A chain is a tree without branches, so a prompt is read in the same way.
 """
@@ -26,7 +26,7 @@ _MIXER = ("in_proj", "conv1d", "A_log", "D", "dt_bias", "out_proj", "norm", "n_g
 
 
 def mixers_of(module: nn.Module) -> dict[int, nn.Module]:
-    """The parts of a module that keep a state with transitions that are numbers (Mamba-2), by layer."""
+    """The parts of a module that keep a state whose transitions are numbers (Mamba-2), by layer."""
     found = [part for part in module.modules() if _is_mixer(part)]
     return {part.layer_idx: part for part in found}
 
@@ -37,7 +37,7 @@ def _is_mixer(part: nn.Module) -> bool:
 
 
 class Lineage:
-    """Who comes before whom among the rows of a pass. sees: bool [R, S], row by scratch row, itself among them."""
+    """The ancestors of the rows of a pass. sees: bool [R, S], by row and scratch row; a row also sees itself."""
 
     def __init__(self, mask: RowMask) -> None:
         visible = mask.visible
@@ -49,8 +49,8 @@ class Lineage:
         self._windows: dict[int, Tensor] = {}
 
     def windows(self, kernel: int) -> Tensor:
-        """[R, kernel]: of each row the last ``kernel`` rows of its path, itself the last. Numbered from the
-        oldest of the ``kernel - 1`` last committed tokens on; the scratch rows come behind these."""
+        """[R, kernel]: for each row, the last ``kernel`` rows of its path, ending with the row itself. Numbers
+        start at the oldest of the ``kernel - 1`` last committed tokens; the scratch rows follow these tokens."""
         if kernel not in self._windows:
             rows, scratch = self.sees.shape
             number = torch.arange(kernel - 1 + scratch, device=self.sees.device)
@@ -62,10 +62,10 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the scratch rows bring to a state.
+    """The contributions of the scratch rows to a state.
 
-    given: [S, C] before the convolution. x: [S, H, P] and B: [S, G, N] behind it, x times the step size. logs: [S, H]
-    float64, the logarithm of each row's transition; totals: the sum of these along the path to each row.
+    given: [S, C] before the convolution. x: [S, H, P] and B: [S, G, N] after it, x times the step size. logs: [S, H]
+    float64, the logarithm of each row's transition; totals: the sum of the logarithms along the path to each row.
     """
 
     given: Tensor
@@ -80,8 +80,8 @@ class Inputs:
 
 
 class StateLayer:
-    """The memory of one layer: the state [H, P, N] behind the committed tokens, and the last inputs of its
-    convolution, [K - 1, C]. Both float32 or finer."""
+    """The memory of one layer: the state [H, P, N] after the committed tokens, float32 or finer, and the last
+    inputs of the layer's convolution, [K - 1, C]."""
 
     def __init__(self, mixer: nn.Module) -> None:
         weight = mixer.conv1d.weight
@@ -95,7 +95,7 @@ class StateLayer:
     def read(self, mixer: nn.Module, given: Tensor, steps: Tensor, lineage: Lineage) -> Tensor:
         """The layer's output [R, H * P] for R rows, whose inputs stay in scratch.
 
-        given: [R, C] before the convolution. steps: [R, H], step sizes before their bias.
+        given: [R, C] before the convolution. steps: [R, H], step sizes before the bias is added.
         """
         before = (
             self.window if self.scratch is None else torch.cat([self.window, self.scratch.given])
@@ -128,7 +128,7 @@ class StateLayer:
         self.scratch = fresh if self.scratch is None else self.scratch.with_rows(fresh)
 
     def _summed(self, c: Tensor, lineage: Lineage) -> Tensor:
-        """c: [R, G, N] -> [R, H, P], what R rows read from the state and from their ancestors."""
+        """c: [R, G, N] -> [R, H, P], the values that R rows read from the state and from their ancestors."""
         rows, heads = self.scratch, self.state.shape[0]
         each = heads // c.shape[1]
         own = rows.totals[-len(c) :]
@@ -141,7 +141,7 @@ class StateLayer:
         return carried + torch.einsum("rsh,shp->rhp", weights, rows.x)
 
     def keep(self, path: list[int]) -> None:
-        """Move on behind these scratch rows, a path from the last committed token; forget the others."""
+        """Advance past these scratch rows, a path from the last committed token; forget the others."""
         rows, self.scratch = self.scratch, None
         if rows is None or not path:
             return
@@ -153,17 +153,17 @@ class StateLayer:
         self.window = torch.cat([self.window, rows.given[path]])[-(self.kernel - 1) :]
 
     def forget(self) -> None:
-        """Begin again, having read nothing."""
+        """Start again with nothing read."""
         self.state, self.window = torch.zeros_like(self.state), torch.zeros_like(self.window)
         self.scratch = None
 
     def take_over(self, source: StateLayer) -> None:
-        """Begin where another one stands. States are never written in place, so nothing is copied."""
+        """Start from the memory of another session. States are never written in place, so nothing is copied."""
         self.state, self.window, self.scratch = source.state, source.window, None
 
 
 class HybridCache(KVCache):
-    """Keys and values of every layer, and the state of those that keep one. lineage: of the pass at hand."""
+    """Keys and values of every layer, and the state of layers that keep one. lineage: of the current pass."""
 
     def __init__(self, layers, states: dict[int, StateLayer]) -> None:
         super().__init__(layers)
@@ -177,7 +177,7 @@ class HybridCache(KVCache):
 
 
 def tree_forward(mixer: nn.Module, own):
-    """The forward of a mixer that reads a ``HybridCache``; with any other memory it is its own."""
+    """A mixer's forward that reads a ``HybridCache``; with any other memory the mixer's own forward runs."""
 
     def forward(hidden_states: Tensor, cache_params=None, **named) -> Tensor:
         if not isinstance(cache_params, HybridCache):

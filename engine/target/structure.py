@@ -9,11 +9,11 @@ from torch import nn
 
 
 def structure_of(module: nn.Module) -> nn.Module:
-    """A copy of the module with the same weights, not copies of them.
+    """A copy of the module that shares the module's weights.
 
-    A method that was replaced in one part alone, as ``engine.target.hybrid`` and ``engine.target.by_length`` do, is that of
-    its class in the copy: the replacement works with the part that it was made for. Raises TypeError for a module that
-    holds something that cannot be copied.
+    If a method was replaced on a single part, as ``engine.target.hybrid`` and ``engine.target.by_length`` do, the copy
+    has the method of the class again, because the replacement works with the part that it was made for. Raises
+    TypeError for a module that holds something that cannot be copied.
     """
     memo = {id(one): one for one in (*module.parameters(), *module.buffers())}
     replaced = {
@@ -31,5 +31,5 @@ def _replaced(part: nn.Module) -> list[str]:
 
 
 def _methods(part: nn.Module) -> list[str]:
-    """The methods of a part's class that the part has an attribute of its own in the place of."""
+    """The methods of a part's class that are replaced by an attribute of the part itself."""
     return [name for name in part.__dict__ if isfunction(getattr(type(part), name, None))]

@@ -1,6 +1,6 @@
 """Meters: exhibits that the recorder adds to a step, whatever its drafter and its rule.
 
-Adding a meter is its function and its line in ``METERS``.
+A new meter takes a function and a line in ``METERS``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from engine.verifiers.transport import transport_bound
 Meter = Callable[[Step, Sampling, Verifier | None], Iterable[Exhibit]]
 """From a step, the sampling and the rule of its run to exhibits with ``meter=True``."""
 
-MOST_DRAWS = 8  # of which the bound is worked out
+MOST_DRAWS = 8  # the most for which the bound is computed
 PRICE_SHOWN = 16.0  # bits, the end of the scale
 
 EVERY = 3
-"""Three and more draws without replacement cost about 2 ms, so they are measured in every third step only:
+"""Three or more draws without replacement cost about 2 ms, so they are measured only in every third step, and
 recording stays within a tenth of the run."""
 
 
@@ -35,7 +35,7 @@ def acceptance_at_the_root(
 ) -> Iterable[Exhibit]:
     """How often this rule keeps a draft after the last token, and how often any exact rule could.
 
-    Of ways of sampling several drafts there; see ``engine.verifiers.transport``.
+    Measured for ways of sampling several drafts there; see ``engine.verifiers.transport``.
     """
     draws = step.tree.draws.get(ROOT, ())
     if sampling.greedy or step.p is None or len(draws) < 2:
@@ -77,14 +77,15 @@ def _words(scheme: Scheme) -> str:
 
 
 def price_of_the_step(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
-    """How much less likely, by the target, the kept tokens are than its favourites in their places. Of lossy rules."""
+    """How much less likely the kept tokens are, under the target, than its favourites in their places; lossy rules
+    only."""
     kept = step.verdict.accepted
     if rule is None or rule.exact_kinds or step.logits is None or not kept:
         return
     rows = [step.tree.parents[node] + 1 for node in kept]
     below = shortfalls(step.logits[rows], [step.tree.tokens[node] for node in kept])
     value = float(below.sum())
-    if not math.isnan(value):  # of a row that no target looked at
+    if not math.isnan(value):  # NaN comes from a row that the target did not compute
         yield Gauge(
             title="Price of the step",
             value=min(value, PRICE_SHOWN),
@@ -99,5 +100,5 @@ METERS: tuple[Meter, ...] = (acceptance_at_the_root, price_of_the_step)
 
 
 def measured(step: Step, sampling: Sampling, rule: Verifier | None) -> list[Exhibit]:
-    """What every meter has to say of a step."""
+    """The exhibits of all meters for a step."""
     return list(chain.from_iterable(meter(step, sampling, rule) for meter in METERS))

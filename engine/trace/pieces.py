@@ -1,6 +1,6 @@
 """Token ids as text a person can read, one at a time.
 
-A piece is that token alone, decoded. Bytes that make no whole character are shown as escapes
+A piece is one token decoded by itself. Bytes that make no whole character are shown as escapes
 such as ⟨e2⟩.
 """
 

@@ -19,9 +19,9 @@ from engine.errors import UserError
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 MAX_BYTES = 64_000_000
 MAX_DEPTH, MAX_VALUES, MAX_STRING = 10, 50_000, 4_000
-"""Bounds of what a drafter shows of one step: levels of nesting, values, characters of a text."""
+"""Bounds on a drafter's exhibits for one step: levels of nesting, values, characters of a text."""
 MOST_TOLD = 120
-"""Characters of the place at which a line is wrong; names in it may be a stranger's."""
+"""The most characters shown of the place where a line is wrong; names in it may be a stranger's."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def to_line(entry: dict) -> str:
 
 
 def to_step_line(entry: dict) -> str:
-    """The same for a step of the recorder, which has looked at its numbers: several times as fast."""
+    """The same for a step from the recorder, which has checked its numbers: several times as fast."""
     return orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
@@ -71,7 +71,7 @@ def read_text(path: Path) -> str:
 
 
 def read_run_line(line: str) -> dict:
-    """The first line of a trace, alone. Raises UserError, one sentence, if it is no run line."""
+    """Only the first line of a trace. Raises UserError, one sentence, if it is not a run line."""
     entry = _entry(1, line)
     if entry["kind"] != "run":
         raise UserError("This is no trace: its first line is not a run line.")
@@ -113,7 +113,7 @@ def _entry(number: int, line: str) -> dict:
 
 
 def _size_problem(shown: object) -> str | None:
-    """What is too much about free-form data (a drafter's exhibits), level by level; None if nothing is."""
+    """Which bound free-form data (a drafter's exhibits) exceeds, checked level by level; None if none."""
     level, values = [shown], 0
     for _ in range(MAX_DEPTH):
         values += len(level)
@@ -151,7 +151,7 @@ def _kind(entry: object) -> str:
 
 @cache
 def _checks(kind: str) -> Callable[[object], object]:
-    """The schema of such a line as a function, which takes a tenth of the time that a validator takes. It raises
+    """The schema of a line of this kind as a function, ten times as fast as a validator. It raises
     fastjsonschema.JsonSchemaValueException."""
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"), object_hook=_as_draft_7)
     return fastjsonschema.compile(
@@ -160,7 +160,7 @@ def _checks(kind: str) -> Callable[[object], object]:
 
 
 def _as_draft_7(schema: dict) -> dict:
-    """What fastjsonschema knows is called otherwise in the draft of 2020."""
+    """The 2020 draft's ``prefixItems`` under the name that fastjsonschema knows."""
     return {"items" if name == "prefixItems" else name: value for name, value in schema.items()}
 
 

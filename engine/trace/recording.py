@@ -1,6 +1,6 @@
-"""From the engine's steps to the lines of a trace.
+"""Makes the lines of a trace from the engine's steps.
 
-Only here do token ids become text. The distributions shown are the display ones: at temperature 0
+Token ids become text only here. The distributions shown are the display ones: at temperature 0
 the plain softmax, so that there is something to see.
 """
 
@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run line says beside its prompt. rule: judges the run; some meters ask it."""
+    """The content of a run line besides its prompt. rule: judges the run; some meters use it."""
 
     drafter: dict
     verifier: dict
@@ -46,7 +46,7 @@ class Recorder:
         tokens: list[int],
         messages: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
-        """prompt: the text of the tokens. messages: the conversation that it was made of, if any."""
+        """prompt: the text of the tokens. messages: the conversation that the text was made from, if any."""
         self._messages = messages
         self.pieces = Pieces(target.tokenizer)
         self._target = target
@@ -99,13 +99,13 @@ class Recorder:
         return line
 
     def brief_line(self, step: Step) -> dict:
-        """The output alone, of a step that holds nothing else. It is no line of a trace."""
+        """Only the output, for a step that holds nothing else. It is not a line of a trace."""
         pieces = self.pieces.all(step.output)
         output = {"tokens": step.output, "pieces": pieces, "final": step.final}
         return {"kind": "step", "index": step.index, "output": output}
 
     def count(self, step: Step) -> None:
-        """Let the summary contain this step."""
+        """Add this step to the summary."""
         self._totals.add(step)
         self._output += step.output
         self._stop = step.stop
@@ -181,17 +181,17 @@ class Recorder:
 
     @property
     def mean_step(self) -> tuple[int, float]:
-        """How many steps so far, and the milliseconds of one in the mean, its prompt's reading apart."""
+        """The number of steps so far, and the mean milliseconds of one, without the reading of the prompt."""
         steps, spent = self._totals.steps, self._totals.milliseconds
         return steps, sum(spent[stage] for stage in STAGES) / steps if steps else 0.0
 
     def summary_line(self, stop: str | None = None) -> dict:
-        """stop: what ended the run, where no step says it: cancelled or error."""
+        """stop: what ended the run if no step says it: cancelled or error."""
         return self._totals.summary(stop or self._stop, self.pieces.text(self._output))
 
 
 class Totals:
-    """What a summary adds up."""
+    """The totals of a summary."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -216,7 +216,7 @@ class Totals:
 
     def _add_depths(self, step: Step) -> None:
         if not step.verdict.walk:
-            return  # tokens that nobody looked at say nothing about acceptance
+            return  # tokens that nobody checked say nothing about acceptance
         tree, depths = step.tree, step.tree.depths
         judged = {entry.node for entry in step.verdict.judgements}
         parents = set(tree.parents)

@@ -1,8 +1,8 @@
 """The probabilities that a step line shows.
 
 A step is recorded while its models' weights fill the processor's caches, where the first call of any
-tensor operation costs more than its arithmetic. So there are few of them: the favourites of all
-places are found by one, and the numbers are read one by one.
+tensor operation costs more than its arithmetic. So there are few operations: one finds the
+favourites of all places, and the numbers are read one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Pairs = list[tuple[int, float]]
 
 
 def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | None]:
-    """p of each node. shown: [N+1, V], a row of NaN where no target looked; None: none looked."""
+    """p of each node. shown: [N+1, V], NaN in a row that the target did not compute; None: it computed none."""
     if shown is None:
         return [None] * len(tree)
     item = shown.numpy().item
@@ -34,8 +34,8 @@ def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | No
 
 
 def distributions(step: Step, shown: Tensor | None) -> Iterator[tuple[int, dict[str, Pairs]]]:
-    """Each place of the walk at which a target looked, and p, q and residual there over the same few
-    tokens; an empty list where there is none. shown: [N+1, V]."""
+    """Each place of the walk that the target computed, and p, q and residual there over the same few
+    tokens; an empty list for one that does not exist. shown: [N+1, V]."""
     if shown is None:
         return
     p = shown.numpy()
@@ -61,7 +61,8 @@ def _probability(pair: tuple[int, float]) -> float:
 def _worth_showing(
     step: Step, walk: Sequence[int], laws: Sequence[Tensor | None]
 ) -> list[list[int]]:
-    """At each place the target's favourites before truncation, the draft's, and what happened there."""
+    """The tokens to show at each place: the target's favourites before truncation, the draft's, and those drafted or
+    written there."""
     if not walk:
         return []
     tree, last = step.tree, step.verdict.walk[-1]

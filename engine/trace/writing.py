@@ -1,4 +1,4 @@
-"""Where a trace goes: a file that appears when it is complete, or a pipe or device that is written through."""
+"""The outlet of a trace: a file that appears when it is complete, or a pipe or device that is written to directly."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from engine.errors import UserError
 
 
 class Outlet:
-    """A place for a text. Making one checks the place, before any work is done for it.
+    """A place for a text. The constructor checks the place, before any work is done for the text.
 
     A link is followed and stays a link. A pipe, a socket or a device is written to as lines come. Any
-    other place is a file: written beside its name and renamed when complete, so that no half-written
-    file ever has the name.
+    other place is a file: it is written under another name beside it and renamed when complete, so that no
+    half-written file ever has its name.
 
-    Raises UserError, one sentence, where nothing can be written.
+    Raises UserError, one sentence, if nothing can be written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -35,7 +35,7 @@ class Outlet:
             raise self._refusal("permission denied")
 
     def write(self, lines: Iterable[str]) -> None:
-        """Write all lines. Raises UserError where writing fails; then no file is left behind."""
+        """Write all lines. Raises UserError if writing fails; then no file is left behind."""
         if self._through:
             self._write_through(lines)
         else:
@@ -82,5 +82,5 @@ def _is_stream(path: Path) -> bool:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write to ``Outlet(path)``. Raises UserError where it cannot be written."""
+    """Write to ``Outlet(path)``. Raises UserError if it cannot be written."""
     Outlet(path).write(lines)

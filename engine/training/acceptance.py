@@ -1,5 +1,5 @@
-"""Mean accepted tokens of a greedy chain while its draft is being trained: greedy text is the same whatever drafts it,
-so the target writes it once, the draft is asked at every place of it, and the steps are walked afterwards."""
+"""Mean accepted tokens of a greedy chain while its draft is being trained: greedy text does not depend on the draft,
+so the target writes it once, the draft predicts at every place in it, and the steps are replayed afterwards."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def walked(kept: list[int], start: int) -> float:
 
 
 def run_lengths(right: Tensor) -> Tensor:
-    """bool [N, K] -> int [N]: how many hold before the first that does not."""
+    """bool [N, K] -> int [N]: how many are True before the first False."""
     return right.int().cumprod(dim=1).sum(dim=1)
 
 
 def chain_lengths(right: Tensor, length: int) -> Tensor:
-    """bool [S, T - 1], whether the token behind each one is guessed -> int64 [S, T]: how many of a chain of `length`
-    behind each token hold."""
+    """bool [S, T - 1], whether the token after each one is guessed -> int64 [S, T]: how many tokens of a chain of
+    `length` after each token are right."""
     padded = torch.nn.functional.pad(right, (0, length), value=False)
     return padded.unfold(1, length, 1).long().cumprod(-1).sum(-1)
 

@@ -1,5 +1,5 @@
-"""Which divergence aligns a draft best: one start, the same batches, each divergence in turn, held-out text of the
-target as the judge."""
+"""Which divergence aligns a draft best: one start, the same batches, each divergence in turn, judged on held-out
+text of the target."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def overlap(draft, target, texts: list[Text]) -> float:
 
 
 def measure(draft, target, greedy: list[Text], sampled: list[Text]) -> dict[str, float]:
-    """Figures of one draft on texts of the target's own."""
+    """Figures of one draft on the target's own texts."""
     matches = [chain_matches(draft, ids, start, CHAIN_LENGTH) for start, ids in greedy]
     single = [chain_matches(draft, ids, start, 1) for start, ids in greedy]
     return {

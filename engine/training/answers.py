@@ -12,7 +12,7 @@ Pair = tuple[str, str]  # prompt, answer
 
 
 def answers(model, tokenizer, pairs: list[Pair], spare: int = 4) -> list[str]:
-    """What the model says after each prompt, end of text removed; as long as the right answer and a little more."""
+    """The model's answers, without the end of text, each at most `spare` tokens longer than the right answer."""
     budgets = [len(tokenizer(answer).input_ids) + spare for _, answer in pairs]
     order = sorted(range(len(pairs)), key=budgets.__getitem__)
     said = [""] * len(pairs)
@@ -27,14 +27,14 @@ def answers(model, tokenizer, pairs: list[Pair], spare: int = 4) -> list[str]:
 
 
 def is_right(prompt: str, answer: str, said: str) -> bool:
-    """The same text; to shuffle, any order of the words will do."""
+    """Whether the texts are equal; for a shuffle, any order of the words will do."""
     if prompt.startswith("Shuffle:"):
         return sorted(said.split()) == sorted(answer.split())
     return said == answer
 
 
 def same_result(prompt: str, answer: str, said: str) -> bool:
-    """The last number is that of the answer, on whatever way it was found."""
+    """Whether the last number is the answer's, however it was found."""
     numbers = [re.findall(r"\d+", text) for text in (answer, said)]
     return bool(numbers[1]) and numbers[0][-1] == numbers[1][-1]
 

@@ -1,4 +1,4 @@
-"""How far a training is, by the clock or by tokens, and the learning rate that goes with it."""
+"""The progress of a training, by the clock or by tokens, and the learning rate that goes with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Budget:
         return min(1.0, self.seconds() / (60 * self.minutes))
 
     def part(self, share: float) -> Budget:
-        """A fresh one of this share."""
+        """A fresh budget of this share."""
         minutes, tokens = self.minutes, self.tokens
         return Budget(
             None if minutes is None else share * minutes,
@@ -43,7 +43,7 @@ class Budget:
 def rate_scale(
     progress: float, warmup: float = 0.02, decay_from: float = 0.55, floor: float = 0.03
 ) -> float:
-    """Warm up, stay, decay in a line (WSD)."""
+    """Warm up, stay, decay linearly (WSD)."""
     if progress < warmup:
         return max(0.05, progress / warmup)
     if progress < decay_from:

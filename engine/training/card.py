@@ -78,7 +78,7 @@ def _parts(figures: dict) -> str:
 
 
 def _sources(figures: dict) -> str:
-    """What the target read, by source; of texts that are made without limit there are no readings."""
+    """What the target read, by source; texts that are generated without limit have no number of readings."""
     read = figures.get("sources")
     if not read:
         return ""
@@ -129,7 +129,7 @@ def measured(figures: dict) -> str:
 
 
 def update(path: Path, figures: dict) -> None:
-    """Replace what stands between the marks of the card at `path`."""
+    """Replace the text between the marks of the card at `path`."""
     text = path.read_text("utf-8")
     head, rest = text.split(BEGIN, 1)
     tail = rest.split(END, 1)[1]

@@ -12,6 +12,6 @@ TEMPLATE = (
 
 
 def render(messages: list[dict[str, str]], add_generation_prompt: bool = False) -> str:
-    """What the template makes of them."""
+    """The messages as the template renders them."""
     turns = [f"<|{m['role']}|>{m['content']}{END}" for m in messages]
     return "".join(turns) + ("<|assistant|>" if add_generation_prompt else "")

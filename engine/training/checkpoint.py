@@ -20,13 +20,13 @@ def save_checkpoint(path: Path, state: dict) -> None:
 
 
 def load_checkpoint(path: Path) -> dict | None:
-    """Tensors, numbers and names; nothing that could run code when it is opened is read."""
+    """Reads only tensors, numbers and names, nothing that could run code when loaded."""
     return torch.load(path, map_location="cpu", weights_only=True) if path.exists() else None
 
 
 def export_model(model, path: Path, tokenizer=None) -> None:
-    """bf16 tensors under a config that says float32, so that they load as float32. With the tokens of the chat template, the
-    end of a turn ends a text too."""
+    """Write bf16 tensors under a config that says float32, so that they load as float32. If the tokenizer has the
+    tokens of the chat template, the end of a turn also ends a text."""
     if tokenizer is not None and END in tokenizer.get_vocab():
         ends = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(END)]
         model.generation_config.eos_token_id = ends
@@ -43,7 +43,7 @@ def export_model(model, path: Path, tokenizer=None) -> None:
 
 
 def export_tokenizer(tokenizer, path: Path) -> None:
-    """Without the traces of where it was loaded from, and under the class name every version knows."""
+    """Save the tokenizer without traces of where it was loaded from, under the class name that every version knows."""
     tokenizer.save_pretrained(path, save_jinja_files=False)
     file = path / "tokenizer_config.json"
     config = json.loads(file.read_text())

@@ -1,4 +1,5 @@
-"""Losses whose gradient is made chunk by chunk in the forward pass: the logits of a batch are never held at once."""
+"""Losses whose gradient is computed chunk by chunk in the forward pass, so that the logits of a whole batch are never
+held at once."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ CHUNK = 1024
 
 
 def likely(logits: Tensor, wanted: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy. logits [n, V], wanted int64 [n], weights [n] -> weighted sum of losses, its gradient by the logits."""
+    """Cross-entropy. logits [n, V], wanted int64 [n], weights [n] -> weighted sum of losses, its gradient with respect
+    to the logits."""
     dtype, logits = logits.dtype, logits.float()
     total = torch.logsumexp(logits, -1)
     losses = total - logits.gather(1, wanted[:, None])[:, 0]
@@ -30,7 +32,7 @@ def likely_and_unlikely(
     losses = total - logits.gather(1, wanted[:, None])[:, 0]
     places = torch.arange(logits.shape[1], device=logits.device)
     hit, missed = places == wanted[:, None], places == unwanted[:, None]
-    # 1 - p as the sum over the others: it is not lost where p is nearly one.
+    # 1 - p is summed over the other tokens, so that it keeps its precision where p is nearly one.
     others = torch.where(missed, float("-inf"), logits)
     rest = torch.logsumexp(others, -1)
     pushed = unlikely_weights * torch.exp(logits.gather(1, unwanted[:, None])[:, 0] - total)
@@ -61,5 +63,5 @@ class ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, scale):
-        """The loss is what is minimised, so `scale` is one."""
+        """The loss itself is minimised, so `scale` is one."""
         return None, *ctx.saved_tensors, *[None] * ctx.others

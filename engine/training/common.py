@@ -1,4 +1,4 @@
-"""What all recipes need: a folder's tokenizer, its models, and mistakes said in one line."""
+"""Shared by all recipes: a folder's tokenizer, its models, and errors reported in one line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def need_file(path: Path, recipe: str) -> Path:
     return path
 
 
-# Where each model of the family lies under the folder of the models.
+# The place of each model of the family in the folder of the models.
 PLACES = {
     "target": "target",
     "draft": "draft",

@@ -1,4 +1,5 @@
-"""Targets side by side, each from its folder: the table by which a new one is accepted."""
+"""Targets side by side, each from its folder: the table that decides whether a new one is
+accepted."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def story_prompts() -> list[str]:
 
 
 def repetition(model, tokenizer, temperature: float, seed: int = 0) -> float:
-    """Mean over the shipped story prompts."""
+    """Mean share of repetition over the shipped story prompts."""
     torch.manual_seed(seed)
     prompts = [tokenizer(p).input_ids for p in story_prompts()]
     texts = continue_batch(model, prompts, STORY_TOKENS, temperature, tokenizer.eos_token_id)

@@ -1,4 +1,4 @@
-"""The corpora as documents: cleaned, and mixed with the generators' examples (the files: `sources`)."""
+"""The corpora as documents: cleaned, and mixed with the generators' examples (`sources` has the files)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .generators.words import WORDS, Vocabulary
 from .sources import read_split, without_overlap
 
 PROMPTS = Path(__file__).resolve().parents[2] / "presets" / "prompts"
-# Shares of the training tokens. Copying and editing get a good part: induction has to be learned, and it comes only
-# when random words that cannot be guessed make up much of it (with 2 % of them there was none after 1.7 M tokens;
-# with `operations` at 0.36 it came within 0.6 M more). Of 82 M tokens the shares of the corpora are eight readings of
-# the TinyStories (one more in the chats), five of the picture books, two and a half of the simple tales, one of the others.
+# Shares of the training tokens. Copying and editing get a large part: induction has to be learned, and it comes only
+# when random words that cannot be guessed make up much of it (with 2 % of them there was none after 1.7 M tokens; with
+# `operations` at 0.36 it came within 0.6 M more). Over 82 M tokens the shares of the corpora amount to eight readings
+# of the TinyStories (one more in the chats), five of the picture books, two and a half of the simple tales, one of the
+# others.
 MIX = {
     "story": 0.36,
     "picture book": 0.022,
@@ -36,7 +37,7 @@ MIX = {
     "code": 0.045,
     "mbpp": 0.006,
 }
-# Sources whose prompt is noise to predict (random words): their loss counts the answer only.
+# Sources whose prompts are noise (random words) that cannot be predicted: only the answer counts in the loss.
 ANSWER_ONLY = {"operations", "edit", "chat"}
 LONGEST_CHAT_STORY = 900  # characters
 
@@ -54,7 +55,7 @@ class Document:
 
 @cache
 def shipped_prompts(folder: Path = PROMPTS) -> list[str]:
-    """Every prompt of the preset files: none of them may stand in training text."""
+    """Every prompt of the preset files: none of them may occur in training text."""
     return [
         json.loads(line)["prompt"]
         for path in sorted(folder.glob("*.jsonl"))
@@ -63,13 +64,14 @@ def shipped_prompts(folder: Path = PROMPTS) -> list[str]:
 
 
 def holds_prompt(text: str) -> bool:
-    """Whether a shipped prompt stands in it; the shortest are too common to look for (they are held out by hash)."""
+    """Whether the text contains a shipped prompt; the shortest are too common to look for (they are held out by
+    hash)."""
     return any(prompt in text for prompt in shipped_prompts() if len(prompt) > 15)
 
 
 def read_corpora(data: Path, split: str = "train") -> dict[str, list[str]]:
-    """Workload -> texts. Missing files give empty lists. `split` is train or valid. No training text holds a shipped
-    prompt, or a run of words that stands in a held-out text."""
+    """Workload -> texts. Missing files give empty lists. `split` is train or valid. No training text contains a shipped
+    prompt, or a run of words from a held-out text."""
     texts = read_split(data, split)
     if split == "valid":
         return texts
@@ -78,7 +80,7 @@ def read_corpora(data: Path, split: str = "train") -> dict[str, list[str]]:
 
 
 def make_vocabulary(texts: dict[str, list[str]], limit: int = 2500) -> Vocabulary:
-    """The commonest words and the middling sentences of the stories, for the generators to draw from."""
+    """The commonest words and the sentences of medium length from the stories, for the generators to draw from."""
     stories = texts.get("story", [])
     if not stories:
         return Vocabulary()
@@ -99,8 +101,8 @@ def make_vocabulary(texts: dict[str, list[str]], limit: int = 2500) -> Vocabular
 def documents(
     workload: str, texts: dict[str, list[str]], vocabulary: Vocabulary, seed: int
 ) -> Iterator[Document]:
-    """An endless stream: the generator's examples, or the corpus reshuffled at every epoch. No document holds a shipped
-    prompt: the corpora were searched when they were read, the generators' examples are searched here."""
+    """An endless stream: the generator's examples, or the corpus reshuffled at every epoch. No document contains a
+    shipped prompt: the corpora were searched when they were read, and the generators' examples are searched here."""
     if workload in ALL_MAKERS:
         for example in examples(workload, seed, vocabulary):
             if not holds_prompt(example.text):
@@ -114,7 +116,7 @@ def documents(
 def available_mix(
     texts: dict[str, list[str]], mix: dict[str, float] | None = None
 ) -> dict[str, float]:
-    """The shares, renormalised over what is at hand."""
+    """The shares, renormalised over the available workloads."""
     shares = {w: s for w, s in (mix or MIX).items() if w in ALL_MAKERS or texts.get(w)}
     total = sum(shares.values())
     return {workload: share / total for workload, share in shares.items()}

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from .plan import TrainingPlan
 
-EVERY = 32  # steps of which a point is the mean
+EVERY = 32  # steps averaged in one point
 
 
 class Curve:
-    """Points [step, tokens, loss, tokens a second], those of the file up to the step that is gone on from."""
+    """Points [step, tokens, loss, tokens per second]; the file's points are kept up to the step where
+    training resumes."""
 
     def __init__(self, path: Path, step: int):
         self.path = path

@@ -1,6 +1,6 @@
-"""A language model's training in several processes of one thread each: on a machine that others use too, this loses less
-than one process with several threads, whose every product waits for the slowest of them. The processes share all
-vectors, so nothing is sent: each adds up the gradients of its own windows, then updates the parameters it owns.
+"""Trains a language model in several processes of one thread each: on a shared machine this loses less than one process
+with several threads, where every product waits for the slowest thread. The processes share all vectors, so nothing is
+sent: each adds up the gradients of its own windows, then updates the parameters it owns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .window_files import WindowFiles, read_stories
 PATIENCE = 1800.0  # seconds to wait for another process
 SAVE_SECONDS = 240.0
 LOST_STEPS = 10
-POOL = 128  # rows against repetition that a process makes at once
+POOL = 128  # rows against repetition that a process makes at a time
 
 
 def rows_for(rank: int, processes: int, count: int) -> slice:
@@ -60,7 +60,7 @@ class Worker:
         self._bind()
 
     def _bind(self) -> None:
-        """Take up the depth of the model: views of the shared vectors."""
+        """Adopt the depth of the model: make views of the shared vectors."""
         self.depth = int(self.state.depth)
         self.shape = self.state.shape()
         size = self.shape.size()
@@ -71,7 +71,8 @@ class Worker:
         self.owned = OwnedParameters(self.state, self.rank, self.processes)
 
     def _learn(self, step: int) -> None:
-        """Add up the gradients of this process's windows, so that all processes' sum is that of the mean loss."""
+        """Add up the gradients of this process's windows, scaled so that the sum over all processes is the gradient of
+        the mean loss."""
         file = self.plan.file(step)
         tokens, counted = map(torch.from_numpy, self.files.rows(file.number, self.plan.rows(step)))
         weights = counted.float().roll(-1, 1)
@@ -86,7 +87,7 @@ class Worker:
         self.state.losses[self.rank] = loss / self.state.loss_scale
 
     def _unlearn(self, step: int) -> None:
-        """The same for this process's rows against repetition; every process's rows count alike."""
+        """The same for this process's rows against repetition; every process's rows count equally."""
         rows, every = self.plan.unlikely_rows, self.plan.unlikely_every
         if self.pool is None or step % every == 0:
             self.pool = self._fresh_pool(step)
@@ -104,7 +105,8 @@ class Worker:
         return make_rows(model, stories, POOL, eos, f"{step}/{self.rank}")
 
     def _backward(self, gradient_of, tokens: Tensor, *rest: Tensor) -> float:
-        """Add the gradients of these rows, few at a time; the loss. rest: as `gradient_of` takes them, by row."""
+        """Add the gradients of these rows, a few rows at a time; returns the loss. rest: the arguments of
+        `gradient_of`, by row."""
         length = tokens.shape[1]
         cos, sin = rotation(self.shape, length, self.state.dtype)
         rows, loss_of_all = max(1, self.plan.micro_tokens // length), 0.0
@@ -141,12 +143,12 @@ class Worker:
         if self.rank == 0:
             self.state.step += 1
             taken, left = divmod(int(self.state.step), self.plan.averaged_steps)
-            if not left:  # the first ones count alike, so that the random start is soon forgotten
+            if not left:  # the first states count equally, so the random start is soon forgotten
                 kept = min(self.plan.averaging, 1 - 1 / taken)
                 self.state.mean.lerp_(self.state.weights, 1 - kept)
 
     def _look_at_norm(self, step: int) -> None:
-        """A gradient that left the range of its numbers now and then does no harm: that step changes nothing."""
+        """A gradient that overflows now and then does no harm: that step changes nothing."""
         self.lost = 0 if self.state.norms.sum().isfinite() else self.lost + 1
         if self.lost == LOST_STEPS:
             raise FloatingPointError(
@@ -154,7 +156,7 @@ class Worker:
             )
 
     def run(self, until: int, say=print) -> None:
-        """Up to this step, or to where it is told to stop; the last state is saved."""
+        """Train up to this step, or until told to stop; the last state is saved."""
         curve = Curve(self.checkpoint.with_suffix(".curve.json"), int(self.state.step))
         saved = time.monotonic()
         while True:
@@ -208,8 +210,8 @@ def train(
     compiled: bool = True,
     say=print,
 ) -> SharedState:
-    """From the checkpoint, if there is one, up to step `until`, on the window files of a folder. SIGTERM lets the step
-    end, saves and returns."""
+    """Train from the checkpoint, if there is one, up to step `until`, on the window files of a folder. On SIGTERM the
+    current step is finished and saved, and the function returns."""
     until = plan.steps if until is None else until
     state = resumed_state(config, plan, checkpoint, processes, dtype, seed)
     if processes == 1:

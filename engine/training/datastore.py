@@ -15,7 +15,7 @@ TOKENS = 60_000
 
 
 def datastore(args) -> None:
-    """Examples of all workloads in turn, an end-of-text token behind each."""
+    """Write examples of all workloads in turn, each followed by an end-of-text token."""
     tokenizer = load_tokenizer(place(args, "target"))
     wanted = args.tokens or TOKENS
     streams = [examples(name, args.seed, Vocabulary()) for name in MAKERS]

@@ -1,8 +1,8 @@
-"""Training of the block-diffusion drafter: many random blocks of each window over one pass of the frozen target.
+"""Training of the block-diffusion drafter: many random blocks of each window share one pass of the frozen target.
 
 Row i of a block learns the target's distribution at its place, given the true text up to there; averaged over texts
 this is the distribution given the prefix alone, which is all the row can know. Early rows weigh more, because a row
-counts only where all before it were right: exp(-(i - 1) / gamma), as DFlash does.
+counts only where all before it were right: exp(-(i - 1) / gamma), as in DFlash.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ def diffusion_config(
 
 
 def spread_layers(layers: int) -> tuple[int, int, int]:
-    """An early, a middle and a late one of so many layers, counted from zero. The last is left out: transformers hands
-    it out after the final norm."""
+    """An early, a middle and a late layer, counted from zero. The last layer is left out, because transformers returns
+    it after the final norm."""
     return 1, layers // 2, layers - 2
 
 
 @torch.no_grad()
 def start_from(drafter: DFlashModel, target) -> None:
-    """A start that knows the language: the target's last layers and final norm, and features that begin as those of
-    the last feature layer alone. Only for a drafter as wide as its target."""
+    """A start that knows the language: the drafter takes the target's last layers and final norm, and its features
+    begin as those of the last feature layer alone. Only for a drafter as wide as its target."""
     layers, hidden = target.model.layers[-len(drafter.layers) :], drafter.config.hidden_size
     for mine, theirs in zip(drafter.layers, layers, strict=True):
-        mine.load_state_dict(theirs.state_dict(), strict=False)  # q_norm and k_norm are ours alone
+        mine.load_state_dict(theirs.state_dict(), strict=False)  # only ours has q_norm and k_norm
     drafter.norm.load_state_dict(target.model.norm.state_dict())
     drafter.fc.weight.normal_(std=0.01)
     drafter.fc.weight[:, -hidden:] += torch.eye(hidden)
@@ -89,7 +89,7 @@ def diffusion_loss(
     anchors: Tensor,
     gamma: float = 4.0,
 ) -> Tensor:
-    """tokens int64 [S, T], counted bool [S, T], anchors int64 [S, A]; taught: what `distill.read` gave."""
+    """tokens int64 [S, T], counted bool [S, T], anchors int64 [S, A]; taught: the result of `distill.read`."""
     config = drafter.config
     with torch.no_grad():
         features = features_of(taught.hidden_states, config.target_layer_ids)

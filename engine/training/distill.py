@@ -1,4 +1,4 @@
-"""Losses against the target's whole distribution, and the windows of text they are taken on."""
+"""Losses against the target's whole distribution, and the windows of text on which they are computed."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ class MixedWindows:
 
 @torch.no_grad()
 def read(target, tokens: Tensor):
-    """The target's logits and hidden states of all layers: one forward that teaches every drafter."""
+    """The target's logits and hidden states of all layers: one forward pass that teaches every drafter."""
     return target(input_ids=tokens, use_cache=False, output_hidden_states=True)
 
 
 def draft_loss(
     draft, taught, tokens: Tensor, counted: Tensor, divergence: Divergence = forward_kl
 ) -> Tensor:
-    """Divergence from the target at every counted position. tokens int64 [S, T]; taught: what `read` gave."""
+    """Divergence from the target at every counted position. tokens int64 [S, T]; taught: the result of
+    `read`."""
     keep = counted[:, 1:].flatten()
     teacher = taught.logits[:, :-1].flatten(0, 1)[keep]
     student = draft(input_ids=tokens, use_cache=False).logits[:, :-1].flatten(0, 1)[keep]

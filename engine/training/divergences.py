@@ -1,7 +1,7 @@
 """Losses between a draft's distributions and the target's, by name.
 
-Zhou et al., DistillSpec (2024) compares the first four as losses of a draft. Goel et al., Direct Alignment of Draft Model for
-Speculative Decoding with Chat-Fine-Tuned LLMs (2024) adds TVD++.
+Zhou et al., DistillSpec (2024) compares the first four as losses for a draft. Goel et al., Direct Alignment of Draft
+Model for Speculative Decoding with Chat-Fine-Tuned LLMs (2024) adds TVD++.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engine.sampling import pick
 
-DRAWS = 16  # of q at each place, by which TVD++ estimates its gradient
+DRAWS = 16  # draws from q at each place, from which TVD++ estimates its gradient
 
 
 def forward_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ def jensen_shannon(log_q: Tensor, log_p: Tensor) -> Tensor:
 
 
 def total_variation(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """Half the L1 distance: the chance that one draw of q is refused (Leviathan et al., 2023)."""
+    """Half the L1 distance: the chance that one draw from q is rejected (Leviathan et al., 2023)."""
     return 0.5 * (log_q.exp() - log_p.exp()).abs().sum(-1)
 
 
@@ -70,7 +70,7 @@ LOSSES = (*DIVERGENCES, TVD_PLUS_PLUS)
 
 
 def loss_named(name: str, index: int) -> Divergence:
-    """The loss of this name for the batch of this number: what it draws follows from the number alone."""
+    """The loss of this name for batch `index`; its random draws depend on the index alone."""
     if name != TVD_PLUS_PLUS:
         return DIVERGENCES[name]
     return partial(tvd_plus_plus, noise=torch.Generator().manual_seed(index))

@@ -1,4 +1,5 @@
-"""Recipes that learn from the target: its own text, and drafts and diffusion drafters taught by its distributions."""
+"""Recipes that learn from the target: they write its own text, and train drafts and diffusion drafters on its
+distributions."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from .teacher import Teacher, text_windows
 ALIGN_WINDOWS = 10_000
 WINDOW = 256  # tokens
 BLOCK_SIZES = {"diffusion": 8, "diffusion-16": 16}
-BLOCKS = 24  # of a window in a step
+BLOCKS = 24  # blocks per window in a step
 
 
 def text(args) -> None:
@@ -46,7 +47,7 @@ def _windows(args, tok, seed: int) -> MixedWindows:
 
 
 def divergences(args) -> None:
-    """The draft's start, aligned with each divergence on the same tokens; the models themselves stay as they are."""
+    """Align the draft's start with each divergence on the same tokens; the models themselves stay as they are."""
     need_data(args)
     tok, teacher = folder_tokenizer(args), open_model(args, "target")
     pairs = _windows(args, tok, seed=2)
@@ -87,7 +88,8 @@ def _student(args, name: str, tok, teacher) -> nn.Module:
 
 
 def align(args) -> None:
-    """The students learn the target's distributions side by side: its forward, the dearest part of a step, is shared."""
+    """The students learn the target's distributions side by side and share its forward pass, the most expensive part of
+    a step."""
     need_data(args)
     tok, teacher = folder_tokenizer(args), open_model(args, "target")
     names = args.students.split(",")

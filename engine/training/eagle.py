@@ -1,8 +1,9 @@
-"""Lessons of an EAGLE cell: its start, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, its accepted length.
+"""Training of an EAGLE cell: its start, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, and its accepted
+length.
 
-Row i of a window is the pair of feature i and token i + 1; the cell's output stands in for feature i + 1. In a draft the
-cell reads its own outputs, so step k of an unrolled window feeds row i its own state of step k - 1 and token i + 1 + k,
-and lets the row see the true rows up to i and its own earlier steps, as in a draft that begins behind row i.
+Row i of a window is the pair of feature i and token i + 1; the cell's output stands in for feature i + 1. In a draft
+the cell reads its own outputs, so step k of an unrolled window feeds row i its own state of step k - 1 and token
+i + 1 + k, and lets the row see the true rows up to i and its own earlier steps, as in a draft that begins after row i.
 
 Letters in shapes: S windows, T tokens of each, H hidden size of the cell, n * Ht features, V the target's vocabulary.
 """
@@ -23,20 +24,20 @@ from .acceptance import run_lengths
 
 Borrowed = Callable[[Tensor], Tensor]
 NOISE = 0.1
-"""Features are moved by up to this much while the cell learns, as its own will be off in a draft (EAGLE)."""
+"""Features get noise of up to this size in training, because the cell's own features will be off in a draft (EAGLE)."""
 FEATURES, TOKENS = 1.0, 0.1
-"""Weights of the two terms of EAGLE-1's loss; the second is ten times as large by itself."""
+"""Weights of the two terms of EAGLE-1's loss; unweighted, the second is ten times as large."""
 TRACE = 0.3
-"""Of the token's embedding in what a new cell reads, beside the feature."""
+"""Size of the token's embedding relative to the feature, in the input of a new cell."""
 DECAY = 0.8
-"""Weight of each step of the training-time test beside the step before it (EAGLE-3)."""
+"""Weight of each step of the training-time test relative to the step before it (EAGLE-3)."""
 
 
 def eagle_config(
     target, layout: Layout, draft_vocabulary: int = 0, feature_layers: tuple[int, ...] = ()
 ) -> EagleConfig:
-    """A cell as wide as the target. target: its text config in transformers. draft_vocabulary: of a cell with a head of
-    its own; 0 is the target's. feature_layers: of EAGLE-3, where the usual ones would not fit."""
+    """A cell as wide as the target. target: its text config in transformers. draft_vocabulary: the size for a cell with
+    its own head; 0 means the target's. feature_layers: for EAGLE-3, where the usual layers would not fit."""
     c = target
     heads = c.num_attention_heads
     fused = layout != "eagle"
@@ -62,8 +63,8 @@ def eagle_config(
 
 
 def spread_layers(layers: int) -> tuple[int, int, int]:
-    """EAGLE-3's low, middle and high states of a target of so many layers, kept within a small one: no state behind the
-    final norm is among them."""
+    """EAGLE-3's low, middle and high states in a target of ``layers`` layers, also for a small one; the state after the
+    final norm is never among them."""
     low, middle, high = 2, layers // 2, layers - 3
     return min(low, layers - 1), max(1, middle), min(max(high, middle), layers - 1)
 
@@ -72,11 +73,12 @@ def spread_layers(layers: int) -> tuple[int, int, int]:
 def new_cell(
     config: EagleConfig, target, vocabulary: Tensor | None = None, readout: bool = False
 ) -> EagleCell:
-    """A cell that knows something of the language: the target's last layer, its norm and its head, and a state that
-    begins as the feature alone, with a trace of the token's embedding.
+    """A cell that knows something of the language: it starts with the target's last layer, norm and head, and its input
+    starts as the feature with a trace of the token's embedding.
 
-    A sampler of features and a readout add nothing at first. target: the transformers module. vocabulary: int64 [draft vocabulary], rising: the target's tokens that it drafts.
-    What the target does not have, or has in another shape, is left as it was drawn.
+    The sampler of features and the readout add nothing at first. target: the transformers module. vocabulary: int64
+    [draft vocabulary], ascending: the target's tokens that the cell drafts. Weights that the target does not have, or
+    has in another shape, keep their random values.
     """
     own = config.fused and vocabulary is not None
     pieces = Pieces(norm=config.fused, own_head=config.fused, own_vocabulary=own, readout=readout)
@@ -105,8 +107,8 @@ def new_cell(
 
 @dataclass(frozen=True)
 class Scales:
-    """Usual sizes of numbers in a target: of its embeddings, of the states between its layers, and of the state behind
-    the final norm."""
+    """Typical magnitudes of numbers in a target: its embeddings, the states between its layers, and the state after the
+    final norm."""
 
     embedding: float
     between: float
@@ -123,8 +125,8 @@ class Scales:
 
 
 def take_layer(layer: EagleLayer, target, scales: Scales, fused: bool) -> None:
-    """The target's last layer. In front of the first layer of EAGLE-1 there is no norm, so its weights go into the
-    projections behind it; what that layer adds gets the size of a feature."""
+    """Copy the target's last layer. The first layer of EAGLE-1 has no norm before it, so the norm's weights go into the
+    projections after it, and the layer's outputs are scaled to the size of a feature."""
     layers = getattr(target.base_model, "layers", None)
     theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
     front = theirs.get("input_layernorm.weight")
@@ -145,7 +147,7 @@ def take_layer(layer: EagleLayer, target, scales: Scales, fused: bool) -> None:
 
 
 def most_frequent(tokens: Tensor, size: int, vocabulary: int) -> Tensor:
-    """int64 [size], rising: the tokens that occur most often, for a draft vocabulary. tokens: any shape."""
+    """int64 [size], ascending: the tokens that occur most often, for a draft vocabulary. tokens: any shape."""
     counts = torch.bincount(tokens.flatten(), minlength=vocabulary)
     return counts.argsort(descending=True, stable=True)[:size].sort().values
 
@@ -158,11 +160,11 @@ def unrolled(
     steps: int,
     drafted: Tensor | None = None,
 ) -> Iterator[Tensor]:
-    """The states of each step [S, T - 1, H], the first one's true features among its input; row i of step k stands in
-    for feature i + 1 + k. The last k rows of step k have no token to read and hold nothing of use.
+    """The states of each step [S, T - 1, H]; the first step reads the true features. Row i of step k stands in for
+    feature i + 1 + k. The last k rows of step k have no token to read and hold nothing useful.
 
-    features [S, T, n*Ht], tokens int64 [S, T]. drafted: int64 [S, T - 1, at least steps - 1], what the steps behind the
-    first feed each row; None: the text goes on.
+    features [S, T, n*Ht], tokens int64 [S, T]. drafted: int64 [S, T - 1, at least steps - 1], the tokens that each row
+    reads in the steps after the first; None: the tokens of the text.
     """
     states = cell.fuse(features[:, :-1])
     rows = states.shape[1]
@@ -178,7 +180,7 @@ def unrolled(
 
 
 class _Steps:
-    """What the rows of an unrolled window see: the first step's rows up to themselves, and themselves in the steps
+    """Attention in an unrolled window: each row sees the first step's rows up to itself, and itself in the steps
     since."""
 
     def __init__(self, rows: int, device) -> None:
@@ -218,10 +220,11 @@ def feature_loss(
     head: Borrowed,
     noise: Tensor | None = None,
 ) -> Tensor:
-    """EAGLE-1 and 2: smooth L1 to the next feature, and cross-entropy to the target's law of the token after it.
+    """EAGLE-1 and 2: smooth L1 to the next feature, and cross-entropy to the target's distribution of the token after
+    it.
 
     features [S, T, H], tokens int64 [S, T], logits [S, T, V] of the target (row t: of token t + 1), counted bool
-    [S, T]; noise: on the features, of their shape.
+    [S, T]; noise: added to the features, of the same shape.
     """
     given = features if noise is None else features + noise
     (states,) = unrolled(cell, given, tokens, embedding, 1)
@@ -243,15 +246,15 @@ def unrolled_loss(
     head: Borrowed,
     steps: int,
 ) -> Tensor:
-    """EAGLE-3's training-time test: cross-entropy over several steps of a draft, each on what the cell gave itself, and
-    no word on features. Where the target's favourite is no token of the draft's, nothing is learned.
+    """EAGLE-3's training-time test: cross-entropy over several steps of a draft, each fed with the cell's own states,
+    and no loss on features. Places where the target's most likely token is not in the draft vocabulary are skipped.
 
     Shapes as in ``feature_loss``; features [S, T, n*Ht].
     """
     total, weights = tokens.new_zeros((), dtype=torch.float32), 0.0
     known = cell.target_tokens
     for step, states in enumerate(unrolled(cell, features, tokens, embedding, steps)):
-        ahead = 1 + step  # row i of this step has row i + ahead of the logits to guess
+        ahead = 1 + step  # row i of this step guesses row i + ahead of the logits
         keep = counted[:, 1 + ahead :]
         taught = logits[:, ahead:-1][keep].float()
         guessed = cell.logits(states[:, : keep.shape[1]][keep], head).float()
@@ -274,10 +277,10 @@ def accepted(
     head: Borrowed,
     length: int,
 ) -> Tensor:
-    """int64 [S, T]: with this token as the root, how many tokens of a chain of ``length`` are those of the text; 0 for
-    the first one, before which there is no feature. As long as a draft is right it is fed the text's own tokens.
+    """int64 [S, T]: with each token as the root, how many tokens of a chain of ``length`` match the text; 0 for the
+    first token, which has no feature before it. As long as a draft is right, the tokens it reads are those of the text.
 
-    tokens: greedy text of the target, so that this is what a greedy run would keep.
+    tokens: greedy text of the target, so the result is what a greedy run would keep.
     """
     size, right = tokens.shape[1], []
     for step, states in enumerate(unrolled(cell, features, tokens, embedding, length)):
@@ -291,7 +294,7 @@ def accepted(
 
 
 def noise_like(features: Tensor, index: int, width: float = NOISE) -> Tensor:
-    """Uniform between -width and width; the same for one index."""
+    """Uniform noise between -width and width, determined by ``index``."""
     generator = torch.Generator().manual_seed(index)
     drawn = torch.rand(features.shape, generator=generator).to(features)
     return (2 * drawn - 1) * width

@@ -1,4 +1,5 @@
-"""What a model has learned: bits per byte of each workload, and how many held-out texts it copies without a slip."""
+"""What a model has learned: bits per byte of each workload, and how many held-out texts it copies without a
+mistake."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Document
 
 @torch.inference_mode()
 def bits_per_byte(model, encode: Encoder, documents: list[Document], longest: int = 512) -> float:
-    """Over what the loss counts: whole documents, or the answers alone where the prompt is noise."""
+    """Over the text that the loss counts: whole documents, or only the answers where the prompt is noise."""
     bits = n_bytes = 0.0
     for document in documents:
         encoded = encode(document)
@@ -74,7 +75,7 @@ def complete(
 
 
 def copy_prompts(data: Path, count: int) -> dict[str, list[tuple[str, str]]]:
-    """(prompt, answer) to copy: one story sentence or one sentence of the frames; random words; anything."""
+    """(prompt, answer) pairs for copying: one sentence, from a story or from a frame; random words."""
     vocabulary = make_vocabulary(read_corpora(data, "valid"))
     rng = random.Random("copy evaluation")
     found: dict[str, list[tuple[str, str]]] = {"sentences": [], "random words": []}
@@ -94,7 +95,7 @@ def copy_prompts(data: Path, count: int) -> dict[str, list[tuple[str, str]]]:
 
 
 def _asked_in_chat(task):
-    """A maker of (prompt, answer) out of the first turn of a chat's task."""
+    """A maker of (prompt, answer) from the first question and answer of a chat task."""
 
     def make(rng: random.Random, vocabulary) -> tuple[str, str]:
         (_, asked), (_, answer) = task(rng, vocabulary)[:2]

@@ -1,11 +1,13 @@
-"""Lessons of a Falcon cell: coupled sequential glancing distillation.
+"""Training of a Falcon cell: coupled sequential glancing distillation.
 
 A window goes through the cell twice. In the first pass every pair is true. The features that come out, and the tokens
 that the head makes of them, are the pairs of the second pass, except for a run of true pairs, which is longer the more
-tokens were wrong. So the cell learns to go on from its own blocks, and how a token of a block depends on the one before.
+tokens were wrong. So the cell learns to continue from its own blocks, and how a token of a block depends on the one
+before.
 
-Beyond the paper: the first pass counts, too, for every draft begins with true pairs; the share that is glanced at does
-not fall with the epochs but keeps its mean; blocks begin at another place in each batch, as they do in drafts.
+Unlike in the paper, the first pass also counts, because every draft begins with true pairs; the glanced share does not
+fall with the epochs but stays at the paper's mean; and blocks begin at another place in each batch, as they do in
+drafts.
 
 Letters in shapes: S windows, T tokens of each, P = T - 1 pairs, H hidden size, V the target's vocabulary, k block size.
 """
@@ -22,21 +24,22 @@ from .acceptance import run_lengths
 from .eagle import FEATURES, TOKENS, Borrowed, Scales, eagle_config, take_layer
 
 GLANCED = 0.2
-"""Share of the wrong tokens that are glanced at: the mean of the paper's, which falls from 0.4 to 0."""
+"""Length of the glanced run, as a share of the number of wrong tokens: the mean of the paper's, which falls from 0.4 to
+0."""
 SOFT = 0.9
-"""Weight of the target's law beside its favourite, in the loss on tokens."""
+"""Weight of the target's distribution, against its most likely token, in the loss on tokens."""
 
 
 @torch.no_grad()
 def new_cell(target, text_config, block_size: int) -> FalconCell:
-    """A cell whose attention layer begins as the target's last one. target: the transformers module."""
+    """A cell whose attention layer starts as the target's last layer. target: the transformers module."""
     cell = FalconCell(FalconConfig(block_size, eagle_config(text_config, "eagle")))
     take_layer(cell.layer, target, Scales.of(target), fused=False)
     return cell
 
 
 def through(cell: FalconCell, states: Tensor, embedded: Tensor, offset: int) -> Tensor:
-    """Pairs [S, P, H] -> states [S, P, H]; row i stands in for feature i + k. offset: rows by which the first block
+    """Pairs [S, P, H] -> states [S, P, H]; row i stands in for feature i + k. offset: by how many rows the first block
     is shorter."""
     rows, _ = cell.listen(states, embedded, None)
     block = (torch.arange(rows.shape[1], device=rows.device) + offset) // cell.block_size
@@ -63,7 +66,7 @@ def block_loss(
     index: int = 0,
 ) -> Tensor:
     """features [S, T, H], tokens int64 [S, T], logits [S, T, V] of the target (row t: of token t + 1), counted bool
-    [S, T]; noise: on the features. index: of the batch, from which blocks and glances follow."""
+    [S, T]; noise: added to the features. index: of the batch; it determines blocks and glances."""
     size, offset = cell.block_size, index % cell.block_size
     taught = (features, logits, counted, head)
     given = (features if noise is None else features + noise)[:, :-1]
@@ -80,8 +83,8 @@ def block_loss(
 
 
 def glances(wrong: Tensor, index: int, share: float = GLANCED) -> Tensor:
-    """wrong bool [S, P], whether a token was guessed wrong -> bool [S, P]: one run of places in each window, a share of
-    the number of wrong ones long, at which the truth is shown."""
+    """wrong bool [S, P], whether a token was guessed wrong -> bool [S, P]: the places where the truth is shown, one run
+    in each window; its length is ``share`` of the number of wrong tokens."""
     length = (share * wrong.sum(-1)).round().long()
     drawn = torch.rand(len(wrong), generator=torch.Generator().manual_seed(index)).to(length.device)
     begin = (drawn * (wrong.shape[1] - length + 1)).long()
@@ -92,7 +95,7 @@ def glances(wrong: Tensor, index: int, share: float = GLANCED) -> Tensor:
 def _missed(
     states: Tensor, size: int, features: Tensor, logits: Tensor, counted: Tensor, head: Borrowed
 ) -> Tensor:
-    """Smooth L1 to the features k places later, and distillation of the law behind them."""
+    """Smooth L1 to the features k places later, and distillation of the distribution after them."""
     keep = counted[:, 1 + size :]  # row i is asked for feature i + k and token i + k + 1
     guessed, true = states[:, :-size][keep], features[:, size:-1][keep]
     taught = logits[:, size:-1][keep].float()
@@ -107,8 +110,8 @@ def _missed(
 def accepted(
     cell: FalconCell, features: Tensor, tokens: Tensor, embedding: Borrowed, head: Borrowed
 ) -> Tensor:
-    """int64 [S, T]: with this token as the root, how many tokens of one block of favourites are those of the text; 0
-    where the text is shorter than a block. tokens: greedy text of the target."""
+    """int64 [S, T]: with each token as the root, how many tokens of one greedy block match the text; 0 where the text
+    is shorter than a block. tokens: greedy text of the target."""
     size, length = cell.block_size, tokens.shape[1]
     found = torch.zeros_like(tokens)
     embedded = embedding(tokens[:, 1:])

@@ -1,6 +1,6 @@
-"""The recipe `family`: all recipes from the tokenizer on, in order, each in a process of its own. A finished one leaves a
-mark in <checkpoints>/done and is not run again, so a stopped family goes on where it was. What a recipe says goes to
-<checkpoints>/logs. To stop it: SIGTERM to its process group (`kill -TERM -- -PID`)."""
+"""The recipe `family`: all recipes from the tokenizer on, in order, each in its own process. A finished recipe leaves a
+mark in <checkpoints>/done and is not run again, so a stopped family resumes where it was. The output of each recipe
+goes to <checkpoints>/logs. To stop it: SIGTERM to its process group (`kill -TERM -- -PID`)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ MINUTES = 40.0  # of the alignment, and of every part
 
 FIRST = "eagle, hydra, ppd, s2d, distillspec, omnidraft, falcon, gto, deer, scylla, hybrid"
 SECOND = "medusa, kangaroo, specdec_pp, hidden_transfer, direct_align, fastdraft, clover, chimera, fspad, learn2pd"
-"""What learns side by side, a thread each; of a lane one after the other. `gto` goes on from `eagle`."""
+"""Two lanes that train side by side, one thread each; the parts of a lane train one after the other. `gto` continues
+from `eagle`."""
 
 Lines = dict[str, list[str]]
-"""Name of the mark and the log -> the words behind `python -m engine.training`, the recipe's name last."""
+"""Name of the mark and the log -> the words after `python -m engine.training`, the recipe's name last."""
 
 
 def trunk(minutes: float) -> Lines:
-    """What everything else stands on, one after the other."""
+    """The recipes that everything else depends on, one after the other."""
     aligned = ["--minutes", str(minutes), "--students"]
     return {
         "tokenizer": ["--start", str(SHIPPED), "tokenizer"],
@@ -43,13 +44,14 @@ def trunk(minutes: float) -> Lines:
 
 
 def lanes(minutes: float) -> list[Lines]:
-    """Parts, side by side."""
+    """The recipes of the parts, in lanes that run side by side."""
     sides = (side.split(", ") for side in (FIRST, SECOND))
     return [{key: ["--minutes", str(minutes), key] for key in side} for side in sides]
 
 
 class Family:
-    """places: the options that name folders. start: runs a command with a log file and an environment -> its exit code."""
+    """places: the options that name folders. start: runs a command with a log file and an environment -> its exit
+    code."""
 
     def __init__(self, checkpoints: Path, places: list[str], start: Callable[..., int]):
         self._done, self._logs = checkpoints / "done", checkpoints / "logs"
@@ -61,7 +63,7 @@ class Family:
         return (self._done / name).exists()
 
     def run(self, name: str, words: list[str], threads: int | None = None) -> bool:
-        """Whether this recipe is done now."""
+        """Run this recipe unless it is done; returns whether it is done now."""
         if self.is_done(name):
             return True
         say(f"family: {name} begins")
@@ -77,7 +79,7 @@ class Family:
         return not code
 
     def _run_lane(self, lines: Lines) -> None:
-        for name, words in lines.items():  # a part that fails keeps no other from learning
+        for name, words in lines.items():  # a part that fails does not stop the others
             self.run(name, words, threads=1)
 
     def run_all(self, trunk: Lines, lanes: list[Lines]) -> None:

@@ -1,4 +1,4 @@
-"""What the engine makes of the family: every drafter on prompts of every workload, greedy."""
+"""The engine's runs of the family: every drafter on prompts of every workload, greedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def summaries(models: ModelPaths, cls, prompts: Iterable[str], new_tokens: int) 
 
 
 def by_depth(lines: list[dict]) -> list[float | None]:
-    """Accepted / reached at depths 1, 2, ..., all runs together; None where nothing was reached."""
+    """Accepted / reached at depths 1, 2, ..., over all runs; None where nothing was reached."""
     shares = []
     for depth in range(DEPTHS):
         rows = [s["acceptance_by_depth"][depth : depth + 1] for s in lines]

@@ -19,7 +19,7 @@ TEMPERATURE = 0.8
 
 
 def chat_prompts(tokenizer) -> list[list[int]]:
-    """The first held-out chats, up to where the assistant speaks last."""
+    """The first held-out chats, up to the assistant's last turn."""
     stream = examples("chat", 2, Vocabulary(), held_out=True)
     return [tokenizer(e.prompt).input_ids for e in itertools.islice(stream, SAMPLES)]
 
@@ -53,8 +53,8 @@ def samples(target, tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str,
 def measure(
     models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, data: Path, per_workload=8
 ) -> dict:
-    """models: the opened ones by name; paths: where they lie, for the engine to open; parts: other drafters by the name
-    of the one in whose place they can be."""
+    """models: opened models by name; paths: their folders, for the engine to open; parts: other drafters, each by the
+    name of the drafter that it can replace."""
     prompts = probe_prompts(tokenizer, data, per_workload)
     shown = {**prompts, "chat": chat_prompts(tokenizer)} if tokenizer.chat_template else prompts
     texts = {w: [tokenizer.decode(ids) for ids in some] for w, some in prompts.items()}

@@ -14,12 +14,12 @@ from transformers import LlamaConfig
 
 from .products import product
 
-QUERY_BLOCK = 128  # attention goes block by block: what lies after a block is never computed
+QUERY_BLOCK = 128  # attention runs block by block; scores of keys after a block are never computed
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the functions need of a config."""
+    """The values of a config that the functions need."""
 
     layers: int
     hidden: int
@@ -41,7 +41,7 @@ class Shape:
 
     def parameters(self) -> dict[str, tuple[int, ...]]:
         """Hugging Face's name -> shape, in the order of the vector. Projections of the same input are neighbours, so
-        that they are one matrix too."""
+        that together they are also one matrix."""
         query, key = self.heads * self.head_dim, self.kv_heads * self.head_dim
         of_layer = {
             "input_layernorm": (self.hidden,),
@@ -122,7 +122,7 @@ def layer(x: Tensor, weights: list[Tensor], cos: Tensor, sin: Tensor, shape: Sha
     heads = product(h, into_heads.T).view(batch, length, -1, shape.head_dim).transpose(1, 2)
     q, k, v = heads.split((shape.heads, shape.kv_heads, shape.kv_heads), 1)
     q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
-    if x.dtype == torch.float16:  # stacks of halves are multiplied no faster
+    if x.dtype == torch.float16:  # batched products are no faster in fp16
         q, k, v = q.float(), k.float(), v.float()
     blocks = [
         _attend(q[:, :, i : i + QUERY_BLOCK], k[:, :, : i + QUERY_BLOCK], v[:, :, : i + QUERY_BLOCK], i)

@@ -1,4 +1,5 @@
-"""What each draft size gains: mean accepted tokens a step, for ``engine.policies.draft_size``, by runs of each size."""
+"""The gain of each draft size: mean accepted tokens per step, from runs of each size, for
+``engine.policies.draft_size``."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from engine.verifiers import verifier
 
 
 def gains(cls, models, prompts: list[str], new_tokens: int) -> dict[int, float]:
-    """By size: mean tokens of a step with drafts of so many nodes, the final token included; greedy.
-    The texts of a size share a memory, as the runs of one visitor do.
+    """Size -> mean tokens per step with drafts of that many nodes, the final token included; greedy. The texts of a
+    size share a memory, as the runs of one visitor do.
 
     Sizes that the drafter cannot fill are left out.
     """
@@ -50,10 +51,10 @@ def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> fl
 def write(
     paths: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
 ) -> dict[str, dict[int, float]]:
-    """Measure every drafter with a size, if its part is there, and put its gains beside that part, or the target.
+    """Measure every drafter that has a size and whose part exists, and write its gains beside that part, or the target.
 
-    prompts: by workload. The first of each goes into the files, for costs to be measured on. need: only the drafters
-    that need this part.
+    prompts: by workload. The first of each goes into the files, so that costs can be measured on it. need: only the
+    drafters that need this part.
     """
     every = [prompt for some in prompts.values() for prompt in some]
     found: dict[str, dict[str, dict[int, float]]] = {}

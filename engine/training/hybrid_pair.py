@@ -1,7 +1,7 @@
 """A target with state-space and attention layers, and its draft, trained within an hour on two cores.
 
-The target is a Bamba: Mamba-2 layers, and attention in every third. It has the family's tokenizer and texts. The draft
-has the shape of the family's and learns the target's distribution. It all resumes where it was stopped.
+The target is a Bamba: Mamba-2 layers, with attention in every third. It has the family's tokenizer and texts. The draft
+has the shape of the family's draft and learns the target's distribution. A stopped training resumes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .models import MAX_POSITIONS, draft_config, parameter_count
 from .outlay import NUMBER, told_time
 
 MINUTES = 50
-FACTOR = 12  # numbers that a layer keeps of a token for the backward pass, in widths of the model
+FACTOR = 12  # numbers per token that a layer keeps for the backward pass, in widths of the model
 
 
 def hybrid_config(vocabulary_size: int, eos: int, **changes) -> BambaConfig:
@@ -54,8 +54,8 @@ def hybrid_config(vocabulary_size: int, eos: int, **changes) -> BambaConfig:
 
 @dataclass(frozen=True)
 class HybridPlan:
-    """target, draft: what differs from the usual shapes. windows: of ``length`` tokens, gone through again and again,
-    ``rows`` a step. share: of the budget that is the target's."""
+    """target, draft: changes to the usual shapes. windows: how many windows of ``length`` tokens are read in a cycle,
+    ``rows`` per step. share: the target's share of the budget."""
 
     target: dict = field(default_factory=dict)
     draft: dict = field(default_factory=dict)
@@ -75,10 +75,10 @@ def train_hybrid(
     seed: int = 0,
     say=print,
 ) -> None:
-    """Write the target to ``results`` and the draft to ``results``/parts/draft; checkpoints and windows lie in ``folder``.
-    budget: of both.
+    """Write the target to ``results`` and the draft to ``results``/parts/draft; checkpoints and windows go to
+    ``folder``. budget: for both.
 
-    Says beforehand what it takes, and prints a table of the finished pair.
+    Prints the expected memory and time first, and a table of the finished pair.
     """
     plan = plan or HybridPlan()
     torch.manual_seed(seed)
@@ -101,8 +101,8 @@ def train_hybrid(
 
 
 def told_memory(target: BambaForCausalLM, tokens: int) -> str:
-    """tokens: of a batch. The target counts four times, for its gradient and two moments; of the batch the numbers that
-    its layers keep, and the logits twice."""
+    """tokens: per batch. The target counts four times, with its gradient and two moments; the batch counts with the
+    numbers that its layers keep, and twice its logits."""
     config = target.config
     model = 4 * NUMBER * parameter_count(target)
     kept = config.num_hidden_layers * FACTOR * config.hidden_size + 2 * config.vocab_size

@@ -1,7 +1,7 @@
-"""A training's state, small enough for the repository: a machine whose folder of checkpoints is empty goes on from it.
+"""A training's state, small enough for the repository: a machine without checkpoints continues from it.
 
-Weights in fp16 and, of the parameters that Adam updates, both moments in bf16. The momentum of the matrices is left
-out: Muon takes its direction alone, and a few dozen steps make it again.
+It holds the weights in fp16 and, for the parameters that Adam updates, both moments in bf16. The momentum of the
+matrices is left out: Muon uses only its direction, and a few dozen steps rebuild it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _by_adam(name: str, tensor: torch.Tensor) -> bool:
 
 
 def keep(saved: dict, config: LlamaConfig, path: Path) -> None:
-    """Write a checkpoint of the trainer (`SharedState.state_dict`)."""
+    """Write a checkpoint of the trainer (`SharedState.state_dict`) in compact form."""
     shape = _shape(config, saved["depth"])
     views = {kind: shape.views(saved[kind][: shape.size()]) for kind in ("weights", *MOMENTS)}
     tensors = {f"weights.{n}": t.to(torch.float16) for n, t in views["weights"].items()}
@@ -44,7 +44,7 @@ def keep(saved: dict, config: LlamaConfig, path: Path) -> None:
 
 
 def take_up(path: Path, config: LlamaConfig) -> dict | None:
-    """What `keep` wrote, as the trainer loads it; None where nothing was kept."""
+    """The state that `keep` wrote, as the trainer loads it; None where nothing was kept."""
     if not path.exists():
         return None
     with safe_open(path, "pt") as file:
@@ -61,8 +61,8 @@ def take_up(path: Path, config: LlamaConfig) -> dict | None:
 
 
 def restore(kept: Path, checkpoint: Path, config: LlamaConfig) -> int | None:
-    """Where there is no checkpoint, make one of what was kept, its curve beside it -> its step, None where nothing was
-    done."""
+    """Where there is no checkpoint, make one from the kept state, with its curve. Returns its step, or None where
+    nothing was done."""
     if checkpoint.exists() or not (saved := take_up(kept, config)):
         return None
     curve = kept.with_suffix(".curve.json")

@@ -1,8 +1,8 @@
-"""A pair of the 100 M class, trained within minutes on a GPU, to be measured there.
+"""A pair of the 100 M class, trained within minutes on a GPU and measured there.
 
-The embedded family is small: on a large GPU launches outweigh its products, and random weights accept
-nothing. This pair has the family's tokenizer and texts, a target of about 104 M parameters and a draft of
-4 M that learns the target's distribution. It is not shipped.
+The embedded family is too small for this: on a large GPU, kernel launches outweigh its products; and with random
+weights nothing is accepted. This pair has the family's tokenizer and texts, a target of about 104 M parameters and a
+draft of 4 M that learns the target's distribution. It is not shipped.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ HEADS = {"num_key_value_heads": 4, "head_dim": 64}
 
 @dataclass(frozen=True)
 class PairPlan:
-    """target, draft: what differs from the family's shapes, layers among it. windows: of ``length`` tokens, gone
-    through again and again, ``rows`` a step. share: of the budget that is the target's."""
+    """target, draft: changes to the family's shapes, the number of layers included. windows: how many windows of
+    ``length`` tokens are read in a cycle, ``rows`` per step. share: the target's share of the budget."""
 
     target: dict = field(
         default_factory=lambda: {
@@ -64,7 +64,7 @@ def token_loss(model, tokens: Tensor, counted: Tensor) -> Tensor:
 
 
 class Windows:
-    """The training text, on disk, read in order and again."""
+    """The training text on disk, read in order, in a cycle."""
 
     def __init__(self, folder: Path, tokenizer, data: Path, length: int, count: int, seed: int):
         path = folder / f"windows-{length}-{count}-{seed}.npz"
@@ -95,9 +95,9 @@ def train_pair(
     seed: int = 0,
     say=print,
 ) -> None:
-    """Write ``folder``/target and ``folder``/draft; their checkpoints and windows lie beside them. budget: of both.
+    """Write ``folder``/target and ``folder``/draft; their checkpoints and windows lie beside them. budget: for both.
 
-    Resumes where it was stopped. Random weights, batches and schedule depend on the seed and the budget alone.
+    A stopped training resumes. Random weights, batches and schedule depend on the seed and the budget alone.
     """
     plan = plan or PairPlan()
     torch.manual_seed(seed)
@@ -120,8 +120,8 @@ def fit_pair(
     budget: Budget,
     say=print,
 ) -> None:
-    """Train both in place: the target on the text for this share of the budget, then the draft on what the target says
-    of the text. rows: windows a step. The checkpoints lie in ``folder``."""
+    """Train both in place: the target on the text for this share of the budget, then the draft on the target's
+    distributions for the text. rows: windows per step. The checkpoints lie in ``folder``."""
     device = next(target.parameters()).device
 
     def batch(index: int) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The loop of the drafters: a loss for the i-th batch, a budget, resumable checkpoints, a line now and then."""
+"""The training loop of the drafters: a loss for the i-th batch, a budget, resumable checkpoints, and progress lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fit(
     every: float = 30.0,
 ) -> None:
     """Train `model` in place. `loss_of(index)` gives the loss of batch `index` and how many tokens it read; it must
-    depend on the index alone, so that a resumed run sees what an uninterrupted one would."""
+    depend on the index alone, so that a resumed run sees the same batches as an uninterrupted one."""
     optimizer = MuonAdam(model, muon_rate, adam_rate)
     index, saved = 0, load_checkpoint(path)
     if saved:

@@ -1,4 +1,4 @@
-"""What became of a target and its draft: how well both read held-out text, and how long their drafts are kept."""
+"""The results of a trained target and draft: how well both predict held-out text, and how many tokens a step gives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ WINDOWS, PROMPTS, NEW = 8, 4, 48
 
 
 def pair_table(folder: Path, data: Path, length: int, seed: int) -> str:
-    """Of the target in ``folder`` and the draft in ``folder``/parts/draft. seed: of texts that neither has learnt from."""
+    """The table for the target in ``folder`` and the draft in ``folder``/parts/draft. seed: of texts that neither has
+    learnt from."""
     target, draft = (load_language_model(str(one)) for one in (folder, folder / "parts" / "draft"))
     stream = windows(Mixer(target.tokenizer, data, seed), length, seed)
     texts = [next(stream)[0].tolist() for _ in range(WINDOWS)]
@@ -44,7 +45,7 @@ def _surprise(model: LanguageModel, text: list[int]) -> float:
 
 
 def tokens_a_step(target: LanguageModel, draft: LanguageModel, key: str, prompts: list) -> float:
-    """Mean over greedy texts behind these prompts."""
+    """Mean tokens per step over greedy texts after these prompts."""
     cls, tokens, steps = drafter(key), 0, 0
     for prompt in prompts:
         own = cls.build(resolve(key, cls.options, {}), Models(target, {"draft": draft}))

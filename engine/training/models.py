@@ -1,4 +1,4 @@
-"""Shapes of the family."""
+"""The shapes of the family's models."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draft_config(vocabulary_size: int, eos: int, layers: int = 2, **changes) -> 
 
 
 def larger_draft_config(vocabulary_size: int, eos: int, layers: int = 3, **changes) -> LlamaConfig:
-    """About 3.3 M parameters: what a larger draft is worth can be seen beside the small one."""
+    """About 3.3 M parameters: beside the small draft, it shows what a larger one is worth."""
     shape = {
         "hidden_size": 256,
         "intermediate_size": 704,

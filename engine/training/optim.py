@@ -35,7 +35,7 @@ def _iterate(x: Tensor) -> Tensor:
 
 
 def _iterate_halves(x: Tensor) -> Tensor:
-    """The same, one matrix after the other, for MKL multiplies no stacks of halves."""
+    """The same, one matrix after the other, because MKL has no batched products in fp16."""
     a, b, c = NEWTON_SCHULZ
     grams = [product(m, m.mT) for m in x]
     return torch.stack(

@@ -1,4 +1,4 @@
-"""The cost of training a part, told before it begins: memory by counting numbers, time by one batch."""
+"""The cost of training a part, reported before it begins: memory by counting numbers, time by one batch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NUMBER = 4  # bytes: everything is fp32
 
 
 def memory(student: Student, part: nn.Module, tokens: int) -> dict[str, int]:
-    """Bytes by use. tokens: of a batch.
+    """Bytes by use. tokens: per batch.
 
-    The part counts four times, for its gradient and at most two moments; of the target's pass the hidden states of all
-    layers and the logits are kept, and one layer's inner numbers at a time. A batch's logits count twice wherever they
-    are held: a loss needs them and their logarithms or gradients.
+    The part counts four times, with its gradient and at most two moments. The target's pass keeps the hidden states of
+    all layers, the logits, and the inner values of one layer at a time. A batch's logits count twice wherever they are
+    held, because a loss needs them and their logarithms or gradients.
     """
     config = student.config
     width, inner = config.hidden_size, getattr(config, "intermediate_size", 4 * config.hidden_size)
@@ -37,8 +37,8 @@ def memory(student: Student, part: nn.Module, tokens: int) -> dict[str, int]:
 
 
 def check_memory(found: dict[str, int], device: torch.device) -> str:
-    """The sentence that tells it. Raises UserError where so much is not free on the device that holds the target, which
-    counts as taken already."""
+    """A sentence that reports the memory. Raises UserError where the device that holds the target has less free; the
+    target's own memory counts as taken already."""
     need, free = sum(found.values()), _free(device)
     parts = ", ".join(f"{what} {size / 1e9:,.2f} GB" for what, size in found.items())
     if need - found["the target"] > free:
@@ -54,8 +54,8 @@ def _free(device: torch.device) -> int:
 
 
 def told_time(budget: Budget, batch: Callable[[], tuple[Tensor, int]], epoch: int) -> str:
-    """How long it will take, or how far it will come. batch: makes one batch's loss, and says how many tokens it read.
-    epoch: tokens that are read while the target's own text is read once."""
+    """How long the training will take, or how many tokens it will read. batch: returns one batch's loss, and how many
+    tokens it read. epoch: the tokens read while the target's own text is read once."""
     began = time.monotonic()
     loss, tokens = batch()
     loss.backward()

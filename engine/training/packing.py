@@ -1,4 +1,5 @@
-"""Documents into fixed windows of tokens. Short documents stay whole; stories are cut to fill what is left over."""
+"""Packs documents into fixed windows of tokens. Short documents stay whole; stories are cut to fill the room that
+is left."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from .corpus import ANSWER_ONLY, Document, available_mix, documents, make_vocabulary, read_corpora
 
-POOL = 48  # waiting documents from which the next to fit is picked
+POOL = 48  # waiting documents, from which the next one that fits is picked
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Encoded:
 class Encoder:
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
-        self._texts: dict[str, list[int]] = {}  # corpus texts come again every epoch
+        self._texts: dict[str, list[int]] = {}  # corpus texts recur every epoch
 
     def ids(self, text: str) -> list[int]:
         return self.tokenizer.backend_tokenizer.encode(text).ids
@@ -67,7 +68,7 @@ class Mixer:
         return encoded
 
     def readings(self) -> dict[str, float]:
-        """How often each corpus was gone through so far."""
+        """How often each corpus has been read so far."""
         return {w: round(self.documents[w] / size, 2) for w, size in self.sizes.items()}
 
 

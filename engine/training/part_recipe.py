@@ -1,9 +1,11 @@
-"""The recipe of every part that learns from a target's hidden states and distributions (`students` has one file a part).
+"""The recipe of every part that learns from a target's hidden states and distributions (`students` has one file per
+part).
 
     python -m engine.training KEY                  for the family's target -> <models>/parts/KEY
-    python -m engine.training KEY --target DIR     for any other; `text --target DIR` writes the text that is learned from
+    python -m engine.training KEY --target DIR     for any other; `text --target DIR` writes the text to learn from
 
-Memory and time are told first. A stopped training resumes where it was; the table grows during training.
+The expected memory and time are printed first. A stopped training resumes where it was; the table grows during
+training.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from .teacher import Teacher
 
 LEAST_LENGTH = 32
 LOOKS = 8  # rows of the table
-"""The first is the part before its lessons. Epochs: how often the target's own text was read."""
+"""The first row shows the part before training. Epochs: how often the target's own text was read."""
 COLUMNS = ("done", "tokens", "epochs", "loss", "accepted")
 
 
@@ -52,7 +54,7 @@ def train_part(args, key: str) -> None:
 
 
 def _given(options: list[str]) -> dict[str, str]:
-    """NAME=VALUE of the command line. Raises UserError for what is not written so."""
+    """The NAME=VALUE options of the command line. Raises UserError for an option in any other form."""
     for option in options:
         if "=" not in option:
             raise UserError(f"An option is written NAME=VALUE, not {option!r}.")
@@ -60,7 +62,7 @@ def _given(options: list[str]) -> dict[str, str]:
 
 
 class Training:
-    """One part in training. rows, length: windows of a batch, and tokens of each."""
+    """One part in training. rows, length: windows per batch, and tokens per window."""
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class Training:
         say(told_time(self.budget, lambda: self.batch(0), self.teacher.epoch))
         self.part.zero_grad()
         probes = self.teacher.probes()
-        self.budget = self.budget.part(1.0)  # what was spent so far does not count
+        self.budget = self.budget.part(1.0)  # the budget spent so far does not count
         for look in range(len(self.looks), LOOKS + 1):
             losses: list[float] = []
             self.student.reach(max(0, look - 1) / LOOKS)
@@ -117,7 +119,7 @@ class Training:
 
     @property
     def text(self) -> MixedWindows:
-        """What is learned from now."""
+        """The text to learn from at this stage."""
         mixture = self.student.mixture(self.budget.progress())
         if mixture not in self._texts:
             self._texts[mixture] = self._windows(mixture)
@@ -152,7 +154,7 @@ class Training:
         return self.checkpoint.with_suffix(".json")
 
     def _go_on(self) -> None:
-        """Take up the table of a training that was stopped. Raises UserError where it was another one."""
+        """Load the table of a stopped training. Raises UserError where its settings or target were different."""
         if not (self._log.exists() and self.checkpoint.exists()):
             return
         found = json.loads(self._log.read_text("utf-8"))
@@ -185,7 +187,7 @@ class Training:
         return self.student.measured(self.part.eval(), self.lessons(probes))
 
     def _accepted(self, probes: list[Text]) -> float:
-        self._measured(probes)  # a draft may be shaped by what was measured
+        self._measured(probes)  # the measured figures may shape a draft
         return accepted_length(self.student, self.part, self.lessons(probes), probes)
 
     def _export(self, probes: list[Text]) -> None:
@@ -199,8 +201,8 @@ class Training:
 
 @torch.inference_mode()
 def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Text]) -> float:
-    """Mean tokens a step, the target's own included, over greedy texts of the target (start, tokens), by walking each
-    text as a run would. lessons: of the same texts."""
+    """Mean tokens per step, the target's own included, over greedy texts of the target (start, tokens): each text is
+    walked as a run would. lessons: of the same texts."""
     part.eval()
     lengths = []
     for lesson, (start, text) in zip(lessons, probes, strict=True):

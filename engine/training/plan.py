@@ -1,5 +1,5 @@
-"""What a training does at each step: depth, windows, learning rate. All of it follows from the step alone, so that a
-resumed training goes on as if it had never stopped."""
+"""What a training does at each step: depth, windows, learning rate. All of this follows from the step alone, so a
+resumed training continues as if it had never stopped."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class TrainingPlan:
     shallow_layers: int = 0
     steps_per_file: int = 512
     step_tokens: int = 12_288
-    micro_tokens: int = 2048  # of one forward and backward pass of one process
+    micro_tokens: int = 2048  # per forward and backward pass of one process
     muon_rate: float = 0.02
     adam_rate: float = 3e-3
     warmup: float = 0.01
     decay_from: float = 0.78
-    averaged_steps: int = 10  # the mean of the weights takes them up so often,
-    averaging: float = 0.98  # and keeps this share of what it was
+    averaged_steps: int = 10  # steps between updates of the mean of the weights,
+    averaging: float = 0.98  # which keeps this share of its old value
     unlikely_from: float = 1.0  # share of the steps
-    unlikely_every: int = 32  # steps between two texts of the model's own
-    unlikely_rows: int = 8  # of one process in a step
-    unlikely_weight: float = 0.5  # beside the usual loss
+    unlikely_every: int = 32  # steps between fresh texts of the model's own
+    unlikely_rows: int = 8  # per process and step
+    unlikely_weight: float = 0.5  # relative to the usual loss
 
     @property
     def steps(self) -> int:
@@ -61,7 +61,7 @@ class TrainingPlan:
         return self.shallow_layers if self._index(step) < self.shallow else self.layers
 
     def rate(self, step: int) -> float:
-        """What both learning rates are multiplied by: up, flat, down to nothing in a line."""
+        """The factor on both learning rates: it rises, stays flat, then falls linearly to zero."""
         done = step / self.steps
         if done < self.warmup:
             return max(0.02, done / self.warmup)

@@ -1,4 +1,4 @@
-"""Picks the number format of products by measuring what this processor has units for."""
+"""Picks the number format of products by measuring which formats this processor is fast at."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 
 from . import products
 
-WORTH = 1.3  # times as fast as float32, or float32 it is
+WORTH = 1.3  # a format must be this many times as fast as float32 to replace it
 
 
 def _seconds(dtype: torch.dtype, device: str, multiply: Callable = torch.mm) -> float:
-    """The least of twelve times of one product."""
+    """The shortest of twelve timings of one product."""
     a, b = (torch.randn(*shape, device=device).to(dtype) for shape in ((1024, 384), (384, 1024)))
     best = float("inf")
     for _ in range(12):
@@ -33,7 +33,8 @@ def pick_precision(device: str = "cpu") -> torch.dtype:
 
 
 def pick_cpu_format() -> torch.dtype:
-    """The same for the trainer whose processes have one thread each, which can also multiply halves (`products`)."""
+    """The same for the trainer whose processes have one thread each, which can also multiply in fp16
+    (`products`)."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     seconds = {d: _seconds(d, "cpu") for d in (torch.float32, torch.bfloat16)}

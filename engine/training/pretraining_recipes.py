@@ -17,7 +17,7 @@ from .shared_state import as_model
 from .tokenizer import load_tokenizer, train_tokenizer, with_chat
 from .window_files import path_of, write_files
 
-# Large blocks of memory are kept and used again, in pages of 2 MB where the system gives them; read when a process starts.
+# Large blocks of memory are kept and reused, in pages of 2 MB where the system has them; read when a process starts.
 MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "100000000000",
@@ -31,7 +31,7 @@ PLANS = {"target": TARGET_PLAN, "draft": DRAFT_PLAN, "larger-draft": LARGER_DRAF
 
 
 def tokenizer(args) -> None:
-    """The shipped target's entries stay as they are; without one, new ones are trained."""
+    """The shipped target's tokenizer keeps its entries; where there is none, a new tokenizer is trained."""
     shipped = args.start or place(args, "target")
     if (shipped / "tokenizer.json").exists():
         made = load_tokenizer(shipped)
@@ -101,17 +101,18 @@ def target(args) -> None:
 
 
 def draft(args) -> None:
-    """The drafts' start: plain text, as the target."""
+    """The drafts' start, trained on plain text like the target."""
     _train(args, "larger-draft" if args.larger else "draft")
 
 
 def export(args) -> None:
-    """A look at a target that is still being trained: the mean of its last weights, which stands for a decayed one."""
+    """Export a target that is still being trained: the mean of its last weights, which stands in for weights after the
+    decay."""
     _export(args, "target", folder_tokenizer(args), mean=True)
 
 
 def keep_target(args) -> None:
-    """The target's last checkpoint in small, for a machine that has none."""
+    """Keep the target's last checkpoint in compact form, for a machine that has none."""
     tok = folder_tokenizer(args)
     saved = load_checkpoint(need_file(args.checkpoints / "target.pt", "target"))
     path = args.kept / "target.safetensors"

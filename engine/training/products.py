@@ -1,9 +1,9 @@
 """Matrix products in fp16 that also sum in fp16, through MKL.
 
-A processor with AVX512-FP16 and without AMX multiplies halves twice as fast as fp32 numbers, but only when the sums are
-halves too, and torch's own products sum in fp32. The sums of MKL's `cblas_hgemm` over a few hundred terms are off by
-0.3 % (root mean square, normal numbers), about as much as rounding the factors to bf16 costs. `pip install mkl` brings
-the library; without it, or on another processor, `pick_precision` takes another number format.
+A processor with AVX512-FP16 and without AMX multiplies fp16 numbers twice as fast as fp32 numbers, but only when the
+sums are fp16 too, and torch's own products sum in fp32. The sums of MKL's `cblas_hgemm` over a few hundred terms are
+off by 0.3 % (root mean square, normal numbers), about as much as rounding the factors to bf16 costs. `pip install mkl`
+brings the library; without it, or on another processor, `pick_precision` takes another number format.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ONE, ZERO = ctypes.c_uint16(0x3C00), ctypes.c_uint16(0)  # halves, as bits
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """MKL's single library from this environment, one thread a call; None where it is missing."""
+    """MKL's single library from this environment, one thread per call; None where it is missing."""
     for path in sorted(Path(sys.prefix, "lib").glob("libmkl_rt.so*")):
         try:
             found = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
@@ -36,7 +36,7 @@ def library() -> ctypes.CDLL | None:
 
 
 def _laid_out(x: Tensor) -> tuple[Tensor, int]:
-    """The matrix with its rows, or its columns, next to each other in memory, and which of both."""
+    """The matrix with contiguous rows or contiguous columns in memory, and which of the two."""
     if x.stride(1) == 1 and x.stride(0) >= x.shape[1]:
         return x, AS_IT_IS
     if x.stride(0) == 1 and x.stride(1) >= x.shape[0]:
@@ -78,7 +78,7 @@ half_product.register_autograd(_backward, setup_context=_save)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """a [..., m, k], b [k, n] -> [..., m, n]; in halves through MKL"""
+    """a [..., m, k], b [k, n] -> [..., m, n]; fp16 goes through MKL"""
     if a.dtype != torch.float16:
         return a @ b
     return half_product(a.flatten(0, -2), b).unflatten(0, a.shape[:-1])

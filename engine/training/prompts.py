@@ -59,7 +59,7 @@ def kind(prompt: str) -> str:
 
 
 def choose(workload: str, count: int = PER_WORKLOAD, used: str = "") -> list[Example]:
-    """Different held-out examples, the kinds in turn; none that stands in the text `used`."""
+    """Different held-out examples, the kinds in turn; none whose prompt occurs in the text `used`."""
     stream = itertools.islice(examples(workload, SEED, Vocabulary(), held_out=True), 6 * count)
     by_kind: dict[str, list[Example]] = {}
     seen = set()
@@ -76,7 +76,7 @@ def choose(workload: str, count: int = PER_WORKLOAD, used: str = "") -> list[Exa
 
 
 def training_text(checkpoints: Path, tokenizer) -> str:
-    """What the windows on disk say: the text that a training has really seen."""
+    """The decoded windows on disk: the text that a training has really seen."""
     texts = []
     for path in sorted(checkpoints.glob("windows-*.npz")):
         with np.load(path) as saved:

@@ -1,4 +1,5 @@
-"""How much a text repeats itself: the share of its runs of four tokens that stood in it before."""
+"""How much a text repeats itself: the share of its runs of four tokens that occurred in it
+before."""
 
 from __future__ import annotations
 

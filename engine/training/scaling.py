@@ -1,7 +1,7 @@
 """A log-linear law: acceptance = a + sum over factors of b_f log10(f), fitted by least squares.
 
-Yan et al., Scaling Laws for Speculative Decoding (2025) find acceptance log-linear in the draft's size and in the tokens
-that it was trained on.
+Yan et al., Scaling Laws for Speculative Decoding (2025) find acceptance log-linear in the draft's size and in the
+number of tokens that it was trained on.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 FACTORS = ("parameters", "tokens", "batch")
-"""parameters: of the draft. tokens: that it was trained on. batch: tokens of a step of the training."""
+"""parameters: the draft's. tokens: how many it was trained on. batch: tokens per step of the training."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """intercept and slopes: of acceptance, the slopes for a factor of ten. r2: on the points of the fit."""
+    """intercept, slopes: of acceptance; a slope is the change per factor of ten. r2: on the points of the fit."""
 
     intercept: float
     slopes: Mapping[str, float]
@@ -36,8 +36,8 @@ class Law:
 
 
 def fitted(points: Sequence[Mapping[str, float]]) -> Law:
-    """points: each with all ``FACTORS`` and "acceptance". Raises ValueError for fewer points than numbers to be found, or
-    where the factors do not vary apart from one another."""
+    """points: each with all ``FACTORS`` and "acceptance". Raises ValueError for fewer points than unknowns, or where
+    the factors do not vary independently."""
     rows = np.array([[1.0, *(math.log10(point[name]) for name in FACTORS)] for point in points])
     truth = np.array([point["acceptance"] for point in points])
     if len(rows) < rows.shape[1] or np.linalg.matrix_rank(rows) < rows.shape[1]:

@@ -1,9 +1,10 @@
-"""The recipe `scylla`: ten drafts of several sizes, training lengths and batches, and the law that their acceptance follows.
+"""The recipe `scylla`: ten drafts of several sizes, training lengths and batches, and the law that their acceptance
+follows.
 
-Nine drafts are a square of three sizes and three training lengths; the three batches lie on it so that each meets every
-size and every length once. The law is fitted to the nine. The tenth is larger and trained longer than all of them: its
-acceptance is predicted first, then measured. All learn the plain text that the target wrote; acceptance is the chance that
-the target keeps a token drawn from the draft at temperature 1.
+Nine drafts form a square of three sizes and three training lengths; the three batches are placed so that each occurs
+once with every size and every length. The law is fitted to the nine. The tenth draft is larger and trained longer than
+all of them: its acceptance is predicted first, then measured. All learn from the plain text that the target wrote;
+acceptance is the chance that the target keeps a token drawn from the draft at temperature 1.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ SHAPES = (
     (80, 2),
     (128, 3),
     (192, 4),
-)  # width, layers; the last is that of the tenth draft
-LENGTHS = (1 / 8, 1 / 4, 1 / 2, 1)  # of the tokens of the tenth draft
-ROWS = (2, 4, 8)  # windows of a step
+)  # width, layers; the last is the tenth draft's
+LENGTHS = (1 / 8, 1 / 4, 1 / 2, 1)  # shares of the tenth draft's tokens
+ROWS = (2, 4, 8)  # windows per step
 TOKENS = 1_600_000
 HEADS = 2
 
 
 def plan(tokens: int) -> list[tuple[tuple[int, int], int, int]]:
-    """Of each draft: width and layers, tokens to be trained on, windows of a step. The last is the one held out."""
+    """For each draft: width and layers, tokens to train on, windows per step. The last draft is held out."""
     square = [
         (SHAPES[size], round(LENGTHS[length] * tokens), ROWS[(size + length) % 3])
         for size in range(3)
@@ -93,7 +94,7 @@ def scylla(args) -> None:
 
 
 def judged(points: list[dict]) -> dict:
-    """The law of all points but the last, and what it expects of that one. points: see ``scaling.fitted``."""
+    """The law of all points but the last, and its prediction for the last. points: see ``scaling.fitted``."""
     *known, last = points
     law = fitted(known)
     expected = law.at(last)
@@ -111,7 +112,7 @@ def judged(points: list[dict]) -> dict:
 
 
 def _known(log: Path, about: dict) -> list[dict]:
-    """Points of a training that was stopped; none where it was another one."""
+    """Points of a stopped training; none where its settings were different."""
     if not log.exists():
         return []
     found = json.loads(log.read_text("utf-8"))

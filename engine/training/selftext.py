@@ -1,4 +1,4 @@
-"""Text that the target itself writes: what its drafters have to guess, so what they should learn from.
+"""Text that the target itself writes: its drafters have to guess such text, so they should learn from it.
 
 Prompts are story openings cut from the corpora and the generators' prompts (never the held-out ones). Continuations
 are drawn at temperatures 0, 0.7 and 1 in batches with left padding.
@@ -45,8 +45,8 @@ LONGEST_PROMPT = 220
 
 @dataclass
 class SelfText:
-    """tokens uint16 or uint32 [N], document after document; starts int [M + 1]; prompts int [M]: how many tokens were given;
-    noisy bool [M]: the prompt is noise to predict."""
+    """tokens uint16 or uint32 [N], document after document; starts int [M + 1]; prompts int [M]: how many tokens were
+    given; noisy bool [M]: whether the prompt is unpredictable noise."""
 
     tokens: np.ndarray
     starts: np.ndarray
@@ -54,7 +54,7 @@ class SelfText:
     noisy: np.ndarray
 
     def documents(self, seed: int):
-        """Endless, reshuffled at every epoch, as `packing.windows` wants them."""
+        """Endless documents, reshuffled at every epoch, as `packing.windows` needs them."""
         rng = random.Random(seed)
         while True:
             for i in rng.sample(range(len(self.prompts)), len(self.prompts)):
@@ -77,7 +77,7 @@ def family_prompts(tokenizer, data: Path, seed: int) -> dict[str, Iterator[list[
 
 
 def prompt_stream(workload: str, tokenizer, texts: dict[str, list[str]], seed: int):
-    """Endless prompts as token ids. texts: of the corpora."""
+    """Endless prompts as token ids. texts: those of the corpora."""
     rng = random.Random(f"self/{workload}/{seed}")
     if workload in ALL_MAKERS:
         for example in examples(workload, 1000 + seed, make_vocabulary(texts)):
@@ -120,8 +120,8 @@ def write(
     minutes: float = 1e9,
     say=print,
 ) -> None:
-    """About `tokens` tokens of the target's own, into one .npz file. streams: endless prompts by workload, each with its
-    share of `SHARES`; a workload of another name has as much as all of those."""
+    """Write about `tokens` tokens of the target's own text into one .npz file. streams: endless prompts by workload,
+    each with its share from `SHARES`; a workload that is not in `SHARES` has as much as all of those."""
     torch.manual_seed(seed)
     rng = random.Random(seed)
     drawn = dict.fromkeys(streams, 0)

@@ -11,13 +11,13 @@ from .functional_llama import Shape
 from .optim import orthogonalize
 from .shared_state import SharedState
 
-CLIP = 1.0  # longest gradient
+CLIP = 1.0  # largest norm of the gradient
 DECAY, MOMENTUM, BETAS = 0.03, 0.95, (0.9, 0.95)
 
 
 class OwnedParameters:
-    """The share of one process: of each shape of matrices every `processes`-th, and for the last process the rest.
-    Orthogonalising is the dearest part, so the matrices are what is shared evenly."""
+    """The parameters of one process: every `processes`-th matrix of each shape, and for the last process also all
+    other parameters. Orthogonalising costs the most, so the matrices are shared evenly."""
 
     def __init__(self, state: SharedState, rank: int, processes: int):
         self.state, self.rank, self.last = state, rank, rank == processes - 1
@@ -39,7 +39,7 @@ class OwnedParameters:
         self.size = size
 
     def gather(self, processes: int) -> None:
-        """Sum the gradients of all processes and say how long the owned part of the sum is."""
+        """Sum the gradients of all processes and record the squared norm of the owned part of the sum."""
         torch.add(self.state.gradients[0, : self.size], 0, out=self.gradient)
         for other in range(1, processes):
             self.gradient += self.state.gradients[other, : self.size]
@@ -49,7 +49,7 @@ class OwnedParameters:
         self.state.norms[self.rank] = squares
 
     def update(self, muon_rate: float, adam_rate: float, step: int) -> None:
-        """After every process has gathered. `step` counts from one. A gradient that has left the range of its number
+        """Call this after every process has gathered. `step` counts from one. A gradient that overflowed its number
         format changes nothing."""
         length = self.state.norms.sum().sqrt()
         if not length.isfinite():

@@ -1,4 +1,4 @@
-"""All that a training is at one step, in memory that its processes share."""
+"""The whole state of a training at one step, in memory that its processes share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from .functional_llama import Shape
 
 LOSS_SCALE = (
-    4096.0  # brings the gradients of a mean over thousands of tokens into the range of halves
+    4096.0  # brings the gradients of a mean over thousands of tokens into the range of fp16
 )
 KEPT = ("weights", "moment", "second", "mean")
 
@@ -17,7 +17,7 @@ KEPT = ("weights", "moment", "second", "mean")
 class SharedState:
     """Vectors as long as the deepest model: weights; the moments of Muon and Adam; the running mean of the weights; the
     weights rounded to the precision of the products; one gradient for each process. A shallower model is the beginning
-    of them, for the layers stand last."""
+    of each vector, because the layers come last."""
 
     def __init__(self, config: LlamaConfig, processes: int, dtype: torch.dtype):
         self.config, self.dtype = config, dtype
@@ -31,8 +31,8 @@ class SharedState:
         self.losses = torch.zeros(processes).share_memory_()
         self.step = torch.zeros((), dtype=torch.int64).share_memory_()
         self.depth = torch.zeros((), dtype=torch.int64).share_memory_()
-        self.stop = torch.zeros((), dtype=torch.bool).share_memory_()  # is wished for
-        self.ended = torch.zeros((), dtype=torch.bool).share_memory_()  # is decided
+        self.stop = torch.zeros((), dtype=torch.bool).share_memory_()  # requested
+        self.ended = torch.zeros((), dtype=torch.bool).share_memory_()  # decided
 
     def shape(self, layers: int | None = None) -> Shape:
         layers = int(self.depth) if layers is None else layers
@@ -40,7 +40,7 @@ class SharedState:
         return Shape.of(config)
 
     def begin(self, layers: int, seed: int) -> None:
-        """Fresh weights of a model so deep."""
+        """Fresh weights for a model of ``layers`` layers."""
         torch.manual_seed(seed)
         self.depth.fill_(layers)
         views = self.shape().views(self.weights[: self.shape().size()])
@@ -57,7 +57,7 @@ class SharedState:
         self.rounded.copy_(self.weights)
 
     def grow(self, layers: int) -> None:
-        """The stack of layers is repeated until there are `layers`; each copy takes over the moments of its original
+        """Repeat the stack of layers until there are `layers`; each copy takes over the moments of its original
         (G_stack of Du et al., "Stacking Your Transformers", 2024)."""
         old = int(self.depth)
         before = self.shape(0).size()

@@ -1,4 +1,4 @@
-"""The files of the corpora: how each is read, and what of it is for training.
+"""The files of the corpora: how each is read, and which part of it is for training.
 
 `ORIGINS` says where they come from, so that anyone can train again: put them into one folder and pass it as `--data`.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from .tokenizer import EOS
 
-HELD_OUT_EVERY = 50  # this document of each file without a validation file of its own
-SHARED_WORDS = 20  # a training text with so many words in a row of a held-out text is left out
+HELD_OUT_EVERY = 50  # held out: one document in so many, of each file that has no validation file
+SHARED_WORDS = 20  # a training text that shares a run of so many held-out words is left out
 
 
 def separated(path: Path) -> list[str]:
@@ -75,7 +75,7 @@ STORY_FILES = {
 
 
 def read_split(data: Path, split: str) -> dict[str, list[str]]:
-    """Workload -> texts of `train` or `valid`, as they stand in the files that are there."""
+    """Workload -> texts of `train` or `valid`, as they are in the files that exist."""
     texts = {
         name: [
             t
@@ -92,7 +92,7 @@ def read_split(data: Path, split: str) -> dict[str, list[str]]:
 
 
 def ends_cleanly(text: str) -> bool:
-    """Not in the middle of a sentence: what is shown as an end must be one."""
+    """Whether the text does not end in the middle of a sentence: what is shown as an end must be one."""
     return text[-1] in ".!?\"'" or text.lower().endswith("the end")
 
 

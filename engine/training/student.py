@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 class Lesson:
     """One batch of text, with the frozen target's states and logits.
 
-    tokens: int64 [S, T]. counted: bool [S, T], False where the loss skips the token. features: [S, T, n*H], the target's
-    hidden states at the layers that the student asks for. logits: [S, T, V] of the target, the law of token t + 1 in
-    row t; both None where the student does without. index: of the batch; whatever is random in a loss follows from it, so that a resumed training sees the same.
+    tokens: int64 [S, T]. counted: bool [S, T], False where the loss skips the token. features: [S, T, n*H], the
+    target's hidden states at the layers that the student asks for. logits: [S, T, V], the target's; row t is for token
+    t + 1. features and logits are None where the student does not need them. index: of the batch; all randomness in a
+    loss follows from it, so that a resumed training sees the same.
     """
 
     tokens: Tensor
@@ -63,10 +64,10 @@ class Student(ABC):
     """One line for the list of recipes."""
 
     options: ClassVar[tuple[Option, ...]] = ()
-    """The options of its shape and its lessons: --option NAME=VALUE."""
+    """The options of its shape and its training: --option NAME=VALUE."""
 
     reads_target: ClassVar[bool] = True
-    """Whether its loss looks at the target's states or logits; lessons to learn from hold none otherwise."""
+    """Whether its loss reads the target's states or logits; if not, the lessons of its training hold neither."""
 
     muon_rate: ClassVar[float] = 0.01
     adam_rate: ClassVar[float] = 2e-3
@@ -90,17 +91,19 @@ class Student(ABC):
     @property
     @abstractmethod
     def feature_layers(self) -> tuple[int, ...]:
-        """Indices into the target's hidden_states; the last of those is behind the final norm."""
+        """Indices into the target's hidden_states; the last of these states is after the final norm."""
 
     def mixture(self, progress: float) -> tuple[int, int]:
-        """Windows of the target's own text, and of the corpora, in turn, when so much of the training is done."""
+        """How many windows of the target's own text and of the corpora come in turn, at this progress of the
+        training."""
         return 1, 1
 
     def prepare(self, tokens: Tensor) -> None:
         """Look at the text that will be learned from, int64 [N, T], before ``start``."""
 
     def reach(self, done: float) -> None:
-        """How far its training has come (0 to 1), told at every look: what is learned in stages changes here."""
+        """Called at every look with the progress of the training (0 to 1); a student that learns in stages changes its
+        stage here."""
 
     @abstractmethod
     def start(self) -> nn.Module:
@@ -112,16 +115,16 @@ class Student(ABC):
 
     @abstractmethod
     def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
-        """By teacher forcing, int64 [S, T]: with this token as the root, how many of the tokens behind it a draft would
-        hold. lesson: greedy text of the target, so that this is what a greedy run keeps."""
+        """By teacher forcing, int64 [S, T]: with each token as the root, how many of the tokens after it a draft would
+        get right. lesson: greedy text of the target, so the result is what a greedy run keeps."""
 
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """Figures on greedy text of the target that the part has not learned from, which belong into its files. Asked
-        for before each look at ``accepted``, too: what shapes a draft may be put into the part here."""
+        """Figures for the part's files, on greedy text of the target that the part has not learned from. Also called
+        before each look at ``accepted``: values that shape a draft may be put into the part here."""
         return {}
 
     def report(self, found: Mapping) -> str:
-        """What to print at the end of ``measured``; "" is nothing."""
+        """The text to print for the figures of ``measured``; "" for nothing."""
         return ""
 
     @abstractmethod

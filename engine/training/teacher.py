@@ -1,6 +1,6 @@
 """The target that parts learn from: the family's own, or any other that the user names.
 
-What belongs to a named target, its text, checkpoints and parts, lies in a folder of its own under the checkpoints.
+The text, checkpoints and parts of a named target lie in a folder of their own under the checkpoints.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .distill import MixedWindows
 from .packing import Mixer, windows
 
 WINDOWS = 10_000
-HELD_OUT = 10  # of a named target's prompts each tenth is kept for the measuring
+HELD_OUT = 10  # every tenth prompt of a named target is kept for measuring
 MOST_HELD_OUT = 16
 PER_WORKLOAD = 3  # held-out prompts of the family
 PROBED = 96  # tokens written after each of them
@@ -38,9 +38,10 @@ PROBED = 96  # tokens written after each of them
 
 @dataclass(frozen=True)
 class Teacher:
-    """folder: of the target. work: of its text and of checkpoints. parts: of the results. prompts: a file or a folder of
-    files, one prompt a line, for a named target; None for the family's own, which has corpora and generators. data: of
-    the corpora. draft_folder: of the draft that some parts read, or None. start: of a part to go on from, or None."""
+    """folder: the target's. work: the folder of its text and checkpoints. parts: the folder of the results. data: the
+    folder of the corpora. prompts: a file or a folder of files, one prompt per line, for a named target; None for the
+    family's own target, which has corpora and generators. draft_folder: the folder of the draft that some parts read,
+    or None. start: the folder of a part to continue from, or None."""
 
     folder: Path
     work: Path
@@ -53,7 +54,8 @@ class Teacher:
 
     @classmethod
     def of(cls, args) -> Teacher:
-        """As the command line names it. Raises UserError where there is no such target, or no memory for it."""
+        """The teacher that the command line names. Raises UserError where there is no such target, or no memory for
+        it."""
         if args.target is None:
             need_data(args)
             folder = place(args, "target")
@@ -115,7 +117,7 @@ class Teacher:
 
     @property
     def denoiser(self) -> DFlashModel:
-        """Frozen, in fp32, where the target is. Raises UserError where none was named, or one of another target."""
+        """Frozen, in fp32, on the target's device. Raises UserError where none was named, or one of another target."""
         if self.denoiser_folder is None:
             raise UserError(
                 "This part reads the confidences of a diffusion drafter; name its folder (--diffusion)."
@@ -128,7 +130,7 @@ class Teacher:
 
     @property
     def end_token(self) -> int:
-        """Of a text; raises UserError where neither model nor tokenizer names one."""
+        """The token that ends a text; raises UserError where neither model nor tokenizer names one."""
         ends = ends_of(self.module, self.tokenizer).tokens
         if not ends:
             raise UserError(f"{self.folder.name} names no token that ends a text.")
@@ -142,9 +144,9 @@ class Teacher:
         return {"given": self._own_prompts(seed)}
 
     def windows(self, length: int, seed: int, mixture: tuple[int, int] = (1, 1)) -> MixedWindows:
-        """Text to learn from: what the target wrote; of the family's own target the corpora in turn with it.
+        """Text to learn from: the target's own text; for the family's own target, in turn with the corpora.
 
-        mixture: how many windows of each are in turn. A target without corpora has text of its own only."""
+        mixture: how many windows of each come in turn. A target without corpora has only its own text."""
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
         return text_windows(path, length, seed, WINDOWS, corpora, mixture)
@@ -212,8 +214,8 @@ def text_windows(
     corpora: tuple | None = None,
     mixture: tuple[int, int] = (1, 1),
 ) -> MixedWindows:
-    """Windows of what a target wrote (path); in turn with them those of the corpora, given as a tokenizer and a folder.
-    mixture: how many of each are in turn."""
+    """Windows of the text that a target wrote (path), in turn with windows of the corpora, given as a tokenizer and a
+    folder. mixture: how many of each come in turn."""
     own, other = (1, 0) if corpora is None else mixture
     streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)] * own
     if other:

@@ -1,4 +1,5 @@
-"""One byte-level BPE tokenizer for the whole family. Digits are single tokens; every byte has a token, so no text is lost."""
+"""One byte-level BPE tokenizer for the whole family. Digits are single tokens; every byte has a token, so no text is
+lost."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
 
 
 def with_chat(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """The same vocabulary size: the last merges, which are the rarest, make room for the tokens of the chat template.
-    All other entries keep their ids."""
+    """The tokenizer with the tokens of the chat template. The vocabulary keeps its size: the last merges, which are the
+    rarest, make room. All other entries keep their ids."""
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     model, added = state["model"], state["added_tokens"]
     by_id = sorted(model["vocab"], key=model["vocab"].get)

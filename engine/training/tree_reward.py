@@ -1,9 +1,9 @@
-"""The reward of a draft tree: the accepted length that its target may be expected to give it.
+"""The reward of a draft tree: the accepted length that can be expected from the target.
 
 Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A cell in
-training drafts behind a place of a text by the drafter's own policy; the target reads all trees of a batch in one pass;
-the expected accepted length of a branch is the sum of the target's probabilities of its prefixes, and a tree's reward is
-a smooth maximum over its branches.
+training drafts after a place of a text with the drafter's own policy; the target reads all trees of a batch in one
+pass; the expected accepted length of a branch is the sum of the target's probabilities of its prefixes, and a tree's
+reward is a smooth maximum over its branches.
 
 Letters in shapes: S windows, T tokens of each, R rows of a window's trees, N nodes of a tree, V vocabulary.
 """
@@ -35,8 +35,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """root: the place in the window of the token that it stands on. tokens and parents (ROOT, or a node): of its nodes,
-    parents first."""
+    """root: the place of its root token in the window. tokens, parents (ROOT, or a node): those of its nodes, parents
+    first."""
 
     root: int
     tokens: list[int]
@@ -48,7 +48,7 @@ class GrownTree:
 
 @dataclass(frozen=True)
 class Lender:
-    """What a reader of a cell borrows of the module of a target in training."""
+    """The parts of the target's module that a cell's reader borrows in training."""
 
     embed: Callable[[Tensor], Tensor]
     head: Callable[[Tensor], Tensor]
@@ -75,7 +75,7 @@ def grown(
 ) -> list[GrownTree]:
     """The trees that a drafter with this cell would propose in one window.
 
-    features [T, n*Ht] and tokens of the window. roots: places of it, rising, the first at least 1.
+    features [T, n*Ht] and tokens of the window. roots: places in the window, ascending, the first at least 1.
     """
     reader, trees, known = EagleReader(cell, lender, Sampling()), [], 0
     for root in roots:
@@ -98,9 +98,9 @@ def grown(
 
 @torch.no_grad()
 def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> list[list[Tensor]]:
-    """For each tree of each window the target's laws [N, V] after its nodes.
+    """For each tree of each window, the target's distributions [N, V] after its nodes.
 
-    tokens: int64 [S, T]. trees: of each window, as many as there are.
+    tokens: int64 [S, T]. trees: by window, any number in each.
     """
     cache = target(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
     length, device = tokens.shape[1], tokens.device
@@ -108,7 +108,7 @@ def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> lis
     ids = torch.zeros(len(trees), widest, dtype=torch.long)
     places = torch.zeros_like(ids)
     sees = torch.zeros(len(trees), widest, length + widest, dtype=torch.bool)
-    sees[:, :, 0] = True  # rows of no tree see something, too
+    sees[:, :, 0] = True  # rows of no tree must also see something
     for window, some in enumerate(trees):
         first = 0
         for tree in some:
@@ -140,7 +140,8 @@ def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> lis
 
 
 def reward(tree: GrownTree, behind: Tensor, laws: Tensor, eta: float) -> float:
-    """log(sum of exp(eta * expected accepted length)) / eta over the branches. behind: the law [V] after the root."""
+    """log(sum of exp(eta * expected accepted length)) / eta over the branches. behind: the distribution [V] after the
+    root."""
     reached, lengths = {ROOT: 1.0}, {ROOT: 0.0}
     for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
         law = behind if parent == ROOT else laws[parent]
@@ -164,8 +165,8 @@ def longest_accepted(tree: GrownTree, behind: Tensor, laws: Tensor) -> list[int]
 
 
 def advantages(current: Tensor, reference: Tensor, least: float = 1e-6) -> Tensor:
-    """Rewards [S, G] of each group's trees and of the reference's -> [S, G]: how much better than the reference, beside
-    the others of the group."""
+    """Rewards [S, G] of each group's trees and of the reference's -> [S, G]: how much better than the reference,
+    standardized within the group."""
     better = current - reference
     mean = better.mean(-1, keepdim=True)
     return (better - mean) / (better.std(-1, correction=0, keepdim=True) + least)

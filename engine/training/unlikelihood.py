@@ -1,9 +1,10 @@
 """Unlearning of repetition in stories (Welleck et al., 2020), on rows that are added to the usual windows.
 
-Half of the rows are what the model itself writes, greedily, after beginnings of training stories: a token that
-completes a run of four tokens for the second time is made less likely (their loss on sequences). The other half are
-the stories themselves: beside the usual loss, what followed the same three tokens before is made less likely where
-the story goes on otherwise (their loss on tokens). Other documents are left alone: there, repetition is right.
+Half of the rows are the model's own greedy continuations of beginnings of training stories: a token that completes
+a run of four tokens for the second time is made less likely (the paper's loss on sequences). The other half are the
+stories themselves: in addition to the usual loss, the token that earlier followed the same three tokens is made
+less likely where the story continues differently (the paper's loss on tokens). Other documents are left alone,
+because repetition is right there.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from .selftext import continue_batch
 RUN = 4  # tokens that make a repetition
 LENGTH = 256  # of a row
 NEW_TOKENS = 200
-ON_TOKENS = 0.5  # weight of the loss on tokens beside that on sequences
+ON_TOKENS = 0.5  # weight of the loss on tokens relative to that on sequences
 
 
 def repeats(tokens: list[int], start: int = 0) -> list[int]:
-    """The places at or after `start` whose token completes a run that stood before."""
+    """The places at or after `start` whose token completes a run that occurred before."""
     seen, found = set(), []
     for end in range(RUN - 1, len(tokens)):
         run = tuple(tokens[end - RUN + 1 : end + 1])
@@ -34,7 +35,7 @@ def repeats(tokens: list[int], start: int = 0) -> list[int]:
 
 
 def tempting(tokens: list[int]) -> dict[int, int]:
-    """Place -> the token that last followed the three before it, where another token stands."""
+    """Place -> the token that last followed the same three tokens, where the text has another token."""
     followed: dict[tuple, int] = {}
     found = {}
     for place in range(RUN - 1, len(tokens)):
@@ -47,8 +48,8 @@ def tempting(tokens: list[int]) -> dict[int, int]:
 
 @dataclass
 class Rows:
-    """tokens, wanted, unwanted int64 [n, LENGTH]; weights, unlikely float [n, LENGTH]: what `likely_and_unlikely`
-    takes, the weights one or zero."""
+    """tokens, wanted, unwanted int64 [n, LENGTH]; weights, unlikely float [n, LENGTH]: the arguments of
+    `likely_and_unlikely`; the weights are one or zero."""
 
     tokens: Tensor
     wanted: Tensor
@@ -61,7 +62,7 @@ class Rows:
 
 
 def _row(tokens: list[int], counted: bool, unwanted: dict[int, int], eos: int) -> list[Tensor]:
-    """Everything that concerns the token at a place stands one place before, where it is predicted."""
+    """Everything about the token at a place is stored one place earlier, where the token is predicted."""
     tokens = tokens[:LENGTH]
     length = len(tokens)
     ids = torch.full((LENGTH,), eos)
@@ -80,7 +81,7 @@ def _stacked(rows: list[list[Tensor]]) -> Rows:
 
 
 def rows_of_its_own(model, beginnings: list[list[int]], eos: int) -> Rows:
-    """The model's greedy texts after these beginnings, their repetitions unwanted."""
+    """The model's greedy texts after these beginnings, with their repetitions as unwanted tokens."""
     rows = []
     for begun, added in zip(
         beginnings, continue_batch(model, beginnings, NEW_TOKENS, 0.0, eos), strict=True

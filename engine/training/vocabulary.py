@@ -37,7 +37,7 @@ def count_tokens(args) -> None:
 
 
 def written(text: selftext.SelfText, rows: int) -> Tensor:
-    """[rows] int64: how often each token stands behind the prompts."""
+    """[rows] int64: how often each token occurs after the prompts."""
     counts = np.zeros(rows, dtype=np.int64)
     ends = zip(text.starts[:-1], text.prompts, text.starts[1:], strict=True)
     for start, prompt, end in ends:

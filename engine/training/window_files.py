@@ -1,4 +1,5 @@
-"""The target's training text as files of windows, written ahead of the training, and what was read of each source."""
+"""The target's training text as files of windows, written before the training, and a record of what was read from each
+source."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from .corpus import read_corpora
 from .packing import Mixer, windows
 from .plan import TrainingPlan, WindowFile
 
-LONGEST_STORY = 255  # tokens, of those that are kept alone
+LONGEST_STORY = 255  # tokens, of the stories that are kept separately
 
 
 def path_of(folder: Path, file: int) -> Path:
@@ -22,8 +23,8 @@ def path_of(folder: Path, file: int) -> Path:
 def write_files(
     folder: Path, tokenizer, data: Path, plan: TrainingPlan, seed: int, say=print
 ) -> None:
-    """All files that are not there yet, and the stories alone. The stream of documents runs through all files, so that
-    every corpus is read to its end before any text of it comes again."""
+    """Write all missing files, and the file of the stories. The stream of documents runs through all files, so every
+    corpus is read to its end before any of its texts comes again."""
     folder.mkdir(parents=True, exist_ok=True)
     _save_stories(folder / "stories.npz", tokenizer, data)
     if all(path_of(folder, file.number).exists() for file in plan.files):
@@ -47,14 +48,14 @@ def _save(path: Path, rows: list[tuple[np.ndarray, np.ndarray]]) -> None:
 
 
 def _save_sources(path: Path, mixer: Mixer, file: WindowFile) -> None:
-    """After each file: the tokens drawn of each source so far, and how often its text was gone through."""
+    """Record, after each file, the tokens drawn from each source so far, and how often its text has been read."""
     known = json.loads(path.read_text()) if path.exists() else {}
     known[str(file.number)] = {"tokens": dict(mixer.drawn), "readings": mixer.readings()}
     path.write_text(json.dumps(known, indent=1) + "\n")
 
 
 def _save_stories(path: Path, tokenizer, data: Path) -> None:
-    """Whole training stories that are short enough for one row, for what is learned from stories alone."""
+    """Save the whole training stories that are short enough for one row, for the training on stories alone."""
     encoded = tokenizer.backend_tokenizer.encode_batch(read_corpora(data)["story"])
     stories = [e.ids for e in encoded if 60 <= len(e.ids) <= LONGEST_STORY]
     ends = np.cumsum([len(s) for s in stories])

@@ -29,7 +29,7 @@ def entries(folder: Path = HERE) -> tuple[Entry, ...]:
 
 @cache
 def lesson(name: str, folder: Path = HERE) -> dict:
-    """All of one lesson as plain data for the browser, its numbers taken from the finished runs.
+    """A whole lesson as plain data for the browser, with its numbers taken from the finished runs.
 
     Raises UserError for an unknown name, or for a mistake in the file.
     """
@@ -41,7 +41,7 @@ def lesson(name: str, folder: Path = HERE) -> dict:
 
 
 def told(entry: Entry, number: int) -> dict:
-    """What the list tells of a lesson."""
+    """The list's entry for a lesson."""
     front = entry.front
     return {
         "name": entry.name,
@@ -53,5 +53,5 @@ def told(entry: Entry, number: int) -> dict:
 
 
 def shelf(folder: Path = HERE) -> list[dict]:
-    """What the list tells of all lessons, in order."""
+    """The list's entries for all lessons, in order."""
     return [told(entry, number) for number, entry in enumerate(entries(folder), start=1)]

@@ -1,4 +1,4 @@
-"""Whether what the lessons say is true of the finished runs."""
+"""Whether the lessons' claims are true of the finished runs."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from presets.lessons import entries, lesson
 
 
 def untrue_claims() -> Iterator[str]:
-    """One line for each claim that does not hold, and for each lesson that cannot be read: its question has no
-    answer any more, or the moment that it shows does not come."""
+    """One line for each claim that does not hold, and for each lesson that cannot be read because a question no longer
+    has an answer, or the moment that the lesson shows no longer occurs."""
     for entry in entries():
         try:
             screens = lesson(entry.name)["screens"]
@@ -28,7 +28,7 @@ def untrue_claims() -> Iterator[str]:
 
 
 def directives_of(screen: dict, kind: str) -> list[dict]:
-    """The claims, or the questions, in the text of a screen."""
+    """The directives of this kind, claims or questions, in the text of a screen."""
     found = [
         node["directive"]
         for node in screen["text"]

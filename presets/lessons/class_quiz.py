@@ -1,5 +1,5 @@
-"""The closing quiz with the numbers of a class, outside a browser: the same class number gives the questions, the
-numbers and the order of choices that the page gives (viz/web/learn/quiz.js, which a test holds beside this)."""
+"""The closing quiz with the numbers of a class, outside a browser. A class number gives the same questions, numbers and
+order of choices as on the page (viz/web/learn/quiz.js; a test compares the two)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ANSWERS: dict[str, Callable[..., float]] = {
     "keeping": lambda p, q: min(1.0, p / q),
     "plain": lambda gigabytes, bandwidth: 1000 * gigabytes / bandwidth,
 }
-"""By what a question computes, from the numbers that the class number draws."""
+"""The functions that questions compute, by name; they take the numbers that the class number draws."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """words, why: its text. answer: a number, or the place of the right choice, from 1 on. near: by how much a number
-    may miss."""
+    """words, why: its text. answer: a number, or the place of the right choice, counted from 1. near: how far off a
+    number may be."""
 
     words: str
     why: str
@@ -43,7 +43,7 @@ class Question:
     unit: str = ""
 
     def told(self) -> str:
-        """The question and its choices, a line each."""
+        """The question and its choices, one per line."""
         choices = [f"   {place}. {choice}" for place, choice in enumerate(self.choices, 1)]
         number = f"   A number{f' ({self.unit})' if self.unit else ''}."
         return "\n".join([self.words, *(choices or [number])])
@@ -54,7 +54,7 @@ class Question:
         return abs(given - self.answer) <= self.near + 1e-9
 
     def judged(self, given: float | None) -> str:
-        """What is said of an answer."""
+        """The comment on an answer."""
         if given is None:
             return "Not answered yet."
         if self.is_right(given):
@@ -70,7 +70,7 @@ def class_quiz(number: int) -> list[Question]:
 
 
 def marked(questions: Sequence[Question], answers: Mapping[int, float | None]) -> str:
-    """What is said of the answers, by the questions' places from 1 on, and how many are right."""
+    """The comments on the answers, and how many are right. answers: by the questions' places, counted from 1."""
     given = [(one, answers.get(place)) for place, one in enumerate(questions, 1)]
     lines = [f"{place}. {one.judged(own)}" for place, (one, own) in enumerate(given, 1)]
     right = sum(one.is_right(own) for one, own in given)

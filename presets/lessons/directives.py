@@ -1,7 +1,7 @@
 """The directives of a lesson: blocks of TOML whose first line names an instrument, a question or a claim.
 
-Each is checked and answered here: what a run says stands in what the browser gets, so that a run that is
-made anew changes the lesson with it.
+Each is checked and answered here. The data for the browser contains the results of the runs, so that a newly made run
+also changes the lesson.
 """
 
 import tomllib
@@ -20,7 +20,7 @@ from presets.lessons.text import line
 
 NUMBER = (int, float)
 SAME_TEXT = "same text as plain decoding"
-"""A condition beside those on figures: the texts were compared when the run was made."""
+"""A condition in addition to those on figures: the texts were compared when the run was made."""
 VIEWS = ("tree", "icicle")
 PARTS = ("tree", "text", "timeline", "why", "method")
 CONTROLS = ("prompt", "length", "temperature", "seed")
@@ -94,7 +94,7 @@ def _rule(place: str, given: dict) -> dict:
 
 
 def _length(place: str, given: dict) -> dict:
-    """How long to draft, with the acceptance and the price of a run, or of a lane, as its start."""
+    """How long to draft: the instrument starts with the acceptance and the price of a run, or of a lane."""
     fields = {"example": str, "lane": str, "plain": str, "longest": int, **SHOWN}
     _checked(place, given, fields, ("example",))
     lanes, lane = finished(given["example"]), given.get("lane", "")
@@ -109,7 +109,7 @@ def _length(place: str, given: dict) -> dict:
 
 
 def _passes(place: str, given: dict) -> dict:
-    """What a pass costs by its rows: in finished races, and by the data sheets of other machines."""
+    """The cost of a pass by its rows: in finished races, and by the data sheets of other machines."""
     _checked(place, given, {"races": list, "machine": str, **SHOWN}, ("races",))
     _among(place, "race", given["races"], tuple(race.name for race in races()))
     found = passes(tuple(given["races"]))
@@ -121,7 +121,7 @@ def _passes(place: str, given: dict) -> dict:
 
 
 def _claim(place: str, given: dict) -> dict:
-    """A sentence that is true of a finished run; ``holds`` says which figures must be so."""
+    """A sentence that is true of a finished run; ``holds`` has the conditions that make it true."""
     _checked(
         place, given, {"text": str, "example": str, "holds": list}, ("text", "example", "holds")
     )
@@ -132,7 +132,7 @@ def _claim(place: str, given: dict) -> dict:
 
 
 def held(condition: str, example: str) -> dict:
-    """A condition, whether it is true, and what the run says."""
+    """A condition, whether it is true, and the value in the run."""
     if condition == SAME_TEXT:
         found = checked().get(example, {"tokens": 0, "comparable": False, "alike": False})
         true = found["comparable"] and found["alike"]
@@ -146,7 +146,7 @@ def held(condition: str, example: str) -> dict:
 
 
 def check_setting(stage: dict | None, wanted: dict) -> None:
-    """Raises UserError where a question wants a setting that the instrument of its screen does not have."""
+    """Raises UserError where a question wants a setting that the instrument on its screen does not have."""
     if not wanted:
         return
     known = SETTINGS[stage["kind"]]
@@ -166,9 +166,9 @@ SETTINGS: dict[str, dict] = {
     "length": dict.fromkeys(("alpha", "cost", "k"), NUMBER),
     "passes": {"machine": str, "rows": int},
 }
-"""What readers can set on the instruments that judge, by name."""
+"""The settings that readers can change on the instruments that judge, by instrument."""
 SHOWN = {"caption": str, "after": bool}
-"""Fields of every instrument. after: it is covered until the screen's first question is answered."""
+"""Fields of every instrument. after: the instrument is covered until the screen's first question is answered."""
 INSTRUMENTS = ("trace", "race", "live", "rule", "length", "passes")
 KINDS: dict[str, Callable[[str, dict], dict]] = {
     **dict(zip(INSTRUMENTS, (_trace, _race, _live, _rule, _length, _passes), strict=True)),

@@ -1,4 +1,4 @@
-"""The years of the field: the papers of the method cards, and some that have no card."""
+"""The timeline of the field: the papers of the method cards, and some papers that have no card."""
 
 import tomllib
 from functools import cache
@@ -13,7 +13,8 @@ FIELDS = {**dict.fromkeys(("name", "title", "authors", "venue"), str), "year": i
 
 @cache
 def timeline() -> list[dict]:
-    """{"name", "title", "authors", "venue", "year", "key"} in the order of years; key: of the card, or ""."""
+    """The papers in the order of years: {"name", "title", "authors", "venue", "year", "key"}; key: the card's, or
+    ""."""
     found = [
         {
             **{part: card.paper[part] for part in ("title", "authors", "venue", "year")},

@@ -11,13 +11,13 @@ REFUSED = (
     *(one for one in vars(exceptions).values() if isinstance(one, type)),
     *(ElementTree.ParseError, ValueError, LookupError, TypeError, RecursionError, StopIteration),
 )
-"""What the converter raises for what is no LaTeX."""
+"""The errors that the converter raises for text that is not LaTeX."""
 KEPT = {"display", "stretchy", "accent", "mathvariant", "form", "width", "linethickness"}
 """Attributes that a formula's elements keep."""
 
 
 def formula(latex: str, display: bool) -> dict:
-    """display: on a line of its own. Raises UserError for what is no LaTeX."""
+    """A formula as a node. display: whether it has a line of its own. Raises UserError for text that is not LaTeX."""
     try:
         written = convert(latex, display="block" if display else "inline")
         root = ElementTree.fromstring(written)
@@ -40,7 +40,7 @@ def _node(element: ElementTree.Element) -> dict:
 
 
 def symbols_in(node: object) -> set[str]:
-    """Every identifier that stands in the formulas of these nodes."""
+    """Every identifier in the formulas of these nodes."""
     if isinstance(node, list):
         return set().union(*map(symbols_in, node)) if node else set()
     if not isinstance(node, dict):

@@ -13,8 +13,8 @@ FENCE = "+++\n"
 
 @dataclass(frozen=True)
 class Front:
-    """question: what a reader can predict afterwards. methods: keys of the cards to read on with.
-    goals: what a reader can do afterwards."""
+    """question: what a reader can predict afterwards. methods: keys of the cards for further reading. goals: what a
+    reader can do afterwards."""
 
     title: str
     question: str

@@ -1,4 +1,4 @@
-"""The step of a run that a lesson shows, by what happens in it, so that a run that is made anew needs no new number."""
+"""Finds the step of a run that a lesson shows by what happens in it, so that a new run needs no new step number."""
 
 from collections.abc import Callable
 
@@ -58,14 +58,15 @@ MOMENTS: dict[str, Callable[[dict], list[int]]] = {
     "unwanted kept": lambda step: [node for node in kept(step) if unwanted(step, node)],
     "five kept": lambda step: kept(step) if len(kept(step)) >= 5 else [],
 }
-"""By name: the tokens of a step that make it such a moment; none where it is not."""
+"""By name: the tokens that make a step such a moment; none where it is not one."""
 OF_ALL = ("first draft", "whole draft", "five kept")
-"""Moments of a whole step, in which no single token is the point."""
+"""Moments that concern a whole step, not a single token."""
 
 
 def moment(name: str, trace: Trace) -> tuple[int, int | None]:
-    """The index of the step that is such a moment and drafts least, so that it is easy to see, and the token that is
-    the point of it; of "first draft" the first one, of "longest" the one that keeps most.
+    """The index of the step that shows this moment, and the token that is its point, or None. Of several steps the one
+    that drafts least is taken, because it is easy to see; for "first draft" the first one, for "longest" the one that
+    keeps most.
 
     Raises UserError where there is no such moment, or no such step.
     """

@@ -1,4 +1,4 @@
-"""Numbers of a lesson, taken from finished runs: ``FIGURE of EXAMPLE``, of a race ``LANE.FIGURE of RACE``."""
+"""Numbers of a lesson, taken from finished runs: ``FIGURE of EXAMPLE``, or for a race ``LANE.FIGURE of RACE``."""
 
 import re
 
@@ -9,7 +9,7 @@ ASKED = re.compile(r"(?P<figure>[\w.-]+) of (?P<example>[\w-]+)(?: (?P<form>%|\d
 
 
 def number(asked: str) -> dict:
-    """The node of a number in a text. It may end with the decimals wanted, or with % for a percentage.
+    """The node of a number in a text. ``asked`` may end with the number of decimals, or with % for a percentage.
 
     Raises UserError where it cannot be read, or where there is no such figure or run.
     """

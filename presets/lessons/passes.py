@@ -1,4 +1,4 @@
-"""What passes and drafted tokens cost, from the steps of finished runs; and other machines' peaks."""
+"""The costs of passes and drafted tokens, from the steps of finished runs; and other machines' peaks."""
 
 import tomllib
 from collections import defaultdict
@@ -12,15 +12,15 @@ from presets.figures import FIGURES
 
 MACHINES = Path(__file__).parent / "machines.toml"
 FEWEST = 5
-"""Steps that read so many rows, below which their median says little."""
+"""The fewest steps with the same number of rows; the median of fewer says little."""
 
 
 @cache
 def passes(races: tuple[str, ...]) -> dict:
-    """{"measured": [[rows, milliseconds]], "bytes", "machines"}.
+    """The passes of these races: {"measured": [[rows, milliseconds]], "bytes", "machines"}.
 
-    measured: median of the passes of one target over so many rows, those of the drafted tokens and one
-    more. bytes: of the target's weights, all of which a pass reads.
+    measured: for each number of rows, the median of one target's passes; a pass has a row for each drafted token and
+    one more. bytes: those of the target's weights, all of which a pass reads.
     """
     traces = [trace for race in races for trace in finished(race).values()]
     target = traces[0].run["target"]
@@ -32,10 +32,10 @@ def passes(races: tuple[str, ...]) -> dict:
 
 
 def prices(trace: Trace, plain: Trace) -> dict:
-    """What a run says of α and c: {"alpha", "cost", "drafting", "checking", "drafted", "gain", "speed"}.
+    """A run's α and c: {"alpha", "cost", "drafting", "checking", "drafted", "gain", "speed"}.
 
-    cost: of a drafted token, in passes of plain decoding: drafting it, and its share of what the check of many rows
-    takes longer than a pass over one. speed: measured, in times of plain decoding.
+    cost: that of a drafted token, in passes of plain decoding: drafting the token, and its share of the time by which
+    checking many rows exceeds a pass over one row. speed: measured, as a multiple of plain decoding's.
     """
     one = FIGURES["verify_milliseconds"](plain)
     told = {
@@ -57,7 +57,7 @@ def prices(trace: Trace, plain: Trace) -> dict:
 
 
 def _by_rows(traces: list[Trace]) -> dict[int, list[float]]:
-    """The milliseconds of every pass, by its rows, where there are enough of them."""
+    """The milliseconds of every pass, by its number of rows, where there are enough such passes."""
     found: dict[int, list[float]] = defaultdict(list)
     for trace in traces:
         for step in trace.steps:

@@ -1,4 +1,4 @@
-"""Questions to answer before the run shows it: by a slider or by a choice, and judged by what a run says."""
+"""Questions that are answered by a slider or a choice before a run shows the answer, and judged by that run."""
 
 import re
 
@@ -11,7 +11,7 @@ JUDGES = {
     "run": ("tokens_a_step", "passes", "steps", "tokens", "acceptance_rate", "longest_kept"),
     "instrument": ("share", "fits", "best", "gain", "free", "kept"),
 }
-"""What decides in the browser, and the readings that it has."""
+"""The judges in the browser, and the readings that each has."""
 NUMBER = (int, float)
 FIELDS = {
     **dict.fromkeys(("ask", "then", "example", "answer", "judge"), str),
@@ -22,18 +22,19 @@ FIELDS = {
 }
 SLIDER = {"low": NUMBER, "high": NUMBER, "step": NUMBER, "unit": str}
 CLEAR = 0.1
-"""The least share by which the lane that wins must differ from the next: another recording may swap closer ones."""
+"""The least share by which the winning lane must differ from the next: another recording may swap closer lanes."""
 READING = re.compile(r"(\w+) (>=|<=|>|<|==) (-?[\d.]+)")
 
 
 def question(place: str, given: dict) -> dict:
     """A question with its answer, as far as a finished run decides it. Raises UserError.
 
-    ask, then: sentences before and after. slider or choices: how it is answered. judge: "run" where the
-    reader's own run on the same screen decides, "instrument" where its instrument does, at the setting with which it
-    begins, save what ``with`` changes; else the finished run of ``example``. answer: the figure that a slider is held to, ``near`` by how much it may
-    miss. right: for each choice the condition that makes it right, of which the first true one counts; or lanes: for each choice a lane of a
-    race, of which the one is right where the figure named by least or most is so.
+    ask, then: the sentences before and after. slider or choices: how the question is answered. judge: "run" where the
+    reader's own run on the same screen decides, "instrument" where the screen's instrument does, at its initial setting
+    except for the changes in ``with``; otherwise the finished run of ``example`` decides. answer: the figure that a
+    slider is compared with; near: how far off the slider may be. right: for each choice the condition that makes
+    it right; the first true one counts. lanes, instead of right: for each choice a lane of a race; the right one has
+    the least or most of the figure that ``least`` or ``most`` names.
     """
     check(place, given, FIELDS, required=("ask", "then"))
     if ("slider" in given) == ("choices" in given):
@@ -88,7 +89,8 @@ def _choice(place: str, given: dict, judge: str | None) -> dict:
 
 
 def first_true(place: str, conditions: list[str], example: str) -> int:
-    """The index of the first condition that holds, as the browser takes it. Raises UserError where none does."""
+    """The index of the first condition that holds, which is also the one that the browser takes. Raises UserError where
+    none does."""
     for index, one in enumerate(conditions):
         if holds(one, example):
             return index
@@ -96,7 +98,8 @@ def first_true(place: str, conditions: list[str], example: str) -> int:
 
 
 def _lane(place: str, given: dict) -> dict:
-    """value: the index of the lane in which the figure is least, or most. close: another recording may say otherwise."""
+    """value: the index of the lane in which the figure is least, or most. close: whether another recording may decide
+    otherwise."""
     lanes = given["lanes"]
     if len(lanes) != len(given["choices"]) or ("least" in given) == ("most" in given):
         raise UserError(f"{place} needs a lane for each choice, and either least or most.")

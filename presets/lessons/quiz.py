@@ -15,7 +15,7 @@ COMPUTED = {
     "keeping": {"p", "q"},
     "plain": {"gigabytes", "bandwidth"},
 }
-"""What the browser can compute, and the numbers that it needs for that."""
+"""The answers that the browser can compute, and the numbers that each needs."""
 NUMBER = (int, float)
 FIELDS = {
     **dict.fromkeys(("ask", "why", "unit", "compute", "example", "lesson"), str),
@@ -26,15 +26,15 @@ FIELDS = {
 
 
 def told(file: Path = FILE) -> dict:
-    """What the list of lessons tells of the quiz: its title, and how many questions it has."""
+    """The quiz's entry in the list of lessons: its title, and how many questions it has."""
     given = tomllib.loads(file.read_text("utf-8"))
     return {"title": given["title"], "questions": len(given["question"])}
 
 
 @cache
 def quiz(file: Path = FILE) -> dict:
-    """{"title", "lead", "questions"}. Of each question: ask, why; compute, numbers, near, unit; or choices and
-    value, the index of the right one. Raises UserError, one sentence."""
+    """The quiz as {"title", "lead", "questions"}. Each question has ask and why, and either compute, numbers, near and
+    unit, or choices and value, the index of the right choice. Raises UserError, one sentence."""
     given = tomllib.loads(file.read_text("utf-8"))
     questions = [
         _question(f"Question {i} of the quiz", one) for i, one in enumerate(given["question"], 1)
@@ -59,7 +59,7 @@ def _question(place: str, given: dict) -> dict:
 
 
 def _right(place: str, given: dict) -> int:
-    """The index of the right choice: what the run of ``example`` decides, else the first one."""
+    """The index of the right choice: the one that the run of ``example`` decides, else the first one."""
     if "right" not in given:
         return 0
     if "example" not in given or len(given["right"]) != len(given["choices"]):

@@ -54,7 +54,7 @@ def read_lesson(path: Path) -> dict:
 
 
 def _sections(place: str, text: str) -> list[tuple[str, list[SyntaxTreeNode]]]:
-    """The blocks below each heading of the second level, with its words."""
+    """The blocks below each heading of the second level, with the heading's words."""
     found: list[tuple[str, list[SyntaxTreeNode]]] = []
     for block in blocks(text):
         if block.type == "heading" and block.tag == "h2":
@@ -67,7 +67,7 @@ def _sections(place: str, text: str) -> list[tuple[str, list[SyntaxTreeNode]]]:
 
 
 def _screen(title: str, content: list[SyntaxTreeNode]) -> dict:
-    """A screen: its text, in which questions and claims stand, and at most one instrument."""
+    """A screen: its text with questions and claims, and at most one instrument."""
     text: list = []
     stage = None
     for block in content:
@@ -117,7 +117,7 @@ def _card(key: str) -> dict:
 
 
 def _explained(place: str, used: set[str]) -> dict[str, str]:
-    """What the symbols mean that stand in the lesson's formulas."""
+    """The meanings of the symbols in the lesson's formulas."""
     for symbol in sorted(used - known_symbols().keys()):
         raise UserError(f"{place}: no line of symbols.toml explains {symbol!r}.")
     return {symbol: known_symbols()[symbol] for symbol in sorted(used)}

@@ -1,8 +1,8 @@
 """The text of a lesson: markdown in, a tree of plain nodes out.
 
-A node is a string, or one of: {"t": tag, "c": nodes} an element of ELEMENTS; {"to": address, "c"} a link;
-{"math"} an element of a formula; {"number"} a number from a run. The browser makes elements of them and
-puts text in as text; HTML in the markdown is text like any other.
+A node is a string, or one of: {"t": tag, "c": nodes} an element of ELEMENTS; {"to": address, "c"} a link; {"math"} an
+element of a formula; {"number"} a number from a run. The browser makes elements of the nodes and inserts text as text;
+HTML in the markdown is text like any other.
 """
 
 from markdown_it import MarkdownIt
@@ -31,7 +31,7 @@ ELEMENTS = {
     "hr": "hr",
 }
 LINKS = ("https://", "lesson:", "method:", "watch:", "compare:")
-"""How the address of a link begins: a page elsewhere, or a place of this one."""
+"""How the address of a link begins: a page elsewhere, or a place on this page."""
 READER = MarkdownIt("js-default").use(dollarmath_plugin, allow_space=False)
 
 
@@ -46,7 +46,7 @@ def nodes(markdown: str) -> list:
 
 
 def line(markdown: str) -> list:
-    """A sentence or two, as the nodes inside of one paragraph. Raises UserError."""
+    """A sentence or two, as the nodes inside one paragraph. Raises UserError."""
     found = nodes(markdown)
     if [node for node in found if not isinstance(node, dict) or node.get("t") != "p"]:
         raise UserError(f"Only plain sentences can stand here: {markdown[:60]!r}.")
@@ -54,7 +54,7 @@ def line(markdown: str) -> list:
 
 
 def of_block(block: SyntaxTreeNode) -> list:
-    """The nodes of a block; a directive is none."""
+    """The nodes of a block that is not a directive."""
     kind = block.type
     if kind in ("inline", "text", "softbreak", "hardbreak", "code_inline", "math_inline", "link"):
         return _inline(block)

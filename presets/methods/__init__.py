@@ -1,7 +1,7 @@
-"""One card a method, one file a card: ``presets/methods/KEY.toml``.
+"""One card per method, one file per card: ``presets/methods/KEY.toml``.
 
-A card says what a method is, what its paper claims, and which run shows it. What was measured
-here is written into measured.json by ``python -m presets methods``, never by hand.
+A card says what a method is, what its paper claims, and which run shows it. The measured figures are written into
+measured.json by ``python -m presets methods``, never by hand.
 """
 
 import json
@@ -23,16 +23,15 @@ PRICES = HERE / "price.json"
 
 @dataclass(frozen=True)
 class Card:
-    """What the page tells of one method.
+    """Everything that the page says about one method.
 
-    family, kind, exactness: words of ``presets.methods.reading``. mechanism: how it works, in
-    two sentences. watch: what to look for in its example; holds: conditions that
-    make that true of it, see ``presets.conditions``. paper: {"title", "authors", "venue",
-    "year"}; claim: {"text", "setting"}; part: {"name", "recipe"}; each {} where there is none.
-    example: the name of the example that shows it, "" where there is none; own_example: that
-    example, where the card brings its own. figure: exhibits that are drawn on the card, [] where there are none. measured:
-    figures of that run, or of the part that a recipe made; {} before it was made. price: of a lossy method, see
-    ``engine.price.Price``; {} before it was measured.
+    family, kind, exactness: words of ``presets.methods.reading``. mechanism: how it works, in two sentences. watch:
+    what to look for in its example; holds: conditions that make ``watch`` true of the example, see
+    ``presets.conditions``. paper: {"title", "authors", "venue", "year"}; claim: {"text", "setting"}; part: {"name",
+    "recipe"}; each {} where there is none. example: the name of the example that shows the method, "" where there is
+    none; own_example: that example, where the card brings its own. figure: exhibits that are drawn on the card, []
+    where there are none. measured: figures of the example's run, or of the part that a recipe made; {} before either
+    was made. price: that of a lossy method, see ``engine.price.Price``; {} before it was measured.
     """
 
     key: str
@@ -55,7 +54,7 @@ class Card:
 
     @property
     def available(self) -> bool:
-        """Whether it runs here: the engine has it, and the part that it needs is there."""
+        """Whether the method runs here: the engine has it, and the part that it needs is present."""
         registered = {"drafter": drafters, "rule": verifiers}.get(self.kind)
         if registered is not None and self.key not in registered():
             return False
@@ -79,7 +78,7 @@ def _figures(file: Path) -> dict[str, dict]:
 def read_cards(
     folder: Path, measured: Mapping[str, dict], prices: Mapping[str, dict] | None = None
 ) -> dict[str, Card]:
-    """The cards of a folder, with what was measured and what they cost by key."""
+    """The cards of a folder. measured, prices: the figures and the prices of the methods, by key."""
     prices = prices or {}
     found = [
         Card(
@@ -104,13 +103,13 @@ def own_trace(name: str) -> Path:
 
 
 def scaling() -> dict | None:
-    """What the recipe `scylla` found, or None where it was not run."""
+    """The findings of the recipe `scylla`, or None where it was not run."""
     file = PRESETS / "models" / "parts" / "scylla" / "config.json"
     return json.loads(file.read_text("utf-8")) if file.exists() else None
 
 
 def methods() -> list[dict]:
-    """The cards as `engine list --json` has them."""
+    """The cards in the form that `engine list --json` prints."""
     return [
         {
             "key": card.key,

@@ -1,4 +1,4 @@
-"""The figures of the method cards, each read from the finished trace of the card's own example; those of a recipe, from
+"""The figures of the method cards, each read from the finished trace of the card's own example, or for a recipe from
 the part that it made.
 
 They count tokens, steps and passes, so they do not depend on the machine or on its load.
@@ -17,7 +17,7 @@ from presets.methods import HERE, MEASURED, PRESETS, Card, cards, own_trace
 from presets.recording import record, request_of
 
 LARGEST = 120_000
-"""Bytes of a finished trace, at most: they lie in the repository."""
+"""Most bytes of a finished trace, because finished traces lie in the repository."""
 
 
 FIGURES = {"continuous": "engine.continuous.figures"}
@@ -25,7 +25,7 @@ FIGURES = {"continuous": "engine.continuous.figures"}
 
 
 def draw(key: str) -> None:
-    """Measure what the card's figure shows, and write it."""
+    """Measure the data of the card's figure, and write the figure."""
     module = importlib.import_module(FIGURES[key])
     shown = [one.to_dict(str) for one in module.exhibits(module.measured())]
     file = HERE / "figures" / f"{key}.json"
@@ -62,7 +62,8 @@ def _record(card: Card) -> None:
 
 
 def measured(card: Card) -> dict:
-    """Of the card's example; of a recipe, what its part says of the accepted length before and after; else {}."""
+    """The figures of the card's example; for a recipe, the accepted lengths before and after that its part records;
+    else {}."""
     if card.example:
         return figures(card)
     if card.kind != "recipe" or not card.available:
@@ -74,10 +75,10 @@ def measured(card: Card) -> dict:
 
 
 def figures(card: Card) -> dict:
-    """What the finished trace of the card's example says.
+    """The figures of the finished trace of the card's example.
 
-    tokens_per_step: the final token included. target_passes: of the whole run, without prefill.
-    acceptance_rate: None where nothing was drafted.
+    tokens_per_step: the final token included. target_passes: those of the whole run, without prefill. acceptance_rate:
+    None where nothing was drafted.
     """
     summary = read_trace(trace_file(card.example).read_text("utf-8")).summary
     rate = summary["acceptance_rate"]

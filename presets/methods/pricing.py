@@ -1,7 +1,7 @@
 """`python -m presets price [KEY ...]`: what every lossy method costs, on held-out prompts beside plain decoding.
 
 Each method writes with the settings of its card's example. The figures are printed as a table and written to
-price.json, from which the cards have them.
+price.json, from which the cards take them.
 """
 
 import json
@@ -30,7 +30,7 @@ class Text:
 
 def measure_prices(keys: Sequence[str], per_workload: int | None = None) -> dict[str, Price]:
     """Print the table of these lossy methods, or of all of them, and write the figures of those whose parts are here.
-    Raises UserError for a key that is no lossy method's."""
+    Raises UserError for a key that belongs to no lossy method."""
     known = {card.key: card for card in cards().values() if card.exactness in ("lossy", "both")}
     for key in keys:
         if key not in known:
@@ -56,7 +56,7 @@ def measure_prices(keys: Sequence[str], per_workload: int | None = None) -> dict
 
 
 def example_of(card: Card) -> Preset:
-    """The settings under which a method is measured: its example's, with its lossy rule where it has both kinds."""
+    """The settings under which a method is measured: those of its example, with the lossy rule if it has both kinds."""
     example = examples().get(card.example) or _bare(card.key)
     rule = card.key if card.exactness == "both" and card.key in verifiers() else example.verifier
     return Preset(**{**asdict(example), "verifier": rule, "holds": tuple(example.holds)})

@@ -1,4 +1,4 @@
-"""Reading one method card. A mistake in it is told in one sentence that names the file."""
+"""Reads one method card. A mistake in it is reported in one sentence that names the file."""
 
 import tomllib
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ EXAMPLE = {
 
 
 def read_card(path: Path) -> dict:
-    """The fields of a card, its own example made into a Preset. Raises UserError."""
+    """The fields of a card, with its own example made into a Preset. Raises UserError."""
     try:
         given = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -61,7 +61,7 @@ def read_card(path: Path) -> dict:
 
 
 def _example(key: str, place: str, card: Mapping, given: object) -> dict:
-    """The card's example: the name of a listed preset, or one of its own, named as the card."""
+    """The card's example: the name of a listed preset, or the card's own example, which has the card's name."""
     if given is None:
         return {}
     place = f"{place}, [example],"

@@ -19,7 +19,7 @@
   /** An HTML element: el("p", {class: "x", text: "…", onclick: f}, child, …). */
   D.el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 
-  /** The same for SVG. */
+  /** An SVG element, made in the same way. */
   D.svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
   /** Set several attributes; null removes one. */
@@ -34,7 +34,7 @@
   /** Write a text only if it differs, because writing the same text again still costs a layout. */
   D.write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
-  /** A setter of an element's attributes that skips values which are already set; null removes. */
+  /** A setter of an element's attributes that skips values which are already set; null removes an attribute. */
   D.keeper = function (node) {
     const held = new Map();
     return function (name, value) {
@@ -48,7 +48,7 @@
   D.clamp = (value, low, high) => Math.min(high, Math.max(low, value));
   D.stillWanted = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-  /** A screen for fingers, or as narrow as one: nobody presses keys there. */
+  /** Whether the screen is a touch screen, or as narrow as a phone's, where nobody presses keys. */
   D.fingers = () => matchMedia("(pointer: coarse), (max-width: 520px)").matches;
 
   /** Merge many calls into one drawing per frame. */

@@ -4,8 +4,9 @@
   "use strict";
 
   /**
-   * Scale, left and upper edge for a box {left, right, top, bottom, focus, level} on a canvas: {k, x, y}. legible: the smallest scale
-   * that a wide drawing may cause; below it the focus is shown, and as much before it as fits. tall: the same of a tall one, and its level.
+   * {k, x, y}: scale, left and upper edge for a box {left, right, top, bottom, focus, level} on a canvas. legible: the
+   * smallest scale that a wide drawing may cause; a drawing that needs a smaller one shows its focus and as much before
+   * the focus as fits. tall: the same for a tall drawing, which shows its level.
    */
   D.framing = function (box, width, height, { least, legible, tall = least, most }) {
     const wide = box.right - box.left, high = box.bottom - box.top;

@@ -2,7 +2,7 @@
 (function (D) {
   "use strict";
 
-  /** The value if it is as an exhibit should be. Throws otherwise; the exhibit is then drawn as plain words. */
+  /** The value, if the condition holds. Throws otherwise; the exhibit is then drawn as plain words. */
   D.require = function (condition, value) {
     if (!condition) throw new TypeError("not as an exhibit should be");
     return value;
@@ -13,7 +13,7 @@
   D.numberOrNull = (value) => (value === null || value === undefined ? null : D.require(D.isNumber(value), value));
   D.words = (value, length = 120) => (typeof value === "string" ? D.shorten(D.running(value), length) : "");
 
-  /** A number as one reads it: 12, 3.14, 0.40, 0.0042, 1.2e-7. */
+  /** A number in the form that readers see: 12, 3.14, 0.40, 0.0042, 1.2e-7. */
   D.number = function (value) {
     const size = Math.abs(value);
     if (Number.isInteger(value) && size < 1e9) return String(value);
@@ -30,7 +30,7 @@
     return D.require(D.isToken(cell), D.visible(cell.piece));
   };
 
-  /** A token among words, with the look of a token of the tree before its verdict. */
+  /** A token within text. It looks like a token of the tree before its verdict. */
   D.tokenWord = (cell) => D.el("span", { class: "ds-word", title: `token ${cell.token}`, text: D.shorten(D.visible(cell.piece), 24) });
 
   /** A cell as an element or a text node. */

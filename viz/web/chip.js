@@ -1,4 +1,4 @@
-// One token as a chip. Its shape repeats its status, so that nobody needs the colour.
+// One token as a chip. Its shape shows its status as well, so that the chip can be read without colours.
 (function (D) {
   "use strict";
   D.FONT = '13px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", "Liberation Mono", Menlo, Consolas, monospace';
@@ -28,8 +28,8 @@
   };
 
   /**
-   * Crowded trees draw ignored tokens small: [type size, height, gap between rows] by crowd. Crowd 3 is for small canvases, where their
-   * text would be illegible: type size 0 means a dot.
+   * Crowded trees draw ignored tokens small: [type size, height, gap between rows] by crowd. Crowd 3 is for small
+   * canvases, on which the text of these tokens would be illegible: type size 0 means a dot.
    */
   D.CROWDS = [[11, 19, 7], [9, 13, 4], [7, 9, 2], [0, 8, 3]];
   /** Extra width at each side for shapes with a point (the hexagon), px. */
@@ -52,7 +52,7 @@
     return { w: Math.max(42, Math.ceil(D.textWidth(label, D.FONT) + 34)) + 2 * edgeOf(status), h: 28, label, small: 0 };
   };
 
-  /** A reusable <g>: draw(size, status, look) gives it another token. look: the status unless given. */
+  /** A reusable <g>: draw(size, status, look) gives it another token. look: by default the status. */
   D.chip = function (attributes) {
     const shape = D.svg("path", { class: "ds-shape" });
     const inner = D.svg("path", { class: "ds-inner" });
@@ -102,7 +102,7 @@
     };
   };
 
-  /** A chip standing alone, for the legend. */
+  /** A single chip, for the legend. */
   D.legendChip = function (status, text, look = status) {
     const size = D.chipSize(text, status);
     const chip = D.chip({});

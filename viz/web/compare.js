@@ -155,7 +155,7 @@
         }
         ask();
       },
-      /** Lay this over the lanes and dim them, as in Watch. */
+      /** Lay this element over the lanes and dim them, as in Watch. */
       cover(over, running = false) {
         cover.replaceChildren(...(over ? [over] : []));
         D.set(root, { "data-stale": Boolean(over) && !running });

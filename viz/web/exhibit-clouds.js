@@ -1,5 +1,5 @@
-// The exhibit "clouds": clouds of points side by side on the same axes. Accepted, rejected and recovered points have marks of their own, so that
-// nobody needs the colours.
+// The exhibit "clouds": clouds of points side by side on the same axes. Accepted, rejected and recovered points have
+// marks of their own, so that they can be told apart without colours.
 (function (D) {
   "use strict";
   const PANELS = 4, CLOUDS = 4, POINTS = 600, SIDE = 168, EDGE = 8, DOT = 2.4;

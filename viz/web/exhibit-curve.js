@@ -1,4 +1,4 @@
-// The exhibit "curve": lines over one axis. Dashes and a name for each line, so that nobody needs the colours.
+// The exhibit "curve": lines over one axis. Each line has its own dashes and a name, so that colours are not needed.
 (function (D) {
   "use strict";
   const LINES = 6, POINTS = 1500, WIDE = 340, HIGH = 150, LEFT = 46, RIGHT = 12, TOP = 8, BELOW = 20;

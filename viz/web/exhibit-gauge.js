@@ -1,4 +1,4 @@
-// The exhibit "gauge": one number on its scale, and perhaps a mark to compare it with.
+// The exhibit "gauge": one number on its scale, with an optional mark to compare it with.
 (function (D) {
   "use strict";
   D.EXHIBITS.gauge = function (exhibit) {

@@ -1,4 +1,5 @@
-// The exhibit "layers": one box a layer of the target, lowest first, by what became of it. Shape tells the states apart, not colour alone.
+// The exhibit "layers": one box per layer of the target, lowest first, with the layer's state. The states differ in
+// shape, not only in colour.
 (function (D) {
   "use strict";
   const MOST = 160, STATES = ["run", "skipped", "exit", "adapter"], HIGH = 34, BAR = 34;

@@ -1,9 +1,9 @@
-// The exhibit "matrix": shades for values. All cells of one shade are one path, so a thousand cells are a dozen elements.
+// The exhibit "matrix": values as shades. All cells of one shade are one path, so a dozen elements draw a thousand.
 (function (D) {
   "use strict";
   const MOST = 96, SHADES = 8, LABELLED = 28, WRITTEN = 120;
 
-  /** Shade of a value: 0 = nothing, SHADES = as much as the largest; negative values have shades of their own. */
+  /** Shade of a value: 0 = nothing, SHADES = the largest value; negative values have shades of their own. */
   const shadeOf = (value, most) => (most > 0 ? Math.sign(value) * Math.ceil((Math.abs(value) / most) * SHADES) : 0);
 
   function largest(values) {

@@ -1,4 +1,4 @@
-// The exhibit "words": lines of text, in which tokens may stand. Also what becomes of an exhibit that nobody knows how to draw.
+// The exhibit "words": lines of text, which may hold tokens. Unknown and malformed exhibits are drawn in this way, too.
 (function (D) {
   "use strict";
   const LINES = 60;

@@ -1,4 +1,5 @@
-// What a method wants to show of a step: its exhibits, one renderer a kind (exhibit-*.js). Nothing here knows a method.
+// Exhibits: the data of a step that its method chooses to show, one renderer per kind (exhibit-*.js). The code here is
+// the same for all methods.
 (function (D) {
   "use strict";
   const MOST = 16;                                   // exhibits drawn of one step
@@ -15,7 +16,7 @@
     return low ? 1 : 2;
   };
 
-  /** {content, summary?, wide?, keys?, hint?, left?} of one exhibit. What is unknown or malformed becomes plain lines of text. */
+  /** {content, summary?, wide?, keys?, hint?, left?} of one exhibit; lines of text if it is unknown or malformed. */
   function render(exhibit) {
     const kind = exhibit && typeof exhibit === "object" ? exhibit.kind : "";
     if (typeof kind === "string" && Object.hasOwn(D.EXHIBITS, kind)) {
@@ -59,8 +60,9 @@
   }
 
   /**
-   * The card of a run. fold: closed until the reader opens it (a lane of a comparison). {element, reset, grow(model), draw(step), rest(still)}; the
-   * card is hidden in a run without exhibits and, while nothing moves, in a step without; else it keeps one height. It is drawn once a frame at most.
+   * The card of a run. fold: closed until the reader opens it (a lane of a comparison). Returns {element, reset,
+   * grow(model), draw(step), rest(still)}. The card is hidden in a run without exhibits and, while nothing moves, in a
+   * step without exhibits; otherwise it keeps one height. It is drawn at most once per frame.
    */
   D.exhibitCard = function ({ fold } = {}) {
     const id = D.freshId("exhibits"), title = "This method, this step";
@@ -88,7 +90,7 @@
     return {
       element,
       reset() { room = counted = 0; wanted = shown = null; metered = false; element.hidden = meters.hidden = true; drawOwn(EMPTY); drawMeters(EMPTY); ask.stop(); },
-      /** Take the steps that have arrived: they decide whether there is a card, and its height. */
+      /** Take in the steps that have arrived. They decide whether there is a card, and its height. */
       grow(model) {
         const before = room;
         for (; counted < model.steps.length; counted++) {
@@ -104,7 +106,7 @@
         ask();
       },
       draw(step) { wanted = step; show(); if (room) ask(); },
-      /** Whether steps follow one another, or this one stands. */
+      /** now: true while the step shown stands still, false while steps follow one another. */
       rest(now) { still = now; show(); },
       stop: () => ask.stop(),
     };

@@ -1,4 +1,4 @@
-// The run in one line: drafter, target, rule, and its numbers: those so far while it plays, else those of the whole.
+// The run in one line: drafter, target, rule, and its numbers (while it plays, the numbers up to the current step).
 (function (D) {
   "use strict";
   const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(n));

@@ -1,4 +1,4 @@
-// One line for every word the page uses, shown on hover and on focus.
+// A one-line explanation of every term that the page uses, shown on hover and on focus.
 (function (D) {
   "use strict";
   D.GLOSSARY = {
@@ -89,7 +89,7 @@
     tip.addEventListener("pointerenter", stay);
     tip.addEventListener("pointerleave", hide);
 
-    /** Explain an element by this sentence. */
+    /** Explain an element with this sentence. */
     function tell(element, line) {
       element.setAttribute("aria-describedby", describe(line));
       element.addEventListener("pointerenter", () => show(element, line));

@@ -1,4 +1,4 @@
-// The same step as an icicle: one row a depth, width = probability of the whole path down to here, by p or by q.
+// A step as an icicle: one row per depth; a cell's width is the probability of the whole path down to it, by p or by q.
 (function (D) {
   "use strict";
   const ROW = 62, SPACE = 4;
@@ -41,7 +41,7 @@
     stage.append(cells);
     return {
       g: stage,
-      /** size: {width, height} of the box in px; waits(node): the node was not judged yet. */
+      /** size: {width, height} of the box in px; waits(node): whether the node still waits for its verdict. */
       draw(step, rootPiece, field, size, waits = () => false) {
         const { nodes, view } = step, { x, w } = D.placeIcicle(step, field, 7 / Math.max(100, size.width));
         const pieces = D.mendTree(step, rootPiece);

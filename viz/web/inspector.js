@@ -3,7 +3,10 @@
   "use strict";
   const TOP = 7;
 
-  /** Rows for the bars, by p: the chosen token, the top tokens of p, q and the residual together, and a few that were cut. */
+  /**
+   * Rows for the bars, sorted by p: the chosen token, the top tokens of p, q and the residual together, and a few
+   * tokens that were cut.
+   */
   D.barRows = function (distribution, token, piece, p, q) {
     const rows = new Map();
     const put = (list, field) => (list || []).forEach(([id, text, prob]) => {
@@ -35,7 +38,7 @@
     return D.el("div", { class: "ds-ruler-box" }, track, words);
   }
 
-  /** The patch of a token of a picture. */
+  /** The icon of a token that is a patch of a picture. */
   function tile(run, id) {
     const patch = D.patchOf(run, id);
     return patch && D.patchIcon(patch, { class: "ds-patch ds-bar-patch" });

@@ -2,7 +2,7 @@
 (function (D) {
   "use strict";
 
-  /** "length 4, width 2; ": the options. */
+  /** The options in words: "length 4, width 2; ". */
   function settings(drafter) {
     const said = D.settings(drafter).map((pair) => pair.join(" "));
     return said.length ? `${said.join(", ")}; ` : "";

@@ -4,7 +4,7 @@
 (function (D) {
   "use strict";
 
-  /** Lowest distance between two subtrees given their outlines by depth ([top, bottom] pairs). */
+  /** Smallest distance between two subtrees, given their outlines by depth ([top, bottom] pairs). */
   function clearance(above, below) {
     let push = 0;
     const depths = Math.min(above.length, below.length);

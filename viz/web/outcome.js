@@ -16,14 +16,17 @@
     };
   };
 
-  /** What an option is called. A trace from before options had labels calls the most nodes of a tree its budget. */
+  /** The label of an option. Traces from before options had labels call the most nodes of a tree its budget. */
   D.optionName = (drafter, key) => D.title((drafter.labels || {})[key] || (key === "budget" ? "nodes" : key.replaceAll("_", " ")));
 
   /** A drafter's options, and its parts where they are not the usual ones: [[name, value]] in words. */
   D.settings = (drafter) => [...Object.entries(drafter.options || {}), ...Object.entries(drafter.parts || {}).filter(([role, name]) => name !== role)]
     .map(([key, value]) => [D.optionName(drafter, key), D.visible(String(value))]);
 
-  /** What lanes are called: their drafters; of lanes with the same drafter also what differs between them, "Chain, length 4". lanes: [[name, model]]. */
+  /**
+   * The displayed names of lanes: their drafters; lanes with the same drafter also name what differs between them, as
+   * in "Chain, length 4". lanes: [[name, model]].
+   */
   D.laneTitles = function (lanes) {
     const runs = lanes.filter(([, { run }]) => run), written = (value) => D.visible(String(value));
     return new Map(lanes.map(([name, { run }]) => {
@@ -58,7 +61,7 @@
     return { ...verdict, text: [verdict.text, left].filter(Boolean).join(" ") };
   };
 
-  /** Under this rule one seed means one text. A trace that does not say so tells it by its judgements: no coin was ever tossed. */
+  /** Whether one seed means one text under this rule; in traces that do not say so, whether no coin was ever tossed. */
   const seedDecides = ({ run, steps }) => (typeof run.verifier.same_text === "boolean" ? run.verifier.same_text
     : steps.every((step) => step.judgements.every(({ coin }) => coin === null || coin === undefined)));
 
@@ -95,7 +98,7 @@
     return { text: `The texts part at token ${least + 1}: ${D.title(first[0])} wrote ${piece(first)}, ${D.title(found[0])} wrote ${piece(found)}.${close}`, index: least, alike: false };
   }
 
-  /** The fastest lane in one sentence, once all are finished; "" before. titles: of laneTitles. */
+  /** The fastest lane in one sentence, once all are finished; "" before. titles: from laneTitles. */
   D.winner = function (lanes, titles) {
     const over = lanes.filter(([, { summary }]) => summary && summary.stop !== "cancelled" && summary.tokens_per_second > 0);
     if (over.length < lanes.length || lanes.length < 2) return "";
@@ -115,7 +118,7 @@
     return {
       verdict: D.el("div", { class: "ds-verdict" }, winner, line),
       element: D.el("div", { class: "ds-card ds-outcome-card" }, D.el("div", { class: "ds-scroll", tabindex: 0, role: "group", "aria-label": "The lanes in numbers" }, table)),
-      /** Returns what came of comparing the texts. */
+      /** Returns the result of comparing the texts. */
       draw(lanes) {
         const titles = D.laneTitles(lanes), verdict = D.compareTexts(lanes.map(([name, model]) => [titles.get(name), model]));
         D.write(winner, D.winner(lanes, titles));

@@ -7,9 +7,10 @@
   D.panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { class: `ds-${word} ${word}` });
 
   /**
-   * options: ids, onSelect, onSeek(step), brief: a small canvas, a short inspector and folded exhibits; the caller scrolls the text
-   * (strip.newest, strip.scroll), so that several runs are drawn before the layout is read. Returns the elements and
-   * {reset, grow, draw(index, stage, verdicts), rest(still), select(node), setMode("tree" | "icicle"), camera, destroy}.
+   * options: ids, onSelect, onSeek(step), brief: a small canvas, a short inspector and folded exhibits. With brief, the
+   * caller scrolls the text (strip.newest, strip.scroll), so that several runs are drawn before the layout is read.
+   * Returns the elements and {reset, grow, draw(index, stage, verdicts), rest(still), select(node), setMode(mode),
+   * camera, destroy}. mode: "tree" | "icicle".
    */
   D.panels = function (model, glossary, options) {
     const tree = D.el("div", D.panelName(options.ids, "tree"));
@@ -69,7 +70,7 @@
       element(to).focus();
     });
 
-    /** The same step once more: another source was chosen, or another view. */
+    /** Draw the same step again, because another source or another view was chosen. */
     function repaint() {
       const step = model.steps[shown];
       if (!step) return;
@@ -111,7 +112,7 @@
       if (options.onSelect && node !== null) options.onSelect({ step: shown, node, index: indexOf(node) });
     }
 
-    /** Before the first step: the prompt alone. */
+    /** Show the state before the first step: only the prompt. */
     function blank() {
       shown = -1; stage = null;
       land();
@@ -121,7 +122,7 @@
       inspect.clear("");
     }
 
-    /** The step is being played and some of its verdicts are not shown yet. */
+    /** Whether the step is being played and some of its verdicts are not shown yet. */
     const open = () => stage === "draft" || stage === "judge";
 
     const exists = (step, node) => (node === "final" ? Boolean(step.view.final) : node !== null && node < step.view.count);

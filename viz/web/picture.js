@@ -1,9 +1,12 @@
-// Tokens that are patches of a picture: what the run line says of them, one patch as pixels, and the picture as it grows.
+// Tokens that are patches of a picture: their description in the run line, one patch as pixels, the growing picture.
 (function (D) {
   "use strict";
   const whole = (value, low, high) => Number.isInteger(value) && value >= low && value <= high;
 
-  /** {columns, rows, patch, levels, first, count} of a run whose tokens make a picture, else null. A trace may be a stranger's. */
+  /**
+   * {columns, rows, patch, levels, first, count} of a run whose tokens make a picture, else null. The values are
+   * checked, because a trace may come from a stranger.
+   */
   D.pictureOf = function (run) {
     const given = run && run.picture;
     if (!given || !whole(given.patch, 1, 8) || !whole(given.levels, 2, 256) || !whole(given.first, 0, 1e9)) return null;
@@ -12,7 +15,7 @@
     return { columns: Math.floor(given.width / patch), rows: Math.floor(given.height / patch), patch, levels, first, count: levels ** (patch * patch) };
   };
 
-  /** {side, levels, pixels} of a token, row by row, 0 the paper; null for a token that is no patch. */
+  /** {side, levels, pixels} of a token, pixels row by row, 0 for blank paper; null for a token that is no patch. */
   D.patchOf = function (run, token) {
     const picture = D.pictureOf(run);
     if (!picture || !Number.isInteger(token)) return null;
@@ -23,7 +26,7 @@
     return { side: picture.patch, levels: picture.levels, pixels };
   };
 
-  /** Fill a <g> with the pixels of a patch, each 1 by 1: one path a level of grey. */
+  /** Fill a <g> with the pixels of a patch, each 1 by 1: one path per level of grey. */
   D.drawPatch = function (g, { side, levels, pixels }) {
     const inks = new Map();
     pixels.forEach((level, i) => { if (level) inks.set(level, `${inks.get(level) || ""}M${i % side} ${Math.floor(i / side)}h1v1h-1z`); });
@@ -31,14 +34,14 @@
       ...[...inks].map(([level, d]) => D.svg("path", { class: "ds-ink", d, "fill-opacity": (level / (levels - 1)).toFixed(3) })));
   };
 
-  /** A patch standing alone. */
+  /** A patch as an <svg> of its own. */
   D.patchIcon = function (patch, attributes) {
     const g = D.svg("g", {});
     D.drawPatch(g, patch);
     return D.svg("svg", { class: "ds-patch", viewBox: `0 0 ${patch.side} ${patch.side}`, "aria-hidden": "true", ...attributes }, g);
   };
 
-  /** What a step drafted for each place behind the text, the first node of each depth: [{node, depth}]. */
+  /** The first drafted node of each depth greater than `beyond`, one for each place after the text: [{node, depth}]. */
   function ahead(step, beyond) {
     const first = new Map();
     step.nodes.depth.forEach((depth, node) => { if (depth > beyond && !first.has(depth)) first.set(depth, node); });
@@ -46,8 +49,9 @@
   }
 
   /**
-   * The picture in the box of the text, whose own listeners hear clicks and hovering: it answers as D.textStrip does. Written tokens have the
-   * line of their status; a refused guess is the small patch in the corner of what came in its place; guesses ahead are faint.
+   * The picture, with the functions of D.textStrip. It stands in the box of the text, whose listeners also handle
+   * clicks and hovering on the picture. Written tokens have the line of their status; a refused guess is a small patch
+   * in the corner of the patch that replaced it; guesses ahead are faint.
    */
   D.pictureStrip = function (box, hooks) {
     const grid = D.el("div", { class: "ds-picture", role: "listbox", "aria-label": "Picture, patch by patch", hidden: true });

@@ -2,7 +2,7 @@
 (function (D) {
   "use strict";
 
-  /** Paces by name: seconds a step, 0 = as fast as it ran; or `stages`: seconds for drafting, judging and committing in turn. */
+  /** Paces by name: seconds per step, 0 = as fast as it ran; or `stages`: seconds each for draft, judge and commit. */
   D.PACES = {
     explain: { label: "explained", word: "Replayed slowly, each step explained", stages: [1.4, 1.8, 4] },
     slow: { label: "1 step a second", word: "Replayed slowly, one step a second", stages: [0.3, 0.32, 0.38] },
@@ -23,7 +23,10 @@
   const forks = (step) => [...step.view.children.values()].some((kids) => kids.length > 1);
   const refuses = (step) => step.judgements.some((judgement) => !D.kept(judgement));
 
-  /** Index of the most instructive step, by (in this order) a refusal, two kept tokens, a fork, a token of the target, a coin, a long path; the latest of equals. -1: no step. */
+  /**
+   * Index of the most instructive step, judged by (in this order) a refusal, two kept tokens, a fork, a token of the
+   * target, a coin, a long path; the latest of equal steps. -1: no step.
+   */
   D.tellingStep = function (steps) {
     const worth = (step) => [refuses(step), step.view.path.length > 1, forks(step), Boolean(step.view.final), step.judgements.some((judgement) => typeof judgement.coin === "number")]
       .reduce((sum, has) => 2 * sum + has, 0) * 1000 + step.view.path.length + (step.view.count ? 0.5 : 0);
@@ -37,7 +40,10 @@
     return good(steps[own]) ? own : best;
   };
 
-  /** hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many of the step's judgements "judge" has shown. */
+  /**
+   * hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many
+   * of the step's judgements "judge" has shown.
+   */
   D.player = function (model, hooks) {
     let frame = 0, due = 0, chosen = null, queue = [], opening = false, explaining = false;
     const player = {
@@ -47,14 +53,14 @@
       /** The last step whose outcome is visible. */
       get finished() { return player.step - (player.stage === "draft" || player.stage === "judge" ? 1 : 0); },
       get last() { return model.steps.length - 1; },
-      /** What is being done to the time, in words; "" while nothing moves. */
+      /** How the time on the screen relates to the run's own, in words; "" while nothing moves. */
       get word() {
         if (!player.playing) return "";
         if (player.live) return "Live: each step as it is computed.";
         const changed = opening && !explaining && player.step >= 0 ? ", from here one step a second" : "";
         return `${changed ? `Replayed slowly${changed}` : D.PACES[player.pace].word}; the times are real.`;
       },
-      /** The step to show where nothing moves. */
+      /** The step to show when nothing moves. */
       get telling() { return D.tellingStep(model.steps); },
       /** Whether steps have arrived that are not drawn yet. */
       get behind() { return player.following && player.pace === "real" && player.step < player.last; },
@@ -105,7 +111,7 @@
       player.step = step; player.stage = stage;
       hooks.show(step, stage, verdicts);
     }
-    /** Any action of the reader ends the opening; after it only what the reader starts moves. */
+    /** Any action of the reader ends the opening; from then on only the reader's own actions start a replay. */
     function takeOver() { opening = explaining = false; }
     function end() {
       if (player.live || !player.stage) player.playing = false;
@@ -136,7 +142,7 @@
       due = now + seconds * 1000;
     }
 
-    /** The next step: all of it, or its scenes in the queue. */
+    /** Begin the next step: show all of it, or put its scenes into the queue. */
     function begin(now) {
       const at = player.step + 1, next = model.steps[at];
       explaining = opening && model.steps.slice(0, at + 1).some((step) => step.view.count) && model.steps.slice(0, at).filter((step) => step.view.count).length < EXPLAINED;

@@ -4,21 +4,24 @@
   const isPlain = (run) => run.drafter.family === "none" || run.drafter.key === "none";
   const passesOf = (count) => `${D.plural(count, "pass", "passes")} of the target`;
 
-  /** What the word of the run's rule means for its text, where the text was not compared. */
+  /** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
   function meaning({ verifier, sampling }) {
     if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
     if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
     return "Lossless: the draft changes the speed, never the chances of a text.";
   }
 
-  /** ratio: plain decoding's milliseconds a token divided by the run's. */
+  /** ratio: milliseconds per token of plain decoding, divided by those of the run. */
   function speed(ratio) {
     if (!(ratio > 0)) return "";
     if (ratio >= 1.05) return `${ratio.toFixed(1)} times as fast as plain decoding.`;
     return ratio > 0.95 ? "Just as fast as plain decoding." : `Slower than plain decoding, ${ratio.toFixed(2)} times its speed: drafting cost more than it saved.`;
   }
 
-  /** checked: {alike, tokens, index, comparable, ratio} of plain decoding on the same prompt. whole: that all tokens were compared. */
+  /**
+   * checked: {alike, tokens, index, comparable, ratio}, the comparison with plain decoding on the same prompt. whole:
+   * whether all tokens were compared.
+   */
   function compared(run, whole, { alike, tokens, index, comparable, ratio }) {
     const beside = !comparable ? meaning(run) : alike ? `Checked against ${whole ? "" : `the first ${D.plural(tokens, "token")} of `}plain decoding${run.sampling.temperature ? ", same seed" : ""}.`
       : `Plain decoding wrote another text from token ${index + 1} on.${run.verifier.lossless ? " Rounding may tip a tie." : " This rule is lossy."}`;
@@ -26,8 +29,8 @@
   }
 
   /**
-   * {main, more, tick: true | false | null}. tick: whether the text was compared with plain decoding's and is the same.
-   * playing: other steps are still to be shown; then it tells of the first `shown` + 1 steps only.
+   * {main, more, tick: true | false | null}. tick: whether the text was compared with that of plain decoding and is the
+   * same. playing: other steps are still to be shown, so the sentence covers only the first `shown` + 1 steps.
    */
   D.proof = function (model, checked, { playing = false, shown = -1 } = {}) {
     const { run, summary, steps } = model;

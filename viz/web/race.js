@@ -2,7 +2,7 @@
 (function (D) {
   "use strict";
 
-  /** A lane's bars. Place and width of a bar are the time at which the step ran and how long it took; its height is the tokens gained. */
+  /** A lane's bars. A bar's place and width show when the step ran and for how long, its height the tokens gained. */
   D.raceLine = function (box, hooks) {
     const HIGH = 40;
     const bars = D.svg("g", {}), now = D.svg("line", { class: "ds-race-now", y1: 0, y2: HIGH, x1: 0, x2: 0 });
@@ -50,7 +50,7 @@
     };
   };
 
-  /** How many steps of a run are finished at a time on the axis. */
+  /** How many steps of a run are finished at this time on the axis. */
   D.stepsBy = function (model, ms) {
     let low = 0, high = model.steps.length;
     while (low < high) {
@@ -62,7 +62,7 @@
 
   D.RACE_PACES = { slower100: ["100 times slower", 0.01], slower30: ["30 times slower", 1 / 30], slower10: ["10 times slower", 0.1], slower4: ["4 times slower", 0.25], real: ["as fast as it ran", 1] };
 
-  /** The clock. hooks.tick(ms) draws; end() tells the length. */
+  /** The clock. hooks.tick(ms) draws; hooks.end() gives the length. */
   D.raceClock = function (hooks) {
     let frame = 0, last = 0;
     const clock = {

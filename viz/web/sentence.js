@@ -1,4 +1,5 @@
-// Why a token was kept or thrown away, in plain words: the rule's own (templates.js), or sentences that fit the shape of a judgement.
+// Why a token was kept or thrown away, in plain words: the rule's own sentences (templates.js), or sentences that fit
+// the shape of a judgement.
 (function (D) {
   "use strict";
   const { quote } = D;
@@ -14,7 +15,7 @@
     return found ? found[2] : null;
   };
 
-  /** The token that the target itself wanted in the place of a node: a kept sibling or the final token, with its p. */
+  /** The token that the target itself wanted in a node's place: a kept sibling or the final token, with its p. */
   function wanted(step, node) {
     const parent = step.nodes.parent[node], kept = siblingsOf(step, node).find((i) => isKept(step, i)), { final } = step.view;
     const [token, piece] = kept !== undefined ? [step.nodes.token[kept], step.nodes.piece[kept]] : final && final.parent === parent ? [final.token, final.piece] : [];
@@ -23,7 +24,7 @@
     return p === null ? quote(piece) : `${quote(piece)} (p ${D.prob(p)})`;
   }
 
-  /** Nothing was tossed: the target named its token. At temperature 0 that is its favourite, above it a token drawn from p. */
+  /** No coin was tossed: the target named its token, at temperature 0 its favourite, otherwise a token drawn from p. */
   function named(step, node, { p, accept, kept, rule }) {
     const { nodes, view: { run } } = step, piece = quote(nodes.piece[node]), here = `(p ${D.prob(nodes.p[node])})`;
     if (run && !run.verifier.lossless) return `The rule “${D.visible(rule)}” judged ${piece} ${here}: ${kept ? "accepted." : "rejected."}`;
@@ -31,7 +32,7 @@
     return kept ? `${start} ${piece} ${here}, just what was drafted: accepted.` : `${start} ${wanted(step, node)}, not ${piece} ${here}: rejected.`;
   }
 
-  /** A draw that was picked by other means than by q is judged with q = 1. */
+  /** Whether the token was picked by other means than a draw from q; such a token is judged with q = 1. */
   const isOneHot = (judgement, earlier) => judgement.q === 1 && !earlier.some((other) => other.rule === judgement.rule && other.q < 1);
 
   function tossed(step, node, judgement, earlier) {
@@ -50,13 +51,13 @@
   /** The refusals at a place of the walk, in order; before: only those before this judgement. */
   const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
 
-  /** Where the q of a judgement is not the draft's own, as the table has it: why. */
+  /** Why the q of a judgement differs from the draft's own q, which the table shows; "" if it does not differ. */
   function renormalised({ nodes }, node, { q }, refusals) {
     const own = nodes.q[node], other = typeof q === "number" && q < 1 && own !== null && D.prob(q) !== D.prob(own);
     return other && refusals ? ` The draft’s own q is ${D.prob(own)}; after ${D.plural(refusals, "refusal")} q is divided by what is left of it: ${D.prob(q)}.` : "";
   }
 
-  /** In the words of the run's rule; a trace without them is explained by the shape of its judgements. */
+  /** A judgement in the words of the run's rule, or, in a trace without such words, explained by its shape. */
   function sentenceOfJudgement(step, node, judgement) {
     const parent = step.nodes.parent[node], { final } = step.view, hasCoin = judgement.coin !== null && judgement.coin !== undefined;
     const earlier = refusalsAt(step, parent, judgement.order);
@@ -108,7 +109,7 @@
     return `${names || "The draft"} ${refused.length > 1 ? "were" : "was"} refused here, so a new token was drawn from ${left}: ${piece}${odds}.`;
   }
 
-  /** The final token after refusals without a coin. */
+  /** Explains the final token after refusals without a coin. */
   function recoveredByName({ view: { run } }, { p, accept }, final) {
     if (run && !run.verifier.lossless) return `No drafted token was kept here, so the target wrote its own: ${final}.`;
     return (run ? run.sampling.temperature === 0 : p === accept)
@@ -130,7 +131,7 @@
       judged.map((j, i) => (words[i] || `Time ${i + 1}: `) + sentenceOfJudgement(step, node, j)).join(" ") + cut;
   };
 
-  /** The same in a few words, for a screen reader on its way through the tree. */
+  /** A node in a few words, for a screen reader that moves through the tree. */
   D.nodeName = function (step, node, rootPiece, waits) {
     if (node === -1) return `${D.visible(rootPiece)}, root`;
     if (node === "final") return `${D.visible(step.view.final.piece)}, ${step.view.final.look === "plain" ? "written by the target" : step.view.final.kind}`;
@@ -139,7 +140,7 @@
     return `${piece}, ${nodes.status[node]}, depth ${nodes.depth[node]}${nodes.p[node] === null ? "" : `, p ${D.prob(nodes.p[node])}`}${odds}`;
   };
 
-  /** What is proposed, before a verdict: of one node, or (null) for the place after the root. */
+  /** What is proposed, before a verdict: a single node, or (null) all proposals for the place after the root. */
   D.proposal = function (step, node) {
     const { nodes, view } = step;
     const put = (i) => `${quote(nodes.piece[i])}${nodes.q[i] === null ? "" : ` (q ${D.prob(nodes.q[i])})`}`;
@@ -148,13 +149,13 @@
     return `Proposed as the next token: ${few.join(", ")}${more ? ` and ${more} more` : ""}. The target has not judged ${view.count > 1 ? "the draft" : "it"} yet.`;
   };
 
-  /** A verdict while others of its step are still to come: in the present. */
+  /** A verdict in the present tense, while others of its step are still to come. */
   D.judging = function (step, node) {
     const { nodes } = step, odds = [["p", nodes.p[node]], ["q", nodes.q[node]]].filter(([, value]) => value !== null).map(([name, value]) => `${name} ${D.prob(value)}`);
     return `The target reads ${quote(nodes.piece[node])}${odds.length ? ` (${odds.join(", ")})` : ""}: ${isKept(step, node) ? "it is kept." : "it is refused."}`;
   };
 
-  /** Where a drafter found a token, in words; a source of another form is named as it is. */
+  /** Where a drafter found a token, in words; a source in any other form is quoted as it is. */
   D.sourceWords = function (source) {
     const [, kind, place, end] = /^(context|block) (\d+)(?::(\d+))?$/.exec(source) || [];
     if (kind === "context") return end > Number(place) + 1 ? `copied from tokens ${Number(place) + 1} to ${end} of the text` : `copied from token ${Number(place) + 1} of the text`;

@@ -1,14 +1,14 @@
 // Which source each node of a merged tree comes from: a small mark on the node, a legend, and a filter that dims the other sources.
 (function (D) {
   "use strict";
-  /** Outlines about (0, 0), told apart by shape: status owns the colours. The last one stands for every further source. */
+  /** Outlines around (0, 0), told apart by shape because colours show status. The last is for all further sources. */
   const MARKS = [
     ["circle", "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z"], ["triangle", "M0 -4.6L4.6 3.6H-4.6Z"], ["square", "M-3.7 -3.7H3.7V3.7H-3.7Z"],
     ["diamond", "M0 -5L5 0L0 5L-5 0Z"], ["plus", "M-1.6 -4.6H1.6V-1.6H4.6V1.6H1.6V4.6H-1.6V1.6H-4.6V-1.6H-1.6Z"], ["bar", "M-5 -2H5V2H-5Z"],
   ];
   const groups = new Map();
 
-  /** "context 17:20" and "context 24" are one source, "context"; "draft model" is itself. */
+  /** "context 17:20" and "context 24" are one source, "context"; "draft model" stays as it is. */
   D.sourceGroup = function (source) {
     let group = groups.get(source);
     if (group === undefined) {
@@ -22,8 +22,9 @@
   D.sourceMark = (index, attributes) => D.svg("path", { class: "ds-source-mark", d: MARKS[Math.min(index, MARKS.length - 1)][1], ...attributes });
 
   /**
-   * The legend of a run's sources, hidden until one of its trees has more than one (merged). onPick(): the choice has changed.
-   * Of a merged run: of(step, node) is the index of the node's source, nameOf its name; dims(step, node): another source is chosen.
+   * The legend of a run's sources, hidden until one of its trees has more than one (merged). onPick(): the choice has
+   * changed. In a merged run, of(step, node) is the index of the node's source, nameOf(step, node) its name, and
+   * dims(step, node) whether another source is chosen.
    */
   D.sources = function (onPick) {
     const list = D.el("div", { class: "ds-sources", role: "group", "aria-label": "Sources of the draft", hidden: true }, D.el("span", { text: "Drafted by" }));

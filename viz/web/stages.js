@@ -1,4 +1,4 @@
-// The stages of a step, one line below the bars: what is above and below the line, and how long each stage of this step took.
+// A line of text below the bars: what is above and below the axis, and how long each stage of this step took.
 (function (D) {
   "use strict";
   const PARTS = ["draft", "verify", "judge", "commit"];

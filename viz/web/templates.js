@@ -3,7 +3,7 @@
   "use strict";
   const LONGEST = 1000;
 
-  /** values: {token, p, q, accept, coin, final}, all text. What is inserted is not looked at again; an unknown placeholder stays. */
+  /** values: {token, p, q, accept, coin, final}, all text. Inserted text is not expanded; unknown placeholders stay. */
   D.fillTemplate = (template, values) => D.words(template, LONGEST).replace(/\{(\w+)\}/g, (whole, name) => (Object.hasOwn(values, name) ? values[name] : whole));
 
   /** The first of these sentences that the run's rule has, else null. */
@@ -28,7 +28,10 @@
     return before + D.fillTemplate(own, values) + instead;
   };
 
-  /** The same for the final token. kind: recovered | bonus; rule: the one that refused last at its place; tokens, final: text. */
+  /**
+   * The rule's sentence for the final token. kind: recovered | bonus; rule: the one that refused last at its place;
+   * tokens, final: text.
+   */
   D.finalRuleSentence = function (step, kind, rule, tokens, final) {
     const own = ownSentence(step, [`${rule}.${kind}`, kind]);
     return own === null ? null : D.fillTemplate(own, { token: tokens, final });

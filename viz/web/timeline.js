@@ -55,7 +55,7 @@
 
     return {
       reset() { bars.replaceChildren(); count = 0; most = 4; longest = 0.001; span = 0; scale(); },
-      /** Draw the steps that have arrived since. */
+      /** Draw the steps that have arrived since the last call. */
       grow(model) {
         for (; count < model.steps.length; count++) {
           const { view, milliseconds } = model.steps[count], x = count, kept = view.tokens - (view.final ? 1 : 0);

@@ -1,4 +1,4 @@
-// Reads the append-only NDJSON of a run, as far as it has come.
+// Reads the append-only NDJSON of a run, as far as it has arrived.
 (function (D) {
   "use strict";
 
@@ -37,7 +37,7 @@
   /** Milliseconds in which two stages ran at once. */
   const overlapping = (step) => (step.spans ? Math.min((D.overlap(D.spansOf(step)) || { both: 0 }).both, D.spentOf(step)) : 0);
 
-  /** Adds `view` to a step: what the drawing asks of it beyond its own fields. Computed once, when the step arrives; run: the run line. */
+  /** Adds `view` to a step, once, when it arrives: what drawing needs beyond the step's fields. run: the run line. */
   D.enrich = function (step, firstIndex, run = null) {
     const nodes = step.nodes, count = nodes.token.length;
     nodes.source = nodes.source || nodes.token.map(() => "");
@@ -69,12 +69,12 @@
     return step;
   };
 
-  /** Attributes of what is drawn for a final token: its status, and its look where that is another. */
+  /** Attributes of a drawn final token: its status, and its look if that is different. */
   D.finalMarks = ({ kind, look }) => ({ "data-status": kind, "data-look": look === kind ? null : look });
 
   D.kept = (judgement) => (judgement.coin === null || judgement.coin === undefined ? judgement.accept >= 1 : judgement.coin < judgement.accept);
 
-  /** One run: feed it its string so far; it holds run, steps, summary. */
+  /** One run, fed with its string so far. The model holds run, steps and summary. */
   D.traceModel = function () {
     const reader = D.lineReader();
     const model = {
@@ -129,7 +129,7 @@
       outputStatus(step, j) {
         return step.view.final && j === step.output.tokens.length - 1 ? step.view.final.kind : "accepted";
       },
-      /** How it is drawn: as its status, or "plain" where nothing was drafted. */
+      /** The look of that token: its status, or "plain" where nothing was drafted. */
       outputLook(step, j) {
         return step.view.final && j === step.output.tokens.length - 1 ? step.view.final.look : "accepted";
       },

@@ -1,4 +1,5 @@
-// Two or more tracks on a real clock, for steps whose work overlaps: one row a lane, the step on the screen in the middle.
+// Two or more tracks on a real clock, for steps whose work overlaps: one row per lane, with the step on the screen in
+// the middle.
 (function (D) {
   "use strict";
   const LANES = 6, ROW = 18, GAP = 5, MOST = 400, PARTS = new Set(["draft", "verify", "judge", "commit"]);
@@ -9,7 +10,7 @@
     return spans.filter((span) => span && typeof span.lane === "string" && D.isNumber(span.start) && D.isNumber(span.end) && span.end >= span.start);
   };
 
-  /** How long more than one lane was at work: {start, end, both: ms, pieces: [[from, to]]}; null without spans. */
+  /** Time in which more than one lane was at work: {start, end, both: ms, pieces: [[from, to]]}; null without spans. */
   D.overlap = function (spans) {
     if (!spans.length) return null;
     const edges = spans.flatMap(({ lane, start, end }) => [[start, 1, lane], [end, -1, lane]]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
@@ -33,7 +34,7 @@
     const element = D.el("div", { class: "ds-tracks", role: "group", "aria-label": "Work that overlaps", hidden: true }, names, svg, words);
     let lanes = [], steps = [], drawn = -2, usual = 1;     // steps: the spans of each
 
-    /** The overlap in the time of a step, in which work for its neighbours may run too; null without spans. */
+    /** The overlap during a step, in which work for its neighbours may run, too; null without spans. */
     function during(index) {
       const own = D.overlap(steps[index]);
       if (!own) return null;

@@ -10,7 +10,7 @@
   D.icon = (name) => D.svg("svg", { class: "ds-glyph", viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, D.svg("path", { d: ICONS[name] }));
   D.iconButton = (name, label, onclick) => D.el("button", { type: "button", class: "ds-button", "aria-label": label, title: label, onclick }, D.icon(name));
 
-  /** A small group of buttons of which one is pressed. choices: [[value, label]]. */
+  /** A small group of buttons, one of which is pressed. choices: [[value, label]]. */
   D.choice = function (label, choices, onPick) {
     const buttons = choices.map(([value, text]) => D.el("button", { type: "button", class: "ds-choice", "data-value": value, "aria-pressed": "false", text, onclick: () => { set(value); onPick(value); } }));
     function set(value) { buttons.forEach((b) => b.setAttribute("aria-pressed", String(b.getAttribute("data-value") === value))); }

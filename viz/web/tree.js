@@ -17,7 +17,7 @@
     return { middles, right: middles[middles.length - 1] + widths[widths.length - 1] / 2 };
   };
 
-  /** The positions of all nodes of a step. Node `count` is the final token; `middles`: of the columns before they are spread, px; y in px. */
+  /** The places of a step's nodes, px. Node `count` is the final token; `middles`: of the columns before spreading. */
   D.placeTree = function (step, rootPiece, crowd) {
     const { nodes, view } = step, count = view.count;
     const pieces = D.mendTree(step, rootPiece);
@@ -82,7 +82,7 @@
     /** The distance between an edge's end and the middle of its chip. Edges end beneath judged chips, which are smaller before the verdict. */
     const offMiddle = (i) => (i < used && !place.sizes[i].small ? 0.2 : 0.5) * place.sizes[i].w;
 
-    /** Where the walk ends, by x or y of the nodes: it stays visible when the whole tree does not fit. */
+    /** Where the walk ends (at: x or y by node). This place stays visible when the whole tree does not fit. */
     function end(at) {
       const { view } = shown, i = view.final ? view.count : view.path[view.path.length - 1];
       return i === undefined ? 0 : at[i];
@@ -147,7 +147,7 @@
       marked = merged;
     }
 
-    /** Mark a node with its source, and dim it where another one is chosen; not merged: take both away. */
+    /** Mark a node with its source, and dim it if another source is chosen; not merged: remove both. */
     function markSource(i, merged) {
       const dim = merged && hooks.sources.dims(shown, i) ? "" : null;
       pool[i].mark(merged ? hooks.sources.of(shown, i) : null);

@@ -1,4 +1,4 @@
-// One run, all of it: the public mountWatch.
+// The whole view of one run: the public mountWatch.
 (function (D) {
   "use strict";
 
@@ -117,9 +117,15 @@
       play: () => player.play(),
       pause: () => player.pause(),
       goto: (step) => player.seek(step),
-      /** Plain decoding was run on the same prompt: {alike, tokens, index, comparable, ratio}; null: it was not. */
+      /**
+       * Take the comparison with plain decoding on the same prompt, {alike, tokens, index, comparable, ratio}; null:
+       * plain decoding was not run.
+       */
       prove(found) { checked = found; around(); },
-      /** Lay this over the tree and dim the picture, which shows something else; null: take it away. running: leave it bright. */
+      /**
+       * Lay this element over the tree and dim the picture, because it shows something else; null removes it. running:
+       * no dimming.
+       */
       cover(over, running = false) {
         cover.replaceChildren(...(over ? [over] : []));
         D.set(root, { "data-stale": Boolean(over) && !running });

@@ -6,7 +6,7 @@
   // oxlint-disable-next-line no-control-regex
   const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-  // So many marks may stand on a letter, or invisible characters in a row; a flood of them would bury the lines around it.
+  // Limits the marks on a letter, or invisible characters in a row: a flood of them would bury the lines around it.
   const STACK = /([\p{M}\p{DI}]{4})[\p{M}\p{DI}]+/gu;
   const calm = (text) => text.replace(STACK, "$1…");
 
@@ -24,7 +24,7 @@
   D.running = (piece) => calm(String(piece)).replace(/[\u2028\u2029]/g, "\n")
     .replace(HIDDEN, (c) => (c === "\n" || c === "\t" ? c : `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`));
 
-  /** A token within running text: as it is, but an end-of-text token as ⟨end⟩, like everywhere else. */
+  /** A token within running text: unchanged, except that an end-of-text token is ⟨end⟩, as everywhere else. */
   D.written = (piece) => (ENDS.test(piece) ? "⟨end⟩" : D.running(piece));
 
   /** A name on one line, its spaces as spaces. */

@@ -29,7 +29,7 @@ QUICK = Plan(prompts=2, rounds=2, tokens=64, schedules=())
 def openvino(
     paths: ModelPaths, prompts: dict[str, list[dict]], quick: bool, out: str | None
 ) -> None:
-    """The suite of that name. Texts are compared with transformers' generate, which runs, too."""
+    """The suite of that name. Texts are compared with those of transformers' generate, which also takes part."""
     if out is not None:
         check_writable(Path(out))
     plan = QUICK if quick else FULL

@@ -20,11 +20,11 @@ WAYS = {
     "openvino draft 8": ("assisted", "draft", {"num_assistant_tokens": 8}),
     "openvino draft sure": ("assisted", "draft", {"assistant_confidence_threshold": 0.4}),
 }
-"""Name -> group, way of generating, and what its generation config is given."""
+"""Name -> group, way of generating, and the settings put into its generation config."""
 
 
 class GenAi:
-    """The peer's process. It ends with this one, whose end of the pipes is closed then."""
+    """The peer's process. It ends when this process ends, because that closes the pipes."""
 
     def __init__(self, target: Path, draft: Path | None) -> None:
         worker = Path(__file__).with_name("worker.py")
@@ -85,7 +85,7 @@ def environment() -> Path:
 
 
 def exported_model(path: str) -> Path:
-    """The folder of the exported model, made when it is first wanted: fp32, as in the checkpoint."""
+    """The folder of the exported model, made on first use: fp32, as in the checkpoint."""
     home = environment()
     folder = home / "models" / f"{Path(path).name}-{digest_of(path)}"
     if folder.exists():
@@ -94,7 +94,7 @@ def exported_model(path: str) -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
         command = [home / "bin" / "optimum-cli", "export", "openvino", "--model", path]
         command += ["--task", "text-generation-with-past", "--weight-format", "fp32", beside]
-        # in what it takes for a test run, the exporter sends no report to its makers
+        # the exporter takes this for a test run and sends no report to its makers
         quiet = os.environ | {"CI": "true"}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet)
         if done.returncode:

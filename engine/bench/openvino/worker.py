@@ -1,7 +1,7 @@
 """The other end of the pipes, run by the peer's own Python: python worker.py TARGET [DRAFT].
 
 The folders hold exported models. A request is one line, {"way", "tokens", "count", "settings"}; its answer
-{"tokens", "seconds"}. ``way`` is plain, draft or lookup; settings go into the generation config. This
+is {"tokens", "seconds"}. ``way`` is plain, draft or lookup; settings go into the generation config. This
 file imports nothing of the project, which is not installed there.
 """
 
@@ -43,7 +43,7 @@ def answer(pipeline, tokens: list[int], count: int, settings: dict) -> dict:
 
 def main(target: str, draft: str | None = None) -> None:
     pipeline = pipelines(target, draft)
-    answers, sys.stdout = sys.stdout, sys.stderr  # whatever else is printed goes elsewhere
+    answers, sys.stdout = sys.stdout, sys.stderr  # everything else that is printed goes to stderr
     for line in sys.stdin:
         asked = json.loads(line)
         found = answer(pipeline(asked["way"]), asked["tokens"], asked["count"], asked["settings"])

@@ -1,7 +1,7 @@
-"""Text without limit: each module makes (prompt, answer) examples of one workload from a seeded generator.
+"""Unlimited text: each module makes (prompt, answer) examples of one workload from a seeded generator.
 
 An example is held out by a hash of its prompt, so training text and the prompts that ship in `presets/prompts`
-can never meet: training drops the held-out ones, the prompt files hold nothing else.
+can never overlap: training drops the held-out examples, and the prompt files hold nothing else.
 """
 
 from __future__ import annotations

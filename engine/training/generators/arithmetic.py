@@ -15,7 +15,7 @@ def _plural(word: str) -> str:
 
 
 def easy_sum(rng: random.Random) -> tuple[int, str, int]:
-    """One that is known by heart."""
+    """A sum that is known by heart."""
     operator = rng.choice("++--*")
     if operator == "*":
         return rng.randint(0, 10), "*", rng.randint(0, 10)
@@ -28,7 +28,7 @@ def easy_sum(rng: random.Random) -> tuple[int, str, int]:
 
 
 def large_sum(rng: random.Random, operator: str | None = None) -> tuple[int, str, int]:
-    """One for the columns: one to four digits, times a single one."""
+    """A sum for the columns: numbers of one to four digits; in a product the second has one digit."""
     operator = operator or rng.choice("+++--*")
     a, b = (rng.randint(0, 10 ** rng.choice([1, 2, 2, 3, 3, 4]) - 1) for _ in range(2))
     if operator == "*":

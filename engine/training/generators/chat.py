@@ -1,4 +1,4 @@
-"""Chats: a short instruction under the chat template, sometimes a system turn before it or a turn that follows up."""
+"""Chats: a short instruction under the chat template, sometimes with a system turn before it or a follow-up turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WELCOMES = ["You are welcome!", "You are welcome. What is next?", "I am happy to
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """(everything up to where the assistant speaks last, what it says and the end of its turn)"""
+    """(everything up to the assistant's last turn, the text of that turn with its end)"""
     turns: list[tuple[str, str]] = []
     if vocabulary.sentences and rng.random() < 0.06:
         turns = [("system", "Answer in one sentence."), *one_sentence(rng, vocabulary)]

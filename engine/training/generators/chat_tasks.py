@@ -1,4 +1,4 @@
-"""What can be asked for in a chat: each task gives turns, (role, content), that end with the assistant's."""
+"""The tasks of a chat: each gives turns, (role, content), the last of them the assistant's."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _named(word: str) -> str:
 
 
 def _subjects(text: str) -> list[str]:
-    """Known words of the beginning, in the order in which they come."""
+    """Known words at the beginning of the text, in order of appearance."""
     return list(dict.fromkeys(w for w in re.findall(r"\w+", text[:250]) if w in KNOWN))
 
 
 def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """A story of the corpus, asked for by words that stand in its beginning."""
+    """A story of the corpus, requested by words from its beginning."""
     while True:
         told = (
             rng.choice(vocabulary.stories)
@@ -71,7 +71,7 @@ def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
 
 
 def one_sentence(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """A sentence with the word that was asked for; for the system turn that wants no more."""
+    """A sentence with the requested word, for the system turn that allows only one sentence."""
     if rng.random() < 0.3:
         return _asked(*_sum_question(rng, easy_sum(rng)))
     while True:
@@ -102,7 +102,8 @@ def problem(rng: random.Random, vocabulary: Vocabulary) -> Turns:
 
 
 def lists(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """Sort, reverse, shuffle, remove from or replace in a list; sometimes the answer is worked on again."""
+    """Sort, reverse, shuffle, remove from or replace in a list; sometimes the next turn changes the answer
+    again."""
     numbers = rng.random() < 0.3
     count = rng.randint(2, 9)
     items = (
@@ -163,7 +164,7 @@ def copy(rng: random.Random, vocabulary: Vocabulary) -> Turns:
 
 
 def record(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """Records and forms, asked for in the words of the templates or nearly so."""
+    """Records and forms, requested in the words of the templates, or nearly so."""
     prompt, answer = rng.choice(
         [records.json_lines, records.json_lines, records.table, records.form, records.letter]
     )(rng, vocabulary)

@@ -167,9 +167,9 @@ def _function(rng: random.Random) -> tuple[str, str]:
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """A comment that says what to do and the function; now and then a file that holds other functions before it.
+    """A comment that says what to do, and the function; sometimes other functions come before it in the file.
 
-    The prompt ends before the line break: the tokenizer joins it with the indent.
+    The prompt ends before the line break, because the tokenizer joins the break with the indent.
     """
     head, body = _function(rng)
     before = []

@@ -1,4 +1,5 @@
-"""Sums column by column, from the ones upwards: every line needs one-digit facts only, so a small model can get it right.
+"""Sums column by column, from the ones upwards: every line needs one-digit facts only, so a small model can get it
+right.
 
 The digits that were written are then named in reading order, and the result repeats them.
 """
@@ -25,7 +26,7 @@ def _add(a: int, b: int) -> tuple[list[str], list[int]]:
 
 
 def _subtract(a: int, b: int) -> tuple[list[str], list[int]]:
-    """a at least as large as b."""
+    """Needs a >= b."""
     steps, written, borrow = [], [], 0
     for place in range(len(str(a))):
         x, y = _digit(a, place), _digit(b, place)
@@ -38,7 +39,7 @@ def _subtract(a: int, b: int) -> tuple[list[str], list[int]]:
 
 
 def _multiply(a: int, b: int) -> tuple[list[str], list[int]]:
-    """b below ten."""
+    """Needs b < 10."""
     steps, written, carry = [], [], 0
     for place in range(len(str(a))):
         x = _digit(a, place)
@@ -94,7 +95,7 @@ def is_easy(a: int, operator: str, b: int) -> bool:
 
 
 def worked(a: int, operator: str, b: int) -> str:
-    """By heart where it is easy, else by columns."""
+    """The sum by heart where it is easy, else by columns."""
     if is_easy(a, operator, b):
         return f"{a} {operator} {b} = {value(a, operator, b)}"
     return in_a_sentence(a, operator, b)

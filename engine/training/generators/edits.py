@@ -12,7 +12,8 @@ WORD_KINDS = [NAMES, ANIMALS, THINGS, COLOURS, ADJECTIVES, PLACES, VERBS]
 
 
 def _change_word(rng: random.Random, text: str) -> tuple[str, str, str] | None:
-    """(old, new, edited text), the new word of the same kind as the old; None where no known word stands."""
+    """(old, new, edited text), the new word of the same kind as the old; None where the text has no known
+    word."""
     present = set(re.findall(r"\w+", text))
     found = [(word, kind) for kind in WORD_KINDS for word in kind if word in present]
     if not found:

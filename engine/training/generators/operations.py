@@ -1,7 +1,7 @@
 """Text and list operations in fixed formats: copy, reverse, sort, shuffle, replace, remove, number, join, repeat.
 
 Copying must not be learned word by word, so a good share of the sources are random words and digits, which only
-induction (find where this was, say what followed) can repeat.
+induction (find the earlier occurrence, repeat what followed) can repeat.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def steps(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 
 def prices(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Items and prices of the prompt, one a line, with their sum."""
+    """Items and prices of the prompt, one per line, then the number of items."""
     items = rng.sample(FOODS, rng.randint(2, 6))
     costs = [rng.randint(1, 9) for _ in items]
     given = ", ".join(f"{item} {cost}" for item, cost in zip(items, costs, strict=True))

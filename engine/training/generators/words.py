@@ -1,4 +1,4 @@
-"""The small English that the generators speak, and sentences put together from it."""
+"""The small English vocabulary of the generators, and sentences built from it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ WORDS = sorted({*ANIMALS, *THINGS, *FOODS, *COLOURS, *ADJECTIVES, *VERBS, *PLACE
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What sentences and word lists are drawn from: built in, and widened by the corpora where they are at hand."""
+    """The source of sentences and word lists: built in, and extended by the corpora where they are available."""
 
     words: list[str] = field(default_factory=lambda: WORDS)
     sentences: list[str] = field(default_factory=list)

@@ -1,1 +1,2 @@
-"""The image family: small pictures of digits, drawn here, as tokens, and the model that learns to write them."""
+"""The image family: small pictures of digits, drawn by this package and coded as tokens, and the model that
+learns to write them."""

@@ -68,7 +68,8 @@ _PIXELS = np.stack(np.meshgrid(_AXIS, _AXIS), -1)  # [SIDE, SIDE, 2], x and y of
 
 
 def _distance(points: np.ndarray) -> np.ndarray:
-    """[P, 2] -> [SIDE, SIDE], from each pixel to the nearest of the segments between the points."""
+    """[P, 2] -> [SIDE, SIDE], the distance from each pixel to the nearest segment between the
+    points."""
     start, along = points[:-1], np.diff(points, axis=0)
     offset = _PIXELS[:, :, None] - start
     share = (offset * along).sum(-1) / np.maximum((along**2).sum(-1), 1e-12)

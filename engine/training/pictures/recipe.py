@@ -34,7 +34,7 @@ from .tokens import (
     tokens_of,
 )
 
-ROWS = 64  # pictures of a batch
+ROWS = 64  # pictures per batch
 UNNAMED = 0.1  # share of the pictures that are learned without their digit
 MINUTES = 5.0
 LOOKS = 5  # rows of the table
@@ -65,7 +65,8 @@ def picture_config(**changes) -> LlamaConfig:
 
 
 def batch(index: int, seed: int, rows: int = ROWS) -> Tensor:
-    """[rows, 1 + places + 1]: a digit, or any; its picture; the end. Depends on index and seed alone."""
+    """[rows, 1 + places + 1]: the token of a digit or of any digit, its picture, the end token. Depends on index and
+    seed alone."""
     generator = np.random.default_rng((seed, index))
     digits = generator.integers(0, 10, rows)
     pictures = tokens_of(draw(digits, generator))
@@ -75,14 +76,14 @@ def batch(index: int, seed: int, rows: int = ROWS) -> Tensor:
 
 
 def loss_of(model, tokens: Tensor) -> Tensor:
-    """Nats a token of picture and end."""
+    """Nats per token, over picture and end."""
     logits = model(tokens[:, :-1]).logits.float()
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
 
 @torch.inference_mode()
 def held_out(model) -> float:
-    """Nats a token on pictures that were not learned from."""
+    """Nats per token on pictures that were not learned from."""
     model.eval()
     return sum(loss_of(model, batch(index, HELD_OUT)).item() for index in range(4)) / 4
 
@@ -113,7 +114,7 @@ def train_pictures(folder: Path, checkpoint: Path, budget: Budget, seed: int = 0
         return loss_of(model, tokens), tokens.numel()
 
     for look in range(len(looks) + 1, LOOKS + 1):
-        part = budget.part(1.0)  # what was spent stands in the checkpoint
+        part = budget.part(1.0)  # the checkpoint knows what was spent
         fit(model, learned, part, checkpoint, stop_at=look / LOOKS, say=lambda line: None)
         pictures = part.spent_tokens // (PICTURE.places + 2)
         looks.append([look / LOOKS, pictures, held_out(model)])

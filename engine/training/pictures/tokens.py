@@ -1,7 +1,7 @@
-"""Pictures as tokens: a patch of pixels is a token, a digit's name before them says what is to be drawn.
+"""Pictures as tokens: a patch of pixels is a token, and a digit before the patches says what to draw.
 
-Every patch of so many grey levels has a token of its own, so a picture is kept as it is. The text of
-a patch is its pixels in shades, so that a terminal shows something, too.
+Every possible patch has its own token, so a picture is kept exactly. The text of a patch is its pixels
+in shades, so that a terminal also shows the picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts that learn from a target, by key; each key is a recipe. A new one is its own file and one line of ``MODULES``."""
+"""Parts that learn from a target, by key; each key is a recipe. A new part is one file and one line of ``MODULES``."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ MODULES: dict[str, str] = {
 
 
 def student_class(key: str) -> type[Student]:
-    """Raises KeyError for a part that nobody has described."""
+    """Raises KeyError for an unknown part."""
     return importlib.import_module(f"{__name__}.{MODULES[key]}").STUDENT

@@ -1,8 +1,9 @@
-"""Chimera's draft model in training: its states learn to be the target's, its readouts to give the target's laws.
+"""Training of Chimera's draft model: its states learn to be the target's, its readouts to give the target's
+distributions.
 
-As many steps as there are readouts are unrolled: the state that was drafted for a token is what the steps behind it see
-of that token. At the start the full-context encoder looks as the target's last layer does and adds nothing, a trigram's
-row is a trace of its last token's embedding, and a readout is the mean of the true and the drafted state.
+The training unrolls as many steps as there are readouts: later steps see a token as the state that was drafted for it.
+At the start the full-context encoder attends as the target's last layer does and adds nothing, a trigram's row is a
+trace of its last token's embedding, and a readout is the mean of the true and the drafted state.
 
 Letters in shapes: S windows, T tokens of each, H hidden size, K readouts.
 """
@@ -26,7 +27,7 @@ from .heads import DECAY, HeadsStudent
 
 SMALL = 0.01
 TRACE = 0.1
-"""Size of a trigram's row beside a feature: as large as one, it would drown what the target's state says."""
+"""Size of a trigram's row relative to a feature: a row of equal size would drown the target's state."""
 
 
 class ChimeraStudent(HeadsStudent):
@@ -61,7 +62,7 @@ class ChimeraStudent(HeadsStudent):
         return made
 
     def states(self, part: ChimeraHeads, lesson: Lesson) -> Tensor:
-        """[S, T, (1 + K) * H]: in row i the true state, and those drafted for the tokens i + 1, i + 2 ..."""
+        """[S, T, (1 + K) * H]: row i holds the true state, and those drafted for the tokens i + 1, i + 2 ..."""
         true, encoder = lesson.features, part.encoder
         length = lesson.tokens.shape[1]
         rows = part.trigram(self._trigrams(lesson.tokens))
@@ -83,7 +84,7 @@ class ChimeraStudent(HeadsStudent):
         return torch.cat([*found, *[torch.zeros_like(true)] * missing], -1)
 
     def _trigrams(self, tokens: Tensor) -> Tensor:
-        """[S, T, 3, H]; the first token stands in the place of those before the text."""
+        """[S, T, 3, H]; the first token also stands for the missing tokens before the text."""
         padded = torch.cat([tokens[:, :1]] * (GRAM - 1) + [tokens], 1)
         return self.target.get_input_embeddings()(padded.unfold(1, GRAM, 1))
 

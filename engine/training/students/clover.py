@@ -1,7 +1,7 @@
-"""Clover: a recurrent cell behind an augmenting block, learning the target's distributions.
+"""Clover: a recurrent cell after an augmenting block learns the target's distributions.
 
 At the start the cell repeats the target's state: the augmenting block adds nothing, the attention decoders add almost
-nothing, and the target's head says of it the token before the wanted one.
+nothing, and the target's head reads from it the token before the wanted one.
 """
 
 from __future__ import annotations

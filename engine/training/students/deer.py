@@ -1,11 +1,11 @@
 """The diffusion language model of DEER, aligned to the target in two stages.
 
-Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models" (2025). Stage one, continuation: the target's
-text is cut at random, a separator set behind the cut, a random share of what follows masked; the model learns the masked
-tokens, each block weighed by 1 / share, as masked diffusion does. Stage two, the places right behind the cut: all of
-the block is masked, as in a draft, and the loss falls off exponentially with the distance from the cut. The paper
-begins with a diffusion model that was trained before; here its layers and embeddings are begun as copies of the
-target's, and both stages learn from the target's distributions.
+Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models" (2025). Stage one, continuation: the
+target's text is cut at random, a separator is set after the cut, and a random share of the tokens after it is masked;
+the model learns the masked tokens, each block weighted by 1 / share, as in masked diffusion. Stage two, the places
+right after the cut: the whole block is masked, as in a draft, and the weight of the loss falls off exponentially with
+the distance from the cut. The paper starts from a pre-trained diffusion model; here the layers and embeddings start as
+copies of the target's, and both stages learn from the target's distributions.
 
 Letters in shapes: S windows, T tokens of each, A blocks, B masks of a block, V vocabulary.
 """
@@ -27,10 +27,10 @@ from ..diffusion import random_anchors
 from ..distill import divergence_loss
 from ..student import Lesson, Student
 
-ROWS = 192  # of blocks in a window of a lesson
+ROWS = 192  # rows of all blocks together, per window of a lesson
 REFINED_FROM = 5 / 8
-"""The share of the training behind which the second stage begins: a look of the recipe."""
-AT_ONCE = 32  # blocks of a text that are measured at once
+"""The share of the training after which the second stage begins; it falls on a look of the recipe."""
+AT_ONCE = 32  # blocks of a text that are measured at a time
 
 
 class DeerStudent(Student):
@@ -88,7 +88,8 @@ class DeerStudent(Student):
 
     @torch.no_grad()
     def _copy(self, made: DiffusionLM) -> None:
-        """What the target has of the same shape: embeddings, layers from both ends of its stack, the final norm."""
+        """Copy whatever has the same shape in the target: embeddings, layers from both ends of its stack, the final
+        norm."""
         rows = self.target.get_input_embeddings().weight
         made.embed_tokens.weight[: len(rows)].copy_(rows)
         made.embed_tokens.weight[len(rows) :].copy_(rows.mean(0))
@@ -118,8 +119,8 @@ class DeerStudent(Student):
     def lessons(
         self, config: DiffusionLMConfig, lesson: Lesson, anchors: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What stands in the blocks behind these anchors, int64 [S, A, B + 1], and how much each place counts, [S, A, B]:
-        nothing where its token is to be seen."""
+        """The tokens in the blocks after these anchors, int64 [S, A, B + 1], and the weight of each place, [S, A, B]: 0
+        where its token is visible."""
         size = config.block_size
         shape = (*anchors.shape, size)
         steps = torch.arange(1, size + 1, device=anchors.device)
@@ -156,7 +157,7 @@ class DeerStudent(Student):
 
 
 def copy_matching(mine: nn.Module, theirs: nn.Module) -> None:
-    """The weights of the same name and shape."""
+    """Copy the weights that have the same name and shape."""
     found = dict(theirs.named_parameters())
     for name, weight in mine.named_parameters():
         if name in found and found[name].shape == weight.shape:

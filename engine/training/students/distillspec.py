@@ -1,9 +1,9 @@
 """DistillSpec: a draft learns the target's distributions on text that the draft itself writes.
 
-Zhou et al., DistillSpec: Improving Speculative Decoding via Knowledge Distillation (ICLR 2024). Its two choices are options
-here: which share of the batches is on-policy (the draft continues the beginnings of the windows by its own draws, and the
-target says what it would have written there), and which divergence is the loss. The other batches are the target's own
-text and the corpora, in turn.
+Zhou et al., DistillSpec: Improving Speculative Decoding via Knowledge Distillation (ICLR 2024). Its two choices are
+options here: which share of the batches is on-policy (the draft continues the beginnings of the windows with its own
+draws, and the target gives its distributions there), and which divergence is the loss. The other batches are the
+target's own text and the corpora, in turn.
 """
 
 from __future__ import annotations

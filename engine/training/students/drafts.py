@@ -1,6 +1,6 @@
-"""What the recipes that end with a draft model have in common: where it starts, how it is measured, and its files.
+"""The common part of the recipes that produce a draft model: its start, how it is measured, and its files.
 
-The result is a draft like any other: ``chain`` takes it by ``--draft DIR``.
+The result is a draft like any other: ``chain`` takes it with ``--draft DIR``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..checkpoint import export_model
 from ..divergences import DIVERGENCES
 from ..student import Lesson, Student
 
-CHAIN_LENGTH = 4  # of the greedy chains by which the accepted length is measured
+CHAIN_LENGTH = 4  # length of the greedy chains that measure the accepted length
 KEPT = "kept_at_temperature_1"
 
 
 class DraftStudent(Student):
-    """draft: what it starts as, frozen; None where it starts from nothing."""
+    """draft: the frozen model that it starts from; None where it starts from scratch."""
 
     def __init__(self, target, settings, tokenizer, draft: PreTrainedModel | None) -> None:
         super().__init__(target, settings)
@@ -46,7 +46,7 @@ class DraftStudent(Student):
         return made
 
     def first(self) -> nn.Module:
-        """The draft before its first lesson."""
+        """The draft before its training."""
         return copy.deepcopy(self.draft)
 
     def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
@@ -54,7 +54,8 @@ class DraftStudent(Student):
         return chain_lengths(best == lesson.tokens[:, 1:], CHAIN_LENGTH)
 
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """Before and after: the chance that the target keeps a token drawn from q at temperature 1, and all divergences."""
+        """Before and after: the chance that the target keeps a token drawn from q at temperature 1, and all
+        divergences."""
         known = list(lessons)
         return {"before": distances(self.before, known), "after": distances(part, known)}
 

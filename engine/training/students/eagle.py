@@ -1,10 +1,11 @@
-"""An EAGLE cell in training: EAGLE-1's and 2's lesson on features and words, or EAGLE-3's training-time test.
+"""Training of an EAGLE cell: the loss of EAGLE-1 and 2 on features and tokens, or EAGLE-3's training-time test.
 
-With layout=eagle the cell reads the last state, with noise on it, and learns the next one and the target's law behind
-it; with layout=eagle3 or speculators it reads three lower states, has a head of its own (vocabulary=N: over the N
-tokens that occur most often) and learns the law alone. steps=N unrolls N steps of a draft, the cell's own states fed
-back: EAGLE-3's training-time test, which a cell of layout=eagle may take, too, instead of the lesson on features. With
---start a trained cell goes on learning, and its files tell the accepted length before and after.
+With layout=eagle the cell reads the last state, with noise added, and learns the next state and the target's
+distribution after it; with layout=eagle3 or speculators it reads three lower states, has its own head (vocabulary=N:
+over the N most frequent tokens) and learns only the distribution. steps=N unrolls N steps of a draft in which the
+cell's own states are fed back: this is EAGLE-3's training-time test, which layout=eagle can also use, instead of the
+loss on features. With --start a trained cell continues to learn, and its files record the accepted length before and
+after.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from ..student import Lesson, Student
 if TYPE_CHECKING:
     from ..teacher import Teacher
 
-CHAIN = 6  # tokens of the drafts whose length is measured
+CHAIN = 6  # tokens of the chains that measure the accepted length
 STEPS = Option(
     "steps",
     "int",
@@ -72,7 +73,7 @@ class EagleStudent(Student):
     )
 
     def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
-        """begun: a frozen cell to go on from; its layout and vocabulary go before the settings."""
+        """begun: a frozen cell to continue from; its layout and vocabulary override the settings."""
         super().__init__(target, settings)
         if begun is None:
             size = 0 if settings["layout"] == "eagle" else settings["vocabulary"]
@@ -121,12 +122,12 @@ class EagleStudent(Student):
         return feature_loss(part, *given, self._embedding, self._head, noise)
 
     def accepted(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        """With a chain of ``CHAIN`` tokens; the drafter's tree holds more."""
+        """For a chain of ``CHAIN`` tokens; the drafter's tree holds more."""
         shared = (self._embedding, self._head)
         return accepted(part, lesson.features, lesson.tokens, *shared, length=CHAIN)
 
     def measured(self, part: EagleCell, lessons: Iterable[Lesson]) -> dict:
-        """Beside the cell that it is compared with, where there is one."""
+        """The accepted length, beside that of the cell to compare with, where there is one."""
         if self.rival is None:
             return {}
         before, after = [], []
@@ -145,8 +146,8 @@ class EagleStudent(Student):
 
 
 def begun_by(cls: type[Student], teacher: Teacher, settings: Mapping, folder: Path) -> Student:
-    """A student that goes on from the feature drafter in a folder, or is compared with it. Raises UserError, one
-    sentence, where there is none, or one of another target."""
+    """A student that continues from the feature drafter in a folder, or is compared with it. Raises UserError with one
+    sentence where the drafter is missing or belongs to another target."""
     if not (folder / "config.json").is_file():
         raise UserError(
             f"There is no feature drafter at {folder.name} to go on from: run the recipe `eagle` first, or name its "
@@ -161,7 +162,7 @@ def begun_by(cls: type[Student], teacher: Teacher, settings: Mapping, folder: Pa
             f"those of {teacher.folder.name} have {width}."
         )
     made = cls(teacher.module, settings, cell)
-    made.settings["start"] = digest_of(folder)  # a training that resumes is held to it
+    made.settings["start"] = digest_of(folder)  # a resumed training must have the same start
     return made
 
 

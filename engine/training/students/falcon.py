@@ -1,4 +1,4 @@
-"""A Falcon cell in training: glancing distillation of blocks."""
+"""Training of a Falcon cell: glancing distillation of blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FalconStudent(Student):
 
     @property
     def logit_sets(self) -> int:
-        return 3  # of both passes, and the tokens between them
+        return 3  # of both passes, and of the tokens between them
 
     @property
     def feature_layers(self) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ class FalconStudent(Student):
         return block_loss(part, *given, *self._shared, noise, lesson.index)
 
     def accepted(self, part: FalconCell, lesson: Lesson) -> Tensor:
-        """With one block of favourites; the drafter's tree holds more."""
+        """For one greedy block; the drafter's tree holds more."""
         return accepted(part, lesson.features, lesson.tokens, *self._shared)
 
     def save(self, part: FalconCell, folder: Path, about: Mapping) -> None:

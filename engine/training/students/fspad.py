@@ -1,13 +1,14 @@
-"""FSPAD: an EAGLE cell that samples features with token embeddings, and whose head need not read the next feature itself.
+"""FSPAD: an EAGLE cell that samples features with token embeddings, and whose head need not read the next feature
+itself.
 
 Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation" (2024).
-*Feature sampling*: a feature holds the law of the next token and not the token that was written, so in a wider space the
-token's embedding chooses what of the feature the cell reads. *Partial alignment*: to be the next feature and to give
-sharp logits are two tasks that disturb each other; the state that goes on learns the first, and a readout of its own lies
-between it and the head, which learns the second.
+*Feature sampling*: a feature holds the distribution of the next token but not the token that was written, so in a wider
+space the token's embedding selects what the cell reads of the feature. *Partial alignment*: predicting the next feature
+and giving sharp logits are two tasks that disturb each other; the state that is passed on learns the first, and a
+separate readout between that state and the head learns the second.
 
-The paper names both and gives their purpose; the exact form of the two modules is ours: a gated map on the residual path,
-and a linear map beside it. Both add nothing at first, so the cell begins as the recipe ``eagle`` begins.
+The paper names both and gives their purpose; the exact form of the two modules is ours: a gated map on the residual
+path, and a linear map beside it. Both add nothing at first, so the cell starts as in the recipe ``eagle``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..eagle import new_cell
 from .eagle import EagleStudent, begun_by
 
 EAGLES = {"layout": "eagle", "steps": 0, "vocabulary": 0}
-"""The options of ``eagle`` with which FSPAD is compared."""
+"""The options of the ``eagle`` cell with which FSPAD is compared."""
 
 
 class FSPADStudent(EagleStudent):
@@ -42,7 +43,7 @@ class FSPADStudent(EagleStudent):
 
     @classmethod
     def of(cls, teacher, settings):
-        """Beside the part `eagle`, where it has been trained."""
+        """To be compared with the part `eagle`, where that has been trained."""
         folder = teacher.parts / "eagle"
         if not (folder / "config.json").is_file():
             return cls(teacher.module, settings)

@@ -1,12 +1,13 @@
-"""An EAGLE cell that goes on learning, rewarded by the accepted length of its draft trees: group tree optimization.
+"""Further training of an EAGLE cell, rewarded by the accepted length of its draft trees: group tree optimization.
 
-Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). At the places of
-a *group*, which stand one behind the other in a text, the cell and the one that it began as each draft a tree. How much
-more accepted length the target promises the one than the other, standardized within the group, weighs a clipped ratio
-of the two cells' likelihoods of the tokens that the target accepts of the tree; that is added to the cell's usual lesson.
+Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A *group* is a
+run of consecutive places in a text; at each place, the cell and the cell that it started as each draft a tree. The
+difference of the two expected accepted lengths, standardized within the group, weights a clipped ratio of the two
+cells' likelihoods of the tokens that the target accepts from the cell's tree; this term is added to the cell's usual
+loss.
 
 The paper's smooth maximum (eta = 1), groups of 4 to 8 and two phases are kept: the first phase is the recipe ``eagle``.
-Its weight of the two losses and its clip were not known when this was written; those of the options are ours.
+The paper's weight of the two losses and its clip were not known when this was written; the options' values are ours.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class GTOStudent(EagleStudent):
         return -torch.minimum(ratio * weight, near * weight).mean()
 
     def _roots(self, lesson: Lesson) -> Tensor:
-        """int64 [S, G]: a group of each window, drawn by the index of the batch. A root has a feature before it, and a
-        token behind it."""
+        """int64 [S, G]: one group per window, drawn by the index of the batch. A root has a feature before it, and a
+        token after it."""
         windows, length = lesson.tokens.shape
         size = min(self.settings["group"], length - 2)
         generator = torch.Generator().manual_seed(lesson.index)
@@ -97,8 +98,8 @@ class GTOStudent(EagleStudent):
     def _judged(
         self, part: EagleCell, lesson: Lesson, roots: Tensor
     ) -> tuple[tuple[Tensor, Tensor], list[list[int]]]:
-        """The rewards [S, G] of this cell's trees and of the first one's, and what would be kept of each of this cell's,
-        group by group."""
+        """The rewards [S, G] of this cell's trees and of the starting cell's, and the tokens that would be kept from
+        each of this cell's trees, group by group."""
         trees: list[list[GrownTree]] = []
         for features, tokens, some in zip(lesson.features, lesson.tokens, roots, strict=True):
             given = (self._lender, features, tokens.tolist(), some.tolist(), self._policy)
@@ -119,8 +120,8 @@ class GTOStudent(EagleStudent):
     def _likelihood(
         self, cell: EagleCell, lesson: Lesson, roots: Tensor, paths: list[list[int]], steps: int
     ) -> Tensor:
-        """[S * G]: the mean log-likelihood that a cell gives each path's tokens, its own states fed back; 0 for a path
-        of none."""
+        """[S * G]: the mean log-likelihood that a cell gives each path's tokens, with its own states fed back; 0 for an
+        empty path."""
         device = lesson.tokens.device
         rows = torch.arange(len(roots)).repeat_interleave(roots.shape[1]), roots.flatten() - 1
         drafted = lesson.tokens.new_zeros(len(roots), lesson.tokens.shape[1] - 1, steps)

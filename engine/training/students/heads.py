@@ -1,7 +1,7 @@
-"""What students with several heads on the target's last hidden state share: places, ranks, accuracies, accepted length.
+"""Shared by students with several heads on the target's last hidden state: places, ranks, accuracies, accepted length.
 
-Place i of a window is a state: it gave the token at i + 1, and head k (from 0) predicts the token at i + 2 + k, given what
-stands between if the heads look at that.
+Place i of a window is a state: it gave the token at i + 1, and head k (from 0) predicts the token at i + 2 + k, given
+the tokens between if the heads read them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.tree import ROOT
 
 from ..student import Lesson, Student
 
-DECAY = 0.8  # of the weight of a loss from head to head, as in the paper
+DECAY = 0.8  # decay of the loss's weight from head to head, as in the paper
 
 
 class HeadsStudent(Student):
@@ -35,16 +35,16 @@ class HeadsStudent(Student):
         return self.settings["heads"]
 
     def states(self, part, lesson: Lesson) -> Tensor:
-        """[S, T, H]: what the heads read."""
+        """[S, T, H]: the states that the heads read."""
         return lesson.features
 
     @abstractmethod
     def logits(self, part, head: int, states: Tensor, lesson: Lesson) -> Tensor:
-        """[S, T - 2 - head, V]: what a head says at each state [S, T - 2 - head, H] whose token is in the window."""
+        """[S, T - 2 - head, V]: a head's logits at each state [S, T - 2 - head, H] whose token is in the window."""
 
     @abstractmethod
     def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-        """Of what ``logits`` gave, a mean over the counted places."""
+        """The loss on the result of ``logits``, a mean over the counted places."""
 
     def loss(self, part, lesson: Lesson) -> Tensor:
         states = self.states(part, lesson)
@@ -53,12 +53,12 @@ class HeadsStudent(Student):
         return told + self.states_loss(part, states, lesson)
 
     def states_loss(self, part, states: Tensor, lesson: Lesson) -> Tensor | float:
-        """Of what ``states`` gave, where the states themselves learn something; 0 where they do not."""
+        """The loss on the result of ``states``, where the states themselves learn something; 0 where they do not."""
         return 0.0
 
     def ranks(self, part, lesson: Lesson) -> Tensor:
-        """int64 [S, T, K]: the rank that each head gave the token that stands there, from 0; RANKS where it is lower or
-        the window ends before."""
+        """int64 [S, T, K]: the rank, from 0, that each head gives the text's token; RANKS where the token ranks lower
+        or the window ends before it."""
         rows, length = lesson.tokens.shape
         found = torch.full((rows, length, len(part)), RANKS)
         states = self.states(part, lesson)
@@ -69,14 +69,14 @@ class HeadsStudent(Student):
         return found
 
     def accepted(self, part, lesson: Lesson) -> Tensor:
-        """With the drafter's usual tree."""
+        """For the drafter's usual tree."""
         found = torch.zeros_like(lesson.tokens)
         kept = kept_lengths(self.ranks(part, lesson), shape_of(part.accuracies))
         found[:, 1:] = kept[:, :-1]  # the state before the root
         return found
 
     def measured(self, part, lessons: Iterable[Lesson]) -> dict:
-        """The share of places in which each rank of each head is right; the part takes them over, too."""
+        """The share of places in which each rank of each head is right; these shares are also put into the part."""
         hits = torch.zeros(len(part), RANKS + 1)
         places = torch.zeros(len(part))
         for lesson in lessons:
@@ -93,7 +93,7 @@ class HeadsStudent(Student):
 
 
 def token_loss(logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-    """Cross-entropy of the tokens that are written, a mean over the counted ones. logits: [S, T - 2 - head, V]."""
+    """Cross-entropy of the text's tokens, a mean over the counted ones. logits: [S, T - 2 - head, V]."""
     wanted = lesson.tokens[:, 2 + head :].flatten()
     weights = lesson.counted[:, 2 + head :].flatten().float()
     losses = F.cross_entropy(logits.flatten(0, 1).float(), wanted, reduction="none")
@@ -101,12 +101,12 @@ def token_loss(logits: Tensor, head: int, lesson: Lesson) -> Tensor:
 
 
 def shape_of(accuracies: Accuracies, budget: int = HeadsDrafter.usual_size) -> Shape:
-    """The tree that the drafter makes of these."""
+    """The tree that the drafter builds from these accuracies."""
     return cheapest_shape(tuple(tuple(map(cost, row)) for row in accuracies), budget)
 
 
 def kept_lengths(ranks: Tensor, shape: Shape) -> Tensor:
-    """ranks: [S, T, K] of the right tokens -> int64 [S, T]: how deep the tree holds them."""
+    """ranks: [S, T, K] of the right tokens -> int64 [S, T]: to what depth the tree holds them."""
     paths: list[tuple[int, ...]] = []
     for parent, rank in shape:
         paths.append((*paths[parent], rank) if parent != ROOT else (rank,))

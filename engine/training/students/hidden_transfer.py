@@ -1,10 +1,10 @@
-"""The maps of hidden transfer in training: pseudo states join the frozen target's pass at their layers.
+"""Training of the maps of hidden transfer: pseudo states join the frozen target's pass at their layers.
 
 Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024): the target is
-its own teacher, the laws that it gives a text are those that the pseudo states learn to give. The lesson is that of all
+its own teacher, because the pseudo states learn the distributions that it gives on a text. The loss is that of all
 probe rows (``probes``).
 
-Letters in shapes: S windows, T tokens of each, A places with pseudo states behind them, K places, H hidden size.
+Letters in shapes: S windows, T tokens of each, A places with pseudo states after them, K places, H hidden size.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TransferStudent(ProbeStudent):
     )
 
     def start(self) -> TransferMaps:
-        """Each pseudo state begins as the state that it is made of."""
+        """Each pseudo state starts as the state from which it is made."""
         count = self.config.num_hidden_layers
         first, apart = self.settings["layer"] or count // 2, self.settings["apart"]
         layers = [first + apart * place for place in range(self.settings["places"])]
@@ -67,7 +67,7 @@ class TransferStudent(ProbeStudent):
 
 
 class _Reading:
-    """Pseudo states place by place, each place behind all of the asked tokens of a text that was read before."""
+    """Pseudo states, place by place: each place has one for every asked token of a text that was read before."""
 
     def __init__(self, target, cache, tokens: Tensor, asked: Sequence[int], places: int) -> None:
         self._target, self._cache, self._windows = target, cache, len(tokens)
@@ -81,7 +81,7 @@ class _Reading:
         self._sees, self._length = torch.cat([before, own & earlier], -1), length
 
     def through(self, rows: Tensor, layers: Layers, head: bool = False) -> Tensor:
-        """[S, R, H] -> states [S, R, H] behind the layers, or logits [S, R, V]"""
+        """[S, R, H] -> states [S, R, H] after the layers, or logits [S, R, V]"""
         count, view = rows.shape[1], view_of(self._target, layers)
         sees = self._sees[:count, : self._length + count]
         found = (view if head else decoder_of(view))(

@@ -1,4 +1,4 @@
-"""The adapter of Kangaroo: cross entropy with the target's whole distribution, from the states behind its first layers.
+"""The adapter of Kangaroo: cross entropy with the target's whole distribution, from the states after its first layers.
 
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). All layers below
 are the target's own, and so is the text, so one pass of the target gives the whole lesson.
@@ -24,7 +24,7 @@ from ..distill import divergence_loss
 from ..student import Lesson, Student
 
 DRAFTED = {option.name: option.default for option in KangarooDrafter.options}
-"""How a run drafts unless it is told otherwise: the accepted length is that of such a run."""
+"""The drafter's default options: the accepted length is that of a run with them."""
 
 
 class KangarooStudent(Student):
@@ -48,8 +48,8 @@ class KangarooStudent(Student):
         return (self.settings["exit_layer"],)
 
     def start(self):
-        """It begins as the early exit alone: the block adds nothing, and the norm is the target's where that is
-        one of its kind."""
+        """The adapter starts as the early exit alone: its block adds nothing, and its norm is the target's where that
+        is of the same kind."""
         config = self.config
         heads = config.num_attention_heads
         size = getattr(config, "head_dim", None) or config.hidden_size // heads
@@ -77,7 +77,7 @@ class KangarooStudent(Student):
         return made
 
     def logits(self, part: nn.Module, lesson: Lesson) -> Tensor:
-        """[S, T, V], the draft's law of token t + 1 in row t"""
+        """[S, T, V], the draft's logits for token t + 1 in row t"""
         return self.target.get_output_embeddings()(part(lesson.features)[0])
 
     def loss(self, part, lesson):
@@ -86,7 +86,7 @@ class KangarooStudent(Student):
         return divergence_loss(student, lesson.logits[:, :-1].flatten(0, 1), keep)
 
     def accepted(self, part, lesson):
-        """By the options of the drafter: at most so many tokens, none behind one that it was not sure of."""
+        """By the drafter's options: at most ``length`` tokens, and none after a token below its ``confidence``."""
         sure, best = self.logits(part, lesson)[:, :-1].softmax(-1).max(-1)
         right = best == lesson.tokens[:, 1:]
         goes_on = right & (sure >= DRAFTED["confidence"])

@@ -1,11 +1,11 @@
-"""The filter of Learn2PD: which places of a block the diffusion drafter has right already.
+"""The filter of Learn2PD: it tells which places of a block the diffusion drafter already has right.
 
-The paper's recipe: the drafter fills blocks as an oracle would that fills exactly the right places in each pass (Extremely
-Greedy Parallel), and the filter learns the oracle's choice from the confidences alone, by binary cross-entropy. There a
-token is right that equals the diffusion model's own final one; a draft is kept where it equals the target's, so here the
-text that the target wrote decides.
+The paper's recipe: the drafter fills blocks like an oracle that fills exactly the right places in each pass (Extremely
+Greedy Parallel), and the filter learns the oracle's choice from the confidences alone, by binary cross-entropy. In the
+paper a token is right if it equals the diffusion model's own final token; a draft is kept where it equals the target's,
+so here the text that the target wrote decides.
 
-Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block behind its root.
+Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block after its root.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ..acceptance import run_lengths
 from ..diffusion import random_anchors
 from ..student import Lesson, Student
 
-BLOCKS = 24  # of a window in a lesson
+BLOCKS = 24  # blocks per window of a lesson
 DRAFTED = {option.name: option.default for option in LearnedParallelDrafter.options}
-"""How a run drafts unless it is told otherwise: the accepted length is that of such a run."""
+"""The drafter's default options: the accepted length is that of a run with them."""
 
 
 class Pass(NamedTuple):
     """One pass over blocks, each [S, A, L]. values: the confidences; tokens: the likeliest ones, or the filled ones;
-    filled: before the pass."""
+    filled: which places were filled before the pass."""
 
     values: Tensor
     tokens: Tensor
@@ -43,7 +43,7 @@ class Pass(NamedTuple):
 
 
 Choose = Callable[[Pass], Tensor]
-"""Says which places are right, bool [S, A, L], or how likely they are."""
+"""Says which places are right, bool [S, A, L], or how likely each is to be right."""
 
 
 class FilterStudent(Student):
@@ -86,7 +86,7 @@ class FilterStudent(Student):
         self, part: UnmaskingFilter, lesson: Lesson
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """For each pass of the oracle over random blocks, [S, A, L]: the filter's log-odds, which places are right, and
-        which count: those that are open, in text that counts."""
+        which count: the open ones, in text that counts."""
         size = self.denoiser.config.block_size
         anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
         anchors = anchors.to(lesson.tokens.device)
@@ -97,8 +97,8 @@ class FilterStudent(Student):
 
     @torch.no_grad()
     def passes(self, lesson: Lesson, anchors: Tensor, choose: Choose) -> Iterator[Pass]:
-        """Passes over the blocks behind these roots, int64 [S, A]. After each the open places are filled of which
-        ``choose`` says more than 0.5 or True, and the surest one where there is none."""
+        """Passes over the blocks after these roots, int64 [S, A]. After each pass, the open places for which ``choose``
+        gives more than 0.5 or True are filled; where there is none, the surest one is filled."""
         config, embedding = self.denoiser.config, self.target.get_input_embeddings()
         head = self.target.get_output_embeddings()
         shape = (*anchors.shape, self.places)
@@ -118,14 +118,15 @@ class FilterStudent(Student):
             tokens, filled = torch.where(now, seen.tokens, tokens), filled | now
 
     def behind(self, anchors: Tensor, rows: Tensor) -> Tensor:
-        """What stands in rows [S, T] at the places behind these roots: [S, A, L]; -1 or False beyond the end."""
+        """The entries of rows [S, T] at the places after these roots: [S, A, L]; -1 or False beyond the end."""
         padded = F.pad(rows, (0, self.places), value=False if rows.dtype == torch.bool else -1)
         places = anchors[..., None] + torch.arange(1, self.places + 1, device=anchors.device)
         return padded.gather(1, places.flatten(1)).view(places.shape)
 
     @torch.no_grad()
     def accepted(self, part: UnmaskingFilter, lesson: Lesson) -> Tensor:
-        """With the threshold of a run, and so many passes as are learned from; the last one fills what is left."""
+        """With a run's default threshold, and as many passes as in training; the last pass fills the remaining
+        places."""
 
         def choose(seen: Pass) -> Tensor:
             return part(reading(seen.values, seen.filled)).sigmoid() >= DRAFTED["threshold"]
@@ -138,8 +139,8 @@ class FilterStudent(Student):
 
     @torch.no_grad()
     def measured(self, part: UnmaskingFilter, lessons: Iterable[Lesson]) -> dict:
-        """On these texts, at the threshold of a run: the share of places that is right, of the places that the filter
-        passes the share that is right, and of the right ones the share that it passes."""
+        """On these texts, at a run's default threshold: the share of right places; among the places that the filter
+        passes, the share of right ones; and among the right places, the share that it passes."""
         places = right_ones = passed = both = 0
         for lesson in lessons:
             for odds, right, counts in self.graded(part, lesson):

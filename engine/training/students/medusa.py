@@ -1,4 +1,4 @@
-"""Medusa-1: heads on a frozen target, each learning the token that is written so many places later.
+"""Medusa-1: heads on a frozen target, each learning the token a fixed number of places later.
 
 The paper's recipe: cross-entropy of each head, the weight of head k being 0.8^k; blocks that begin as the identity;
 projections that begin as the target's head, or that head itself, shared and frozen (shared=true).

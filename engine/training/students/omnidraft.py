@@ -1,9 +1,9 @@
 """OmniDraft's draft: a small model on a second tokenizer, taught by a target with another vocabulary.
 
-Ramakrishnan et al., OmniDraft (NeurIPS 2025). The tokenizer is trained on text that the target wrote. The loss is the paper's
-hybrid: where a token of the target begins, the target's distribution is carried over to the draft's vocabulary (by the
-first draft token of each of its tokens) and distilled; inside of a run the loss is the likelihood of the run's tokens.
-The paper distils only tokens that both vocabularies have; here runs count too, with their first token.
+Ramakrishnan et al., OmniDraft (NeurIPS 2025). The tokenizer is trained on text that the target wrote. The loss is the
+paper's hybrid: where a token of the target begins, the target's distribution is carried over to the draft's vocabulary
+(by the first draft token of each of its tokens) and distilled; inside a run the loss is the likelihood of the run's
+tokens. The paper distils only tokens that both vocabularies have; here runs also count, with their first token.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CHAIN_LENGTH = 4  # tokens of the target
 
 
 class Written(NamedTuple):
-    """Windows in the draft's tokens. tokens: int64 [S, L], padded. first: [S, T], where each token's run begins. inside: bool
-    [S, L], tokens of runs but the first. counted: bool [S, L]."""
+    """Windows in the draft's tokens. tokens: int64 [S, L], padded. first: [S, T], where each token's run begins.
+    inside: bool [S, L], the tokens of runs except the first. counted: bool [S, L]."""
 
     tokens: Tensor
     first: Tensor
@@ -81,7 +81,7 @@ class ForeignStudent(Student):
         return LlamaForCausalLM(draft_config(len(self.tokenizer), end, self.settings["layers"]))
 
     def written(self, tokens: Tensor, counted: Tensor) -> Written:
-        """Windows [S, T] of the target as runs."""
+        """Windows [S, T] of the target's tokens, as runs."""
         runs = [[self.spelling.runs[one] or (0,) for one in row] for row in tokens.tolist()]
         flat = [[one for run in row for one in run] for row in runs]
         sizes = torch.tensor([[len(run) for run in row] for row in runs])
@@ -128,7 +128,8 @@ class ForeignStudent(Student):
 
     @torch.no_grad()
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """How often the target would keep the first draft token of a run, and draft tokens for a token of the target."""
+        """How often the target would keep the first draft token of a run, and the draft tokens per token of the
+        target."""
         kept, distance, read, written = [], [], 0, 0
         for lesson in lessons:
             text = self.written(lesson.tokens, lesson.counted)
@@ -155,7 +156,7 @@ class ForeignStudent(Student):
 
 
 def _last(text: Written) -> Tensor:
-    """The place [S, 1] of the last token that is no padding."""
+    """The place [S, 1] of the last token that is not padding."""
     places = torch.arange(text.tokens.shape[1], device=text.tokens.device)
     real = text.inside.scatter(1, text.first, True)
     return (places * real).amax(1, keepdim=True)

@@ -1,9 +1,9 @@
-"""Prompt tokens in training: the frozen target reads them behind positions of a text.
+"""Training of prompt tokens: the frozen target reads them after positions of a text.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024); the
-lesson is that of all probe rows (``probes``).
+loss is that of all probe rows (``probes``).
 
-Letters in shapes: S windows, T tokens of each, A places with prompt tokens behind them, K, E, H, V as in the part.
+Letters in shapes: S windows, T tokens of each, A places with prompt tokens after them, K, E, H, V as in the part.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PromptTokenStudent(ProbeStudent):
     adam_rate = 1e-2
 
     def start(self):
-        """Each is the mean embedding with a little noise, as large as a token's."""
+        """Each vector starts as the mean embedding with a little noise, as large as a token's embedding."""
         rows = self.settings["places"] * self.settings["members"]
         if rows > MOST_PROBES:
             raise UserError(

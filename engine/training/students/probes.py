@@ -1,9 +1,11 @@
-"""What students of probe rows share: the frozen target reads a text once, and the rows behind some of its places learn to
-predict there the tokens that it would predict after reading on.
+"""Shared by students of probe rows: the frozen target reads a text once, and the rows after some of its places learn to
+predict the tokens that the target would predict after reading on.
 
-Distillation of the target's own laws; place i counts 0.8^i. Only the probe rows are read with gradients.
+The loss is a distillation of the target's own distributions; place i counts 0.8^i. Only the probe rows are read with
+gradients.
 
-Letters in shapes: S windows, T tokens of each, A places with probes behind them, K places of coming tokens, V vocabulary.
+Letters in shapes: S windows, T tokens of each, A places with probes after them, K places of coming tokens, V
+vocabulary.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class ProbeStudent(Student):
 
     @abstractmethod
     def logits(self, part, tokens: Tensor, asked: Sequence[int]) -> Tensor:
-        """tokens [S, T], places ``asked`` [A] -> [S, A, K, V]: row i of a place is about the token i + 2 behind it."""
+        """tokens [S, T], places ``asked`` [A] -> [S, A, K, V]: row i of a place is for the token i + 2 places after
+        it."""
 
     def loss(self, part, lesson):
         last = (
@@ -52,7 +55,7 @@ class ProbeStudent(Student):
         for place in range(part.places):
             later = [
                 at + place + 1 for at in asked
-            ]  # the row whose law is that of the token place + 2 behind
+            ]  # the target's rows for the tokens place + 2 places after
             keep = lesson.counted[:, [at + 1 for at in later]].float().flatten()
             teacher = lesson.logits[:, later].flatten(0, 1)
             losses.append(
@@ -61,7 +64,7 @@ class ProbeStudent(Student):
         return sum(losses) / part.places
 
     def accepted(self, part, lesson):
-        """With chains of the likeliest tokens, predicted behind the token before the root, as after any step."""
+        """For chains of the likeliest tokens, predicted after the token before the root, as after any step."""
         tokens = lesson.tokens
         length = tokens.shape[1]
         best = self.logits(part, tokens, list(range(length - 1))).argmax(-1)  # [S, T - 1, K]
@@ -75,6 +78,6 @@ class ProbeStudent(Student):
 
 
 def added(sees: Tensor, dtype: torch.dtype) -> Tensor:
-    """bool [R, C] -> what is added to attention's scores, [1, 1, R, C]"""
+    """bool [R, C] -> the mask that is added to attention's scores, [1, 1, R, C]"""
     mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
     return mask.masked_fill_(~sees, torch.finfo(dtype).min)[None, None]

@@ -1,7 +1,7 @@
-"""The nested draft of S2D: one model whose first layers are drafts, too, trained together.
+"""The nested draft of S2D: one model whose first layers are also drafts, all trained together.
 
-Kavehzadeh et al., S2D (2024), after sorted fine-tuning: the loss is the sum over all sub-models, which share the layers, the
-final norm and the head. Here each of them is distilled from the target's distributions.
+Kavehzadeh et al., S2D (2024), after sorted fine-tuning: the loss is the sum over all sub-models, which share the
+layers, the final norm and the head. Here each of them is distilled from the target's distributions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SortedStudent(DraftStudent):
         return LlamaForCausalLM(draft_config(self.config.vocab_size, end, layers))
 
     def logits(self, part: nn.Module, tokens: Tensor) -> list[Tensor]:
-        """Of each exit, [S, T, V]."""
+        """The logits of each exit, [S, T, V]."""
         found = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
         early = (found.hidden_states[one] for one in self.exits[:-1])
         return [*(part.lm_head(part.model.norm(states)) for states in early), found.logits]

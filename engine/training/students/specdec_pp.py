@@ -1,8 +1,9 @@
-"""SpecDec++'s acceptance head: how likely the draft's own tokens are to be kept at temperature 1, from its hidden states.
+"""SpecDec++'s acceptance head: how likely the draft's own tokens are to be kept at temperature 1, from its hidden
+states.
 
-The paper's recipe. Behind every token of a text the draft draws a token of its own, whose label is the chance min(1, p/q)
-with which the target would keep it. The draft then reads a text mixed from these tokens and a share of the original ones,
-so that prefixes look like those of a run; only the draft's own tokens count. Refused tokens are rare and count
+The paper's recipe. After every token of a text the draft draws its own token, whose label is the chance min(1, p/q)
+with which the target would keep it. The draft then reads a text mixed from these tokens and a share of the original
+ones, so that prefixes look like those of a run; only the draft's own tokens count. Rejected tokens are rare and count
 several times (weighted binary cross-entropy).
 """
 
@@ -25,11 +26,11 @@ from engine.sampling import pick
 
 from ..student import Lesson, Student
 
-THRESHOLD, LONGEST = 0.7, 16  # of the drafts by which the accepted length is measured
+THRESHOLD, LONGEST = 0.7, 16  # of the drafts that measure the accepted length
 
 
 class Graded(NamedTuple):
-    """Tokens of a mixed text: log-odds of being kept by the head, the true chance, and which tokens count. [S, T]."""
+    """Tokens of a mixed text: the head's log-odds of being kept, the true chance, and which tokens count. [S, T]."""
 
     odds: Tensor
     chance: Tensor
@@ -90,8 +91,8 @@ class AcceptanceStudent(Student):
 
     @torch.no_grad()
     def _mixed(self, lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:
-        """The text that the draft reads, and of each token the chance to be kept and whether it counts. [S, T].
-        Nobody drafted the first one."""
+        """The text that the draft reads, and for each token its chance of being kept and whether it counts. [S, T]. The
+        first token is not drafted."""
         noise = torch.Generator().manual_seed(lesson.index)
         q, _ = self._read(lesson.tokens)
         q, p = q[:, :-1].float().softmax(-1), lesson.logits[:, :-1].float().softmax(-1)
@@ -112,11 +113,11 @@ class AcceptanceStudent(Student):
         return found.logits, found.hidden_states[-1]
 
     def accepted(self, part: AcceptanceHead, lesson: Lesson) -> Tensor:
-        """Greedy chains that end as the drafter's do; as long as they are right the draft reads the text itself."""
+        """Greedy chains that end as the drafter's do; as long as they are right, the draft reads the text itself."""
         logits, states = self._read(lesson.tokens)
         following = F.pad(lesson.tokens[:, 1:], (0, 1), value=-1)
         right = logits.argmax(-1) == following
-        chance = F.pad(part(states).sigmoid()[:, 1:], (0, 1))  # of the token behind this one
+        chance = F.pad(part(states).sigmoid()[:, 1:], (0, 1))  # of the token after this one
         count, alive = torch.zeros_like(lesson.tokens), torch.ones_like(right)
         all_kept = torch.ones_like(chance)
         for place in range(LONGEST):
@@ -127,8 +128,8 @@ class AcceptanceStudent(Student):
         return count
 
     def measured(self, part: AcceptanceHead, lessons: Iterable[Lesson]) -> dict:
-        """Of the tokens that it draws on these texts: how many came into each tenth of predicted chances, and which
-        share of them is kept."""
+        """For the tokens drawn on these texts: how many fall into each tenth of the predicted chances, and which share
+        of them is kept."""
         curve, mean = CalibrationCurve(), []
         for lesson in lessons:
             odds, chance, counts = self.graded(part, lesson)
@@ -147,7 +148,7 @@ class AcceptanceStudent(Student):
 
 
 def _later(rows: Tensor, places: int) -> Tensor:
-    """rows [S, T], so many places on; False or 0 behind the end."""
+    """rows [S, T] moved forward by ``places``; False or 0 beyond the end."""
     return F.pad(rows[:, places:], (0, min(places, rows.shape[1])))
 
 

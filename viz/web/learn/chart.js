@@ -1,14 +1,14 @@
-// A small chart of lines over one axis, drawn as SVG: the instruments of the lessons share it.
+// A small chart of lines over one axis, drawn as SVG, which the instruments of the lessons share.
 (function (D) {
   "use strict";
   const HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
 
-  /** Units of a chart's width: fewer on a phone, so that its letters stay legible. */
+  /** A chart's width in drawing units: fewer on a phone, so that its letters stay legible. */
   D.chartWidth = () => (innerWidth < 560 ? 360 : 640);
 
   /**
-   * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, mark}]; mark: a short text at its end.
-   * told: what a screen reader is told. Returns the <svg>.
+   * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, mark}]; mark: a short
+   * text at the line's end. told: the text for screen readers. Returns the <svg>.
    */
   D.lessonChart = function ({ x, y, lines, marks = [], told }) {
     const WIDE = D.chartWidth();
@@ -33,7 +33,7 @@
   D.chartKey = (names) => D.el("p", { class: "ln-key" }, ...names.map((name, i) => D.el("span", {},
     D.svg("svg", { width: 30, height: 10, viewBox: "0 0 30 10", "aria-hidden": "true" }, D.svg("path", { class: "ln-line", "data-line": i, d: "M1 5H29" })), name)));
 
-  /** A slider with its name and its value in words; unset: what stands there until it is moved. Returns {element, input, set}. */
+  /** A slider with its name and its value in words; unset: text until it is moved. Returns {element, input, set}. */
   D.lessonSlider = function ({ label, low, high, step, value, told = String, unset = "", onInput }) {
     const id = D.freshId("slider"), output = D.el("output", { for: id });
     const input = D.el("input", { id, type: "range", min: low, max: high, step, value, oninput: () => { say(); onInput(Number(input.value)); } });

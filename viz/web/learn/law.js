@@ -1,17 +1,18 @@
-// The rule of speculative sampling on one place of the text, and three ways to break it. Pure functions; p and q: lists that sum to 1.
+// The rule of speculative sampling at one place of the text, and three ways to break it. Pure functions; p and q are
+// lists that sum to 1.
 (function (D) {
   "use strict";
 
   /** The chance that a drafted token is kept. */
   D.keeping = (p, q, x) => (q[x] > 0 ? Math.min(1, p[x] / q[x]) : 1);
 
-  /** What is left of p where it is larger than q, scaled to sum to 1; p itself where nothing is left. */
+  /** The part of p that exceeds q, scaled to sum to 1; p itself if nothing is left. */
   D.residual = function (p, q) {
     const left = p.map((share, x) => Math.max(0, share - q[x])), sum = left.reduce((a, b) => a + b, 0);
     return sum > 0 ? left.map((share) => share / sum) : p.slice();
   };
 
-  /** A token drawn from a law by one random number. */
+  /** A token drawn from a law with one random number. */
   D.draw = function (law, random) {
     let left = random() * law.reduce((a, b) => a + b, 0), last = 0;
     for (let x = 0; x < law.length; x++) {
@@ -23,7 +24,7 @@
     return last;
   };
 
-  /** By name: the chance of keeping a token, and the law of the token that replaces a refused one. */
+  /** The rules by name: the chance of keeping a token, and the law of the token that replaces a refused one. */
   D.RULES = {
     exact: { title: "The rule", keep: D.keeping, redraw: D.residual },
     always: { title: "Broken: keep every guess", keep: () => 1, redraw: (p) => p },
@@ -38,7 +39,7 @@
     return { drafted, accept, coin, kept, token: kept ? drafted : D.draw(redraw(p, q), random) };
   };
 
-  /** How often each token came in so many tosses, and how many guesses were kept. */
+  /** How often each token came out in this many tosses, and how many guesses were kept. */
   D.tossMany = function (rule, p, q, times, random) {
     const counts = p.map(() => 0);
     let kept = 0;
@@ -62,16 +63,19 @@
   /** How many times as fast as plain decoding, when drafting a token costs `cost` passes of the target. */
   D.speedup = (alpha, cost, k) => D.expectedTokens(alpha, k) / (1 + cost * k);
 
-  /** The length up to `longest` that pays most; 0 where no draft pays. */
+  /** The length up to `longest` that gives the highest speed; 0 if no draft pays. */
   D.bestLength = function (alpha, cost, longest) {
     let best = 0;
     for (let k = 1; k <= longest; k++) if (D.speedup(alpha, cost, k) > D.speedup(alpha, cost, best) + 1e-12) best = k;
     return best;
   };
 
-  /** Milliseconds of a pass over so many rows, by bytes of weights and peaks: {bandwidth} GB/s, {arithmetic} GFLOP/s. parameters: two operations each a row. */
+  /**
+   * Milliseconds of a pass over this many rows, by the bytes of the weights and a machine's peaks: {bandwidth} GB/s,
+   * {arithmetic} GFLOP/s. Each of the parameters takes two operations per row.
+   */
   D.roofline = ({ bandwidth, arithmetic }, bytes, parameters, rows) => Math.max(bytes / (bandwidth * 1e6), (2 * parameters * rows) / (arithmetic * 1e6));
 
-  /** Rows that a pass reads in the time of one. */
+  /** The number of rows that a pass reads in the time of one row. */
   D.freeRows = ({ bandwidth, arithmetic }, bytes, parameters) => Math.max(1, Math.floor((bytes / bandwidth) * (arithmetic / (2 * parameters))));
 })(globalThis.Draftscope);

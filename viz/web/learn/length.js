@@ -1,4 +1,4 @@
-// Two instruments of counting: how long a draft pays, and what a pass costs by the rows that it reads.
+// Two instruments that calculate: up to which length a draft pays, and what a pass costs by the number of its rows.
 (function (D) {
   "use strict";
   const two = (value) => value.toFixed(2);
@@ -49,7 +49,7 @@
     const picture = D.el("div", { class: "ln-picture" }), said = D.el("p", { class: "ln-verdict", role: "status" }), sheet = D.el("p", { class: "ln-quiet" });
     const element = D.el("div", { class: "ln-passes" }, D.el("div", { class: "ln-buttons" }, pick), slider.element, picture, said, sheet);
 
-    /** A pass over so many rows, in passes over one: between measured points a straight line. */
+    /** The cost of a pass over this many rows, in passes over one row, interpolated between the points of the line. */
     function relative(count) {
       const { points } = lines[chosen], at = points.findIndex(([x]) => x >= count);
       if (at < 0) return null;

@@ -1,12 +1,14 @@
-// One lesson: screens of text and one instrument each, turned one at a time; notes for teachers; what to read on. The public mountLesson.
+// One lesson: screens with text and one instrument each, shown one at a time; notes for teachers; further reading. The
+// public mountLesson.
 (function (D) {
   "use strict";
   const LOOKS = { button: "ln-button", select: "ln-select", quiet: "ln-quiet" };
 
   /**
-   * data: what `presets.lessons.lesson` gives. host: trace(name), race(name) → promises of NDJSON; live, where runs can be made (see stage.js);
-   * href(address) → a string or null; recall(), remember(record): what was answered, by question; moved(screen id); link(screen id) → an address
-   * or null; top: whether the lesson is all of its page; tools: more buttons; slides: whether pictures can be saved. at: the id of the screen to begin with.
+   * data: the result of `presets.lessons.lesson`. host: trace(name), race(name) → promises of NDJSON; live, if runs can
+   * be made (see stage.js); href(address) → a string or null; recall(), remember(record): the answers so far, by
+   * question; moved(screen id); link(screen id) → an address or null; top: whether the lesson is the whole page; tools:
+   * more buttons; slides: whether pictures can be saved. at: the id of the screen to begin with.
    */
   D.mountLesson = function (element, data, host, at) {
     const root = D.el("section", { class: "ds ln", "aria-labelledby": "ln-title" });
@@ -30,7 +32,7 @@
       holder, D.el("nav", { class: "ln-nav", "aria-label": "Screens" }, back, dots, place, next), end);
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
 
-    /** What would give the answer away is shown once all questions of its screen have been guessed at. */
+    /** Once all questions of a screen are guessed at, show its claims and covered figure, which give answers away. */
     function reveal(screen) {
       for (const one of screen.claims) one.hidden = false;
       if (screen.stageView) screen.stageView.uncover();
@@ -73,7 +75,7 @@
       holder.append(screen.element);
     }
 
-    /** Show a screen. byHand: the reader asked for it, so that the heading gets the focus. */
+    /** Show a screen. byHand: the reader asked for it, so its heading gets the focus. */
     function go(index, byHand = false) {
       const wanted = D.clamp(index, 0, screens.length - 1);
       if (wanted === now) return;
@@ -96,7 +98,7 @@
       root.scrollIntoView({ block: "start", behavior: "instant" });
     }
 
-    /** The dots say which screen is shown, and where every question was answered. */
+    /** The dots show which screen is open, and on which screens every question was answered. */
     function mark() {
       [...dots.children].forEach((dot, i) => {
         const numbers = screens[i].text.filter(asks).map((node) => node.directive.number);

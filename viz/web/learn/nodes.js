@@ -1,4 +1,5 @@
-// The text of a lesson, which comes as plain nodes: elements of a short list, formulas, numbers from runs, links, questions, claims.
+// The text of a lesson, which comes as plain nodes: elements from a short list, formulas, numbers from runs, links,
+// questions, claims.
 (function (D) {
   "use strict";
   const MATH = "http://www.w3.org/1998/Math/MathML";
@@ -6,8 +7,8 @@
   const FORMULA = new Set(["math", "mrow", "mi", "mn", "mo", "msup", "msub", "msubsup", "mfrac", "msqrt", "mroot", "mover", "munder", "munderover", "mtext", "mspace", "mstyle", "mtable", "mtr", "mtd", "mpadded", "mphantom"]);
 
   /**
-   * A function that makes elements of nodes. context: glossary, symbols {letter: meaning}, href(address) → a string or null,
-   * directive(node) → an element.
+   * Returns a function that turns nodes into elements. context: glossary, symbols {letter: meaning}, href(address) → a
+   * string or null, directive(node) → an element.
    */
   D.lessonNodes = function (context) {
     const all = (nodes) => (nodes || []).flatMap((node) => one(node) || []);
@@ -56,7 +57,7 @@
     return all;
   };
 
-  /** A claim: a sentence that a finished run bears out, and what the run says. */
+  /** A claim: a sentence that a finished run supports, and the values of that run. */
   D.lessonClaim = function (claim, nodes) {
     const holds = claim.holds.every((one) => one.true);
     const said = claim.holds.map((one) => `${one.condition.replaceAll("_", " ").replace(/([a-z0-9])\.(?=[a-z])/g, "$1: ")} (it is ${one.is})`).join("; ");

@@ -1,17 +1,18 @@
-// A question to answer before the run shows it. The answer is held against a finished run, the reader's own run, or an instrument.
+// A question to answer before the run shows the result. The guess is compared with a finished run, the reader's own
+// run, or an instrument.
 (function (D) {
   "use strict";
   const CONDITION = /^(\w+) (>=|<=|>|<|==) (-?[\d.]+)$/;
   const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b, "==": (a, b) => Math.abs(a - b) < 1e-9 };
 
-  /** Whether a condition, READING SIGN NUMBER, is true of readings; null where the reading is not there yet. */
+  /** Whether a condition, READING SIGN NUMBER, holds for these readings; null if the reading is not there yet. */
   D.trueOf = function (condition, readings) {
     const found = CONDITION.exec(condition);
     if (!found || readings[found[1]] === undefined || readings[found[1]] === null) return null;
     return COMPARE[found[2]](readings[found[1]], Number(found[3]));
   };
 
-  /** The right answer of a question: a number, the index of a choice, or null where it is not known yet. readings: of its judge. */
+  /** The right answer: a number, the index of a choice, or null if it is not known yet. readings: of its judge. */
   D.rightAnswer = function (spec, readings) {
     if (!spec.judge) return spec.value;
     if (spec.slider) return readings[spec.answer] ?? null;
@@ -19,7 +20,7 @@
     return at < 0 ? null : at;
   };
 
-  /** Whether a guess is right: a choice exactly, a slider's number within what it may miss. */
+  /** Whether a guess is right: a choice must be the answer, a slider's number may miss it by `near`. */
   D.isRight = (spec, guess, answer) => (spec.slider ? Math.abs(guess - answer) <= spec.near + 1e-9 : guess === answer);
 
   /** The reading by which an instrument judges a question. */
@@ -28,7 +29,10 @@
   const WAIT = { run: "Noted. Now run it: your answer is held against your own run.", instrument: "Noted. Now try it on the instrument." };
   const number = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
 
-  /** hooks: nodes, judge() → the readings now, toSet(reading, with) → what to set first, in words; settled(record), earlier: what was answered before. Returns {element, look()}. */
+  /**
+   * hooks: nodes; judge() → the current readings; toSet(reading, with) → the settings to make first, in words;
+   * settled(record); earlier: the reader's earlier result. Returns {element, look()}.
+   */
   D.lessonQuestion = function (spec, hooks) {
     const group = D.freshId("choice"), unit = (spec.slider && spec.slider.unit) || "";
     const told = (value) => `${number(value)}${unit ? ` ${unit}` : ""}`;
@@ -42,7 +46,7 @@
     const element = D.el("fieldset", { class: "ln-question" }, D.el("legend", { text: "Predict" }), D.el("p", { class: "ln-ask" }, ...hooks.nodes(spec.ask)), field, D.el("div", { class: "ln-buttons" }, check), status);
     if (hooks.earlier) status.append(D.el("p", { class: "ln-quiet", text: hooks.earlier.right ? "You had this right before. Guess again if you like." : "You guessed at this before. Try again." }));
 
-    /** Hold the guess against what is known now; called again when the readings have changed. */
+    /** Compare the guess with the current readings; called again when they have changed. */
     function look() {
       if (!waiting || guess === null) return;
       const set = spec.judge === "instrument" ? hooks.toSet(D.readingOf(spec), spec.with || {}) : [];

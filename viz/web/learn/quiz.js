@@ -1,9 +1,10 @@
-// The closing quiz: twelve questions whose numbers come from a seed, so that a class shares them; printed, it is what one hands in. The public mountQuiz.
+// The closing quiz: twelve questions whose numbers come from a seed, so that a class shares them. The printed quiz can
+// be handed in. The public mountQuiz.
 (function (D) {
   "use strict";
   const DIGITS = 100;
 
-  /** What the questions compute with, by name. Each takes the numbers that the seed has drawn. */
+  /** The formulas of the questions, by name. Each takes the numbers that the seed has drawn. */
   D.QUIZ_ANSWERS = {
     expected: ({ alpha, k }) => D.expectedTokens(alpha, k),
     speedup: ({ alpha, c, k }) => D.speedup(alpha, c, k),
@@ -11,7 +12,7 @@
     plain: ({ gigabytes, bandwidth }) => (1000 * gigabytes) / bandwidth,
   };
 
-  /** The numbers of a question, drawn by the seed. numbers: {name: [low, high, step]}. */
+  /** The numbers of a question, drawn with the seed's random numbers. numbers: {name: [low, high, step]}. */
   D.quizNumbers = function (numbers, random) {
     const drawn = {};
     for (const [name, [low, high, step]] of Object.entries(numbers || {})) {
@@ -35,10 +36,10 @@
     });
   };
 
-  /** What is written for a number is right if it misses by no more than `near`. */
+  /** Whether an answer is right; a number may miss by `near`. */
   D.quizRight = (question, given) => given !== null && (question.choices ? given === question.answer : Math.abs(given - question.answer) <= question.near + 1e-9);
 
-  /** data: {title, lead, questions}. host: as of mountLesson; seed: the class's number. */
+  /** data: {title, lead, questions}. host: as for mountLesson; seed: the class's number. */
   D.mountQuiz = function (element, data, host, seed) {
     const root = D.el("section", { class: "ds ln ln-quiz", "aria-labelledby": "ln-title" });
     element.replaceChildren(root);

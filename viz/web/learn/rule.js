@@ -1,4 +1,4 @@
-// The rule's instrument: p and q as bars to drag, coins to toss, and the histogram of what comes out.
+// The instrument of the rule: p and q as bars to drag, coins to toss, and the histogram of the tokens that come out.
 (function (D) {
   "use strict";
   const ENOUGH = 5000;   // tosses before a question is held against the histogram
@@ -6,7 +6,7 @@
   const lawSet = (letter) => (law) => `set ${letter} to ${law.map((share) => share.toFixed(2)).join(", ")}`;
   const SURE = 4;   // standard deviations of chi square beyond which chance does not explain a histogram
 
-  /** Whether chance explains these counts, had the tokens been drawn from p. Few tosses explain anything. */
+  /** Whether chance explains these counts, had the tokens been drawn from p. After few tosses it explains any. */
   D.fitsLaw = function (counts, p) {
     const times = counts.reduce((a, b) => a + b, 0);
     let square = 0, free = -1;
@@ -17,7 +17,7 @@
     return square <= Math.max(1, free) + SURE * Math.sqrt(2 * Math.max(1, free)) + 2;
   };
 
-  /** spec: {words, p, q, rules}. changed(): the readings are others. Returns {element, readings()}. */
+  /** spec: {words, p, q, rules}. changed(): the readings have changed. Returns {element, readings()}. */
   D.lessonRule = function (spec, { changed }) {
     const { words } = spec, laws = { p: spec.p.slice(), q: spec.q.slice() };
     let rule = spec.rules[0], counts = words.map(() => 0), kept = 0, random = D.seeded(1), last = null;
@@ -98,7 +98,7 @@
   };
 
   const HIGH = 250, FLOOR = 210, TOP = 26;
-  /** Three bars a token: q, p, and how often the token came. scale: the share at the top, while a bar is dragged. */
+  /** Three bars per token: q, p, and how often the token came. scale: the share at the top, while a bar is dragged. */
   function histogram(words, counts, { p, q }, scale) {
     const WIDE = D.chartWidth(), apart = WIDE / 3;
     const many = counts.reduce((a, b) => a + b, 0), room = WIDE / words.length, each = Math.min(44, (room - 24) / 3);

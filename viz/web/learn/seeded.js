@@ -1,8 +1,8 @@
-// Random numbers from a seed: the same seed, the same numbers on every machine.
+// Random numbers from a seed: the same seed gives the same numbers on every machine.
 (function (D) {
   "use strict";
 
-  /** A function that gives numbers in [0, 1): mulberry32, a generator of 32 bits. */
+  /** A function that gives numbers in [0, 1): mulberry32, a 32-bit generator. */
   D.seeded = function (seed) {
     let state = seed >>> 0;
     return function () {
@@ -14,7 +14,7 @@
     };
   };
 
-  /** The list in another order. */
+  /** A copy of the list in random order. */
   D.shuffled = function (list, random) {
     const mixed = list.slice();
     for (let i = mixed.length - 1; i > 0; i--) {

@@ -1,4 +1,5 @@
-// The list of lessons, the quiz below it, and the field's years with the methods of this page on them. The public mountShelf.
+// The list of lessons, the quiz below it, and a timeline of the field with the methods of this page. The public
+// mountShelf.
 (function (D) {
   "use strict";
 
@@ -22,7 +23,7 @@
     return { destroy() { stop.forEach((one) => one()); root.remove(); } };
   };
 
-  /** The years since blockwise parallel decoding: a row a year. */
+  /** The years since blockwise parallel decoding: one row per year. */
   function timeline(entries, host) {
     const years = [...new Set(entries.map(({ year }) => year))].sort();
     const one = ({ title, authors, key, name }) => {

@@ -1,17 +1,18 @@
-// What stands beside the text of a screen: a finished run or race, a run of the reader's own, or an instrument. The same drawing code as everywhere.
+// The figure beside the text of a screen: a finished run or race, a run of the reader's own, or an instrument. It is
+// drawn by the same code as everywhere else.
 (function (D) {
   "use strict";
   const INSTRUMENTS = { rule: D.lessonRule, length: D.lessonLength, passes: D.lessonPasses };
   const CLOSE = 0.0101;   // a slider's step
   const same = (a, b) => (Array.isArray(a) ? a.every((one, i) => same(one, b[i])) : typeof a === "number" ? Math.abs(a - b) < CLOSE : a === b);
 
-  /** What a reader must set, in words, before a reading of an instrument is the one that is asked for. wanted: all settings. */
+  /** The settings, in words, that are still to be made before a reading is the one asked for. wanted: all settings. */
   D.toSet = function ({ settings, depends, tell }, reading, wanted) {
     const now = settings();
     return depends[reading].filter((name) => !same(now[name], wanted[name])).map((name) => tell[name](wanted[name]));
   };
 
-  /** What a finished run says, by the names that questions use. */
+  /** The readings of a finished run, by the names that questions use. */
   D.runReadings = function (trace) {
     const line = trace.trimEnd().split("\n").pop();
     let last = {};
@@ -21,9 +22,10 @@
   };
 
   /**
-   * spec: the directive. host: trace(name), race(name) → promises of NDJSON; live(element, spec, heard), where runs can be made.
-   * Its answer has destroy(). hooks: nodes, changed(): the readings are others, asked(): the reader wants to see it uncovered.
-   * Returns {element, readings(judge), toSet(reading, wanted), uncover(), show(), hide(), destroy()}.
+   * spec: the directive. host: trace(name), race(name) → promises of NDJSON; live(element, spec, heard), if runs can be
+   * made, returns an object with destroy(). hooks: nodes; changed(): the readings have changed; asked(): the reader
+   * wants to uncover the figure. Returns {element, readings(judge), toSet(reading, wanted), uncover(), show(), hide(),
+   * destroy()}.
    */
   D.lessonStage = function (spec, host, hooks) {
     const box = D.el("div", { class: "ln-stage-box" }), cover = D.el("div", { class: "ln-cover" });

@@ -1,5 +1,5 @@
-// A copy of a drawing that stands alone: what style sheets say of it is written into it. Only shapes and words go along,
-// never a script, a link or an address.
+// A self-contained copy of a drawing, with the styles from style sheets written into it. Only shapes and words are
+// copied, never a script, a link or an address.
 (function (D) {
   "use strict";
   const CONTAINERS = new Set(["svg", "g"]);
@@ -8,10 +8,10 @@
   const GEOMETRY = new Set(["d", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "ry", "dx", "dy", "width", "height", "points", "transform", "viewBox", "preserveAspectRatio",
     "offset", "clipPathUnits", "patternUnits", "patternContentUnits", "patternTransform", "gradientUnits", "gradientTransform"]);
   const PAINTS = ["fill", "stroke", "stop-color"];
-  /** Passed on from parent to child, so written only where it changes. */
+  /** Properties that pass from parent to child, so they are written only where they change. */
   const INHERITED = ["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit", "fill-rule", "clip-rule",
     "font-family", "font-size", "font-style", "font-weight", "letter-spacing", "text-anchor", "dominant-baseline", "paint-order", "shape-rendering", "visibility"];
-  /** What an element has of its own, and what it is where nothing is said. */
+  /** Properties that are not inherited, and their values where nothing is set. */
   const OWN = { opacity: "1", "clip-path": "none", "text-decoration-line": "none", "stop-color": "#000000", "stop-opacity": "1" };
   const USUAL = { fill: "#000000", "fill-opacity": "1", stroke: "none", "stroke-opacity": "1" };
   const LOCAL = /^url\(["']?[^#"')]*#([\w-]+)["']?\)/;
@@ -19,7 +19,7 @@
   const hex = (part) => Math.round(D.clamp(part, 0, 255)).toString(16).padStart(2, "0");
   const numbers = (text) => (text.match(/-?[\d.]+(?:e-?\d+)?/g) || []).map(Number);
 
-  /** A computed colour as [#rrggbb or what else it is, opacity]: programs that draw read no rgba(). */
+  /** A computed colour as [#rrggbb, url(#id) or none, opacity], because drawing programs do not read rgba(). */
   function paintOf(value) {
     const local = LOCAL.exec(value);
     if (local) return [`url(#${local[1]})`, 1];
@@ -28,7 +28,7 @@
     return ["none", 1];
   }
 
-  /** The look of an element by the names of attributes. */
+  /** The look of an element, by attribute names. */
   function lookOf(computed) {
     const look = {};
     for (const name of [...INHERITED, ...Object.keys(OWN)]) look[name] = computed.getPropertyValue(name);
@@ -63,11 +63,11 @@
     return copy;
   }
 
-  /** The copy of an <svg> or of a <g>. leave(element): it stays behind. */
+  /** The copy of an <svg> or of a <g>. leave(element): whether to leave this element out. */
   D.plainCopy = (from, leave = () => false) => copyOf(from, null, false, leave) || D.svg("g", {});
 
   // oxlint-disable-next-line no-control-regex
   const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
-  /** A drawing as a text of XML; characters that XML cannot hold are left out. */
+  /** A drawing as XML text; characters that XML cannot hold are left out. */
   D.svgFile = (svg) => new XMLSerializer().serializeToString(svg).replace(NOT_XML, "");
 })(globalThis.Draftscope);

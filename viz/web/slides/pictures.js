@@ -1,5 +1,6 @@
-// The pictures of a page that can be saved: draft trees and icicles, races, charts of the lessons, plotly figures.
-// Each becomes {key, name, root, draw()}; draw gives {width, height, parts, keys, told}: what it shows, its key, what is said of it.
+// The pictures of a page that can be saved: draft trees and icicles, races, charts of the lessons, plotly figures. Each
+// becomes {key, name, root, draw()}; draw gives {width, height, parts, keys, told}: the parts of the picture, its key,
+// and the sentences about it.
 (function (D) {
   "use strict";
   const EDGE = 14, MONO = "ui-monospace, Menlo, Consolas, monospace";
@@ -15,7 +16,7 @@
   const keysOf = (list, selector) => (list ? [...list.querySelectorAll(selector)] : [])
     .map((one) => [one.matches("svg") ? one : one.querySelector("svg"), one.matches("svg") ? "" : one.textContent.trim()]);
 
-  /** The whole tree, also what lies beyond the edge of its canvas; the icicle always fills its canvas. */
+  /** The whole tree, including the part beyond the edge of its canvas; the icicle always fills its canvas. */
   function tree(svg) {
     const stage = [...svg.children].find((one) => one.getAttribute("display") !== "none"), icicle = stage !== svg.children[0];
     const { clientWidth: wide, clientHeight: high } = svg, card = svg.closest(".ds-tree-card, .ds-compare"), lane = svg.closest("[data-lane], [data-run]");
@@ -48,7 +49,7 @@
     return { width, height, parts, keys: keysOf(root, ":scope > .ds-legend .ds-legend-chip"), told: [said(root, ".ds-where"), said(root, ".ds-winner"), said(root, ".ds-same")] };
   }
 
-  /** As much of the end of a text as fits, on one line. */
+  /** As much of the end of a text as fits on one line. */
   function ending(text, wide) {
     const points = Array.from(text.replace(/\s+/g, " ").trim()), fits = (from) => D.textWidth(points.slice(from).join(""), D.FONT) <= wide - 24;
     let from = Math.max(0, points.length - Math.floor(wide / 4));
@@ -64,7 +65,7 @@
 
   const hover = (element) => element.classList.contains("hoverlayer");
 
-  /** Plotly draws in layers of equal size, and its words in the ink of the page. */
+  /** A plotly figure: layers of equal size, with the words in the ink of the page. */
   function figure(plot, ink) {
     const layers = [...plot.querySelectorAll(".main-svg")], { clientWidth: width, clientHeight: height } = plot, copies = layers.map((one) => D.plainCopy(one, hover));
     for (const copy of copies) for (const words of copy.querySelectorAll("text, tspan")) D.set(words, { fill: words.localName === "text" ? ink : null, "fill-opacity": null });
@@ -77,7 +78,7 @@
     return (icicle ? "Icicle" : "Draft tree") + (lane ? `: ${said(lane, ".ds-lane-name")}` : "");
   };
 
-  /** All pictures inside an element that can be seen now, in the order in which they are offered. */
+  /** All visible pictures inside an element, in the order in which they are offered. */
   D.picturesIn = (element) => [
     ...all(element, ".ds-compare").filter((one) => one.querySelector("[data-lane]")).map((one, i) => ({ key: numbered("race", i), name: "The race", root: one, draw: () => race(one) })),
     ...all(element, "svg.ds-canvas").map((one, i) => ({ key: numbered("tree", i), name: nameOf(one), root: one.closest(".ds"), draw: () => tree(one) })),

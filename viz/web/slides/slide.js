@@ -1,11 +1,12 @@
-// A slide of the moment: a picture of the page as a file of its own, SVG or PNG, light or dark, with its key and what is said of it.
+// A slide of the current moment: a picture of the page as a file of its own, SVG or PNG, light or dark, with its key
+// and the sentences about it.
 (function (D) {
   "use strict";
   const GROUND = { light: "#ffffff", dark: "#171c26" }, INK = { light: "#1b2432", dark: "#e9edf4" };
   const SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif";
   const LINE = 21, ROW = 38, MOST = 4, EDGE = 14, FINE = 3, LARGEST = 14000;   // px a side: browsers draw no larger canvas
 
-  /** The words on lines of this width, four at most. */
+  /** The words wrapped to lines of this width, four at most. */
   function wrapped(words, wide, font) {
     const lines = [""];
     for (const word of words.split(/\s+/).filter(Boolean)) {
@@ -15,7 +16,7 @@
     return lines.length > MOST ? [...lines.slice(0, MOST - 1), `${lines[MOST - 1]} …`] : lines.filter(Boolean);
   }
 
-  /** Draw with the colours of this theme, without motion. root: what carries the theme, or null. */
+  /** Draw with the colours of this theme, without motion. root: the element that carries the theme, or null. */
   function themed(root, theme, draw) {
     if (!root) return draw(INK[theme]);
     const before = root.getAttribute("data-theme");
@@ -37,7 +38,7 @@
     return { nodes, height: keys.length ? y + ROW - top : 0 };
   }
 
-  /** A picture of D.picturesIn as the text of an SVG file. heading: written below it, before what the picture says of itself. */
+  /** A picture of D.picturesIn as the text of an SVG file. heading: written below it, before the sentences about it. */
   D.slideOf = (picture, theme, heading = "") => themed(picture.root, theme, (ink) => {
     const { width, height, parts, keys, told } = picture.draw(ink), key = keyRows(keys, width, height + 6, ink);
     const lines = [...wrapped(heading, 0.92 * (width - 2 * EDGE), "600 15px system-ui").map((words) => [words, 600]),
@@ -75,8 +76,9 @@
   };
 
   /**
-   * The controls that save a picture inside an element: which one, in which colours, as which file. name(): the beginning of its file's name;
-   * heading(): what is written below it; looks: classes of {button, select, quiet}. Returns {element, look()}; look: offer what is there now.
+   * The controls that save a picture inside an element: a choice of picture, colours and file type. name(): the
+   * beginning of the file's name; heading(): the heading below the picture; looks: classes of {button, select, quiet}.
+   * Returns {element, look()}; look() offers the pictures that are there now.
    */
   D.slideTools = function (within, { name, heading, looks }) {
     const said = D.el("span", { class: looks.quiet, role: "status" });
