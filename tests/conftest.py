@@ -1,4 +1,4 @@
-"""How the tests share processes and a cache folder, and the browser that those in one of them share."""
+"""How the tests are spread over processes and share a cache folder; the tests of one process share a browser."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ import tempfile
 
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
-# Each process computes on one core. Before torch is loaded.
+# Each process computes on one core. This must be set before torch is loaded.
 if WORKER:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -16,8 +16,8 @@ from xdist.scheduler import LoadFileScheduling
 from tests.chromium import launch
 from tests.order import place
 
-# What is remembered between runs stays out of the home of whoever runs the tests. Every process would measure what
-# drafts cost, and their servers try every drafter ahead of time; the tests of both set that themselves.
+# The cache stays out of the home folder of whoever runs the tests. Without these settings every process would measure
+# the cost of drafts, and the servers would try every drafter ahead of time; tests of these change the settings.
 if not WORKER:
     os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp(prefix="draftscope-tests-")
     os.environ |= {"DRAFTSCOPE_MEASURE": "0", "DRAFTSCOPE_AHEAD": "none"}
@@ -40,15 +40,15 @@ def browser():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Whole files are dealt out, each to the next process that is free, in the order of the collection. So each process
-    that gets a file of the page has one server and one browser for all of them."""
+    """Each free process gets the next whole file, in the order of the collection. So a process that gets files of the
+    page uses one server and one browser for all of them."""
     config.option.loadscopereorder = False
     return LoadFileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items):
-    """A test in the browser may fail once: there its clicks meet a server, a renderer and two
-    cores' other work. What needed a second try is named at the end of the run."""
+    """A test in the browser may fail once, because its clicks compete with a server, a renderer and the
+    other work of two cores. Tests that needed a second try are named at the end of the run."""
     if WORKER:
         items.sort(key=lambda item: place(item.nodeid))
     for item in items:

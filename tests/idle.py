@@ -43,14 +43,14 @@ WATCH_FOR = """prompt => {
 
 
 def computed(pid: int) -> float:
-    """Seconds of computing of a process so far."""
+    """Seconds of processor time that a process has used so far."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         user, system = stat.read().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def resident(pid: int) -> int:
-    """Megabytes of memory that a process takes."""
+    """Megabytes of memory that a process uses."""
     with open(f"/proc/{pid}/statm", encoding="ascii") as sizes:
         return int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1_000_000
 
@@ -63,7 +63,7 @@ def rest(server: Server) -> None:
 
 
 def idle_share(server: Server, seconds: float) -> float:
-    """Of one core, with no page open and the models loaded."""
+    """The share of one core that is used with no page open and the models loaded."""
     before, began = computed(server.pid), time.monotonic()
     time.sleep(seconds)
     return (computed(server.pid) - before) / (time.monotonic() - began)

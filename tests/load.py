@@ -32,7 +32,7 @@ GROWTH, PATIENCE = 1.05, 3.0
 
 @dataclass
 class Book:
-    """What all visitors saw."""
+    """The outcomes, waits and errors of all visitors."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     outcomes: Counter = field(default_factory=Counter)
@@ -89,7 +89,7 @@ def begun(wire: Wire, chance: random.Random, kind: str):
 
 
 def follow(event, asked: str, sent: float, book: Book, enough=None) -> None:
-    """Hear an event to its end, or until ``enough(steps so far)``."""
+    """Hear an event to its end. Calls ``enough(steps so far)`` until it returns true."""
     wait, text, state, message = None, "", "", ""
     for trace, state, message in event:
         text = trace if trace is not None else text
@@ -146,14 +146,14 @@ def close(wire: Wire, chance: random.Random, book: Book) -> None:
 
 
 def resident(pid: int) -> float:
-    """Megabytes."""
+    """Megabytes of memory that a process uses."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         line = next(one for one in status if one.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
 
 def crowd(url: str, pid: int, visitors: int, seconds: float) -> tuple[Book, list[float]]:
-    """Let so many come for so long; what they saw, and the memory over that time in megabytes."""
+    """Let this many visitors come for this long. Returns their book, and the memory over that time in megabytes."""
     book, memory, until = Book(), [], time.monotonic() + seconds
     threads = [
         threading.Thread(target=visitor, args=(url, number, until, book), daemon=True)
@@ -172,7 +172,7 @@ def crowd(url: str, pid: int, visitors: int, seconds: float) -> tuple[Book, list
 
 
 def opened(url: str) -> float:
-    """Seconds until one more visitor has the page."""
+    """Seconds until one more visitor has received the page."""
     began = time.monotonic()
     with urllib.request.urlopen(url, timeout=60) as answer:
         answer.read()

@@ -1,4 +1,4 @@
-"""Which drafters leave the output unchanged with the rules that they take by themselves."""
+"""The drafters that leave the output unchanged with the rules that they use by default."""
 
 from engine.catalogue import catalogue
 

@@ -1,4 +1,4 @@
-"""In which order processes that share the tests take their files: what computes for long must not begin last."""
+"""The order in which parallel test processes take the files: long computations must not begin last."""
 
 HEAVIEST = [
     "engine/test_family", "verifiers/test_pairs", "app/test_agreement", "engine/test_trace",
@@ -9,10 +9,10 @@ HEAVIEST = [
     "engine/test_safe_opening", "engine/test_command_line", "app/test_examples", "app/test_learn",
     "app/test_methods", "viz/test_replay",
 ]  # fmt: skip
-"""The files that compute for longest, the longest first, with the processes that their tests start."""
+"""The files that compute for longest, the longest first, counting the processes that their tests start."""
 
 
 def place(nodeid: str) -> int:
-    """Where the file of this test stands; all that are not named stand behind them."""
+    """The position of this test's file; all files that are not listed come after the listed ones."""
     file = nodeid.split("::")[0].removeprefix("tests/").removesuffix(".py")
     return HEAVIEST.index(file) if file in HEAVIEST else len(HEAVIEST)

@@ -29,11 +29,11 @@ from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
 
 Opener = Callable[[torch.nn.Module], LanguageModel]
-"""Makes a language model of the engine out of a module: plain, lean, or on static buffers."""
+"""Turns a module into a language model of the engine: plain, lean, or on static buffers."""
 
 
 SEED = 2
-"""Of each part's weights: one with which every drafter guesses right now and then."""
+"""The seed of each part's weights; with it, every drafter guesses right now and then."""
 
 
 def tiny_parts(target: LanguageModel, drafters: Iterable[type[Drafter]], opener: Opener) -> Models:
@@ -53,7 +53,7 @@ def on_trial(cls: type[Drafter], models: Models, **options) -> Drafter:
 
 @torch.no_grad()
 def _draft(target: LanguageModel, opener: Opener) -> LanguageModel:
-    """The target with a little noise on it: its guesses are often right, and not always."""
+    """The target with a little noise on its weights: its guesses are often right, but not always."""
     module = copy.deepcopy(target.model)
     for weight in module.parameters():
         weight += 0.1 * torch.randn_like(weight)
@@ -68,8 +68,8 @@ def _foreign_draft(target: LanguageModel, opener: Opener) -> ForeignDraft:
 def foreign_draft(
     vocabulary: int, module: torch.nn.Module, opener: Opener, share: float = 0.75
 ) -> ForeignDraft:
-    """A draft with this share of the target's tokens; the others are runs of two of them. Its weights are those of the
-    target, with noise on them, so that it is right now and then."""
+    """A draft with this share of the target's tokens; each other token is a run of two of these. Its weights are the
+    target's with noise, so that it is right now and then."""
     known = round(share * min(vocabulary, module.get_input_embeddings().num_embeddings))
     runs = [(token,) for token in range(known)]
     pairs = ((one, other) for one in range(known) for other in range(known))
@@ -86,7 +86,7 @@ def foreign_draft(
 
 
 def _nested_draft(target: LanguageModel, opener: Opener) -> NestedDraft:
-    """A draft as above, with an exit behind its first layer."""
+    """A draft as from ``_draft``, with an exit behind its first layer."""
     return NestedDraft(_draft(target, opener), (1, target.layers))
 
 
@@ -125,7 +125,7 @@ def _chimera_heads(target: LanguageModel, opener: Opener) -> torch.nn.Module:
 
 @torch.no_grad()
 def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
-    """Two heads that have learned nothing yet, with noise on them, so that each says something else."""
+    """Two untrained heads with noise on their weights, so that their predictions differ."""
     cls = student_class(key)
     settings = resolve(key, cls.options, {"heads": 2, **options})
     part = cls(target.model, settings).start()
@@ -150,7 +150,7 @@ def eagle_config(target: LanguageModel) -> EagleConfig:
 
 def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell:
     cell = EagleCell(eagle_config(target)).eval().requires_grad_(False)
-    # a state that begins as the feature guesses that the text goes on as it did
+    # the state begins as the feature, so the cell guesses that the text goes on as before
     cell.fc.weight[:, target.hidden_size :] += torch.eye(target.hidden_size)
     return cell
 
@@ -158,18 +158,18 @@ def eagle_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell
 def falcon_cell(target: LanguageModel, opener: Opener | None = None) -> FalconCell:
     cell = FalconCell(FalconConfig(2, eagle_config(target)))
     for weight in cell.lstm.parameters():
-        weight.data *= 4  # as drawn, an LSTM says nearly the same of every text
+        weight.data *= 4  # as initialised, an LSTM says nearly the same for every text
     return cell.eval().requires_grad_(False)
 
 
 def tiny_adapter(target: LanguageModel, opener: Opener | None = None) -> Adapter:
-    """Behind the first layer; an adapter that has learned nothing says what the early exit says."""
+    """An adapter behind the first layer. Untrained, it predicts what the early exit predicts."""
     config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
     return Adapter(config).eval().requires_grad_(False)
 
 
 def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> PromptTokens:
-    """Two places of two vectors: embeddings of tokens, so that something comes of them."""
+    """Two places of two vectors each, which are embeddings of tokens, so that they have an effect."""
     made = PromptTokens(2, 2, target.hidden_size)
     tokens = torch.arange(4) % target.embeddings
     made.embeddings.data.copy_(target.embed(tokens).view_as(made.embeddings))
@@ -177,7 +177,7 @@ def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> P
 
 
 def tiny_transfer_maps(target: LanguageModel, opener: Opener | None = None) -> TransferMaps:
-    """Two places at the last layer: its states as they are, and with noise on them."""
+    """Maps for two places, both from the last layer: the identity, and the identity with noise."""
     made = TransferMaps((target.layers - 1, target.layers - 1), target.hidden_size)
     for place, each in enumerate(made.maps):
         torch.nn.init.eye_(each.weight)
@@ -191,7 +191,7 @@ def _vocabulary(target: LanguageModel, opener: Opener) -> Vocabulary:
 
 
 def acceptance_head(width: int, layers: int = 1) -> AcceptanceHead:
-    """That of a draft with so wide a state; its chances vary with the text."""
+    """A head for a draft whose state has this width; its chances vary with the text."""
     head = AcceptanceHead(layers, width)
     with torch.no_grad():
         for weight in head.parameters():
@@ -208,13 +208,13 @@ def _datastore(target: LanguageModel, opener: Opener) -> Datastore:
 
 
 def tiny_datastore(vocabulary: int) -> Datastore:
-    """A text of 400 tokens in which short runs come again."""
+    """A text of 400 tokens in which short runs recur."""
     rng = np.random.default_rng(SEED)
     return Datastore(rng.integers(0, min(vocabulary, 12), 400))
 
 
 def tiny_filter(places: int) -> UnmaskingFilter:
-    """One that looks at all places: its chances vary with the block."""
+    """A filter that looks at all places: its chances vary with the block."""
     made = UnmaskingFilter(places, 4)
     for weight in made.parameters():
         weight.data.normal_(0, 2)

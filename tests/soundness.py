@@ -1,10 +1,10 @@
-"""What a sound draft tree is, in the plainest way."""
+"""The conditions of a sound draft tree, written as plainly as possible."""
 
 from engine.tree import ROOT, DraftTree
 
 
 def assert_sound(tree: DraftTree) -> None:
-    """Every array speaks of the same nodes, and each node was drawn under its own parent."""
+    """All arrays describe the same nodes, and each node was drawn under its own parent."""
     size = len(tree.tokens)
     assert [len(a) for a in (tree.parents, tree.depths, tree.q, tree.sources)] == [size] * 4
     for node, parent in enumerate(tree.parents):

@@ -18,7 +18,7 @@ def p_value(sample: Iterable[Hashable], law: Mapping[Hashable, float]) -> float:
     """Chance of a sample at least this far from the law, by the G-test.
 
     sample: outcomes. law: probability of each outcome; it may leave impossible ones out.
-    An impossible outcome in the sample makes it 0.
+    An impossible outcome in the sample makes the result 0.
     """
     counts = Counter(sample)
     total = sum(counts.values())
@@ -38,7 +38,7 @@ def power(
     samples: int,
     false_alarm: float,
 ) -> float:
-    """Chance that ``samples`` outcomes of the biased law are told from the law."""
+    """Chance that ``samples`` outcomes of the biased law are told apart from the law."""
     observed, expected = _pooled(law, {k: v * samples for k, v in biased.items()}, samples)
     if len(expected) < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""docs/adding-a-method.md as written: its files are registered and run."""
+"""The files in docs/adding-a-method.md are registered and run as written there."""
 
 import importlib.util
 import json
@@ -35,7 +35,7 @@ def files():
 
 @pytest.fixture
 def module(files, tmp_path, monkeypatch):
-    """Imports a file of the page under the name that it would have in the repository."""
+    """Imports a file from that page under the name that it would have in the repository."""
 
     def load(path):
         place = tmp_path / Path(path).name

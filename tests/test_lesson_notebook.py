@@ -1,4 +1,4 @@
-"""The notebook of the lessons: made by its command, executed, and nothing of a lesson left out."""
+"""The notebook of the lessons: its command makes it, it is executed, and it leaves out no part of a lesson."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ def executed(tmp_path_factory):
     notebook = nbformat.read(file, as_version=4)
     nbformat.validate(notebook)
     live = [cell for cell in notebook.cells if "live" in cell.metadata.get("tags", ())]
-    for cell in live[1:]:  # one run of a reader's own is enough
+    for cell in live[1:]:  # one live run is enough
         cell.metadata["tags"] = [SKIPPED]
     place = {"metadata": {"path": str(NOTEBOOK.parent)}}
     return NotebookClient(notebook, timeout=600, resources=place).execute()

@@ -1,4 +1,4 @@
-"""The test of the tests: false alarms as stated, planted biases found."""
+"""Tests of the statistics: false alarms are as frequent as stated, and planted biases are found."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The rooms of the house: who may import whom, and words that the core must not know."""
+"""The packages of the project: which may import which, and words that the core must not know."""
 
 import ast
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ DEVICE = ("engine.gpu", "engine.kernels")
 
 
 def modules(room: str) -> dict[str, Path]:
-    """Dotted name -> file, of a room."""
+    """Dotted name -> file, for each module of a package."""
     found = {}
     for path in sorted((ROOT / room).rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -33,7 +33,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def imports(path: Path, name: str, everywhere: bool = True) -> Iterator[str]:
-    """Dotted names that a file imports; or only those that it imports while it is being imported."""
+    """Dotted names that a file imports, or only those that it imports while it is itself imported."""
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
     for node in ast.walk(tree_of(path)) if everywhere else at_module_level(tree_of(path).body):
         if isinstance(node, ast.Import):
@@ -112,7 +112,7 @@ def test_no_circle_among_the_modules_of_the_engine():
 
 
 def circle(graph: dict[str, set[str]]) -> list[str] | None:
-    """One way from a module back to itself, or None."""
+    """One path of imports from a module back to itself, or None."""
     done: set[str] = set()
 
     def search(name: str, way: list[str]) -> list[str] | None:
@@ -142,12 +142,12 @@ DEVICE_WORDS = {
     "shape": ("tree",),
     "buffer_sets": (),
 }
-"""Word -> whose attribute it then is; wherever it stands, if nobody is named. A tensor has a shape."""
+"""Word -> the names whose attribute it must be; with no names, it is found anywhere. A tensor has a shape."""
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_the_core_has_no_words_of_a_device(path):
-    """Trees on a device hide their tokens as -1 behind ``ids`` and ``shape``; the core knows none."""
+    """Trees on a device have tokens of -1 and the attributes ``ids`` and ``shape``; the core knows none of these."""
     assert not device_words(tree_of(path))
 
 

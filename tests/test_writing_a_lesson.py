@@ -1,4 +1,4 @@
-"""docs/writing-a-lesson.md as written: its lesson is read, listed and answered by the runs."""
+"""The lesson in docs/writing-a-lesson.md is read as written there, listed and answered by the runs."""
 
 import re
 from pathlib import Path

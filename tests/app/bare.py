@@ -1,4 +1,4 @@
-"""A page with all scripts and styles of ours and nothing on it: what needs no server is tried there."""
+"""A page with all of our scripts and styles but no content, for tests that need no server."""
 
 from collections.abc import Mapping
 
@@ -10,6 +10,6 @@ PAGE = """<!DOCTYPE html><html lang="en"><head><title>t</title>{head}
 
 
 def bare_page(page, offer: Mapping, scheme: str = "light"):
-    """Fill a browser's page. offer: as of ``app.menu.offer``."""
+    """Load the bare page into a browser's page. offer: as from ``app.menu.offer``."""
     page.set_content(PAGE.format(head=head(offer), scheme=scheme))
     return page

@@ -14,8 +14,8 @@ def server():
 
 @pytest.fixture
 def visit(server, browser):
-    """visit(path, **context settings) -> Visitor, by default with a short run set. Afterwards: no script failed, and nothing
-    was asked of another host."""
+    """visit(path, **context settings) -> Visitor; the default path sets a short run. Asserts afterwards that no script
+    failed and that nothing was requested from another host."""
     visitors = []
 
     def arrive(path: str = SHORT, **settings) -> Visitor:

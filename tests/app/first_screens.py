@@ -1,6 +1,6 @@
-"""How soon the first screens of the page stand, in a browser that asks a real server; ``python -m tests.viz.measure`` prints it.
+"""How soon a browser draws the page's first screens from a real server; ``python -m tests.viz.measure`` prints it.
 
-A screen stands in the frame after the one in which its last piece has come. The clock begins with the navigation.
+A screen counts as drawn in the frame after its last element appears. The clock starts with the navigation.
 """
 
 from tests.app.serving import serving
@@ -12,7 +12,7 @@ SCREENS = {
     "Learn, an instrument": ("/?tab=learn&lesson=rule", ".ln-stage .ln-chart"),
     "Learn, the quiz": ("/?tab=learn&lesson=quiz&seed=1", ".ln-quiz-list > li"),
 }
-"""By name: the address, and what the eye waits for there."""
+"""By screen: the address, and the selector of the element to wait for."""
 VISITS = 5
 STOOD = """wanted => {
   const look = () => {
@@ -25,11 +25,9 @@ STOOD = """wanted => {
 
 
 def first_screens(browser, visits: int = VISITS) -> dict[str, list[float]]:
-    """Milliseconds from the navigation to the first screen, by its name; every visit comes with an empty cache."""
+    """By screen: milliseconds from the navigation until it is drawn, for each visit; every visit has an empty cache."""
     with serving() as server:
-        _stand(
-            browser, server.url, *SCREENS["Watch"]
-        )  # the server's own first visit is another matter
+        _stand(browser, server.url, *SCREENS["Watch"])  # the server's first visit does not count
         return {
             name: [_stand(browser, server.url, *screen) for _ in range(visits)]
             for name, screen in SCREENS.items()

@@ -1,5 +1,5 @@
-"""python -m tests.app.screenshots: the page in light, dark, on a phone and on a projector, as
-pictures in the ignored folder screenshots/. With the word readme: the two pictures of the README."""
+"""python -m tests.app.screenshots: saves pictures of the page in light, in dark, on a phone and on a
+projector in the ignored folder screenshots/. With the argument readme: the two pictures of the README."""
 
 import sys
 from pathlib import Path
@@ -49,7 +49,7 @@ def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
 
 
 def shoot_for_readme(browser, url: str) -> None:
-    """The pictures of both tabs alone, of the run and the race made earlier."""
+    """One picture of each tab's view only, showing the run and the race made earlier."""
     size = {"width": 1500, "height": 900}
     visitor = Visitor(browser, url, "/", {"viewport": size, "reduced_motion": "reduce"})
     page = visitor.page

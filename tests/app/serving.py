@@ -1,4 +1,4 @@
-"""The page as its visitors get it: the real server, in a process of its own."""
+"""The page as its visitors get it, from the real server in a process of its own."""
 
 import os
 import socket
@@ -25,7 +25,7 @@ class Server:
     """From the start of the process to the first answer."""
     pid: int
     quiet: bool
-    """Whether the machine was idle enough to hold it to a time limit."""
+    """Whether the machine was idle enough to be held to a time limit."""
     process: subprocess.Popen
 
 
@@ -42,7 +42,7 @@ def serving(
     **environment: str,
 ):
     """Run app.py on this port, else on a free one; yields a Server. errors: a file for its standard
-    error. program: what Python is given in the place of app.py."""
+    error. program: Python's arguments in the place of app.py."""
     port = port or free_port()
     url, calm, began = f"http://127.0.0.1:{port}", quiet(), time.monotonic()
     process = subprocess.Popen(

@@ -1,8 +1,8 @@
-"""The rest of ZeroGPU, for a test on a machine without a GPU: the service that lends devices, on a
-local port, and no device. The package ``spaces`` itself is the real one: it schedules, forks, pickles, and
+"""A stand-in for ZeroGPU, for tests on a machine without a GPU: the service that lends devices runs on a
+local port, and there is no device. The package ``spaces`` is the real one: it schedules, forks, pickles and
 releases.
 
-Run as a program it makes a run beyond the fence, as the page does, and prints what came of it.
+As a program, this file makes a run beyond the fence, as the page does, and prints the result.
 """
 
 import importlib
@@ -18,9 +18,9 @@ from urllib.parse import parse_qs, urlsplit
 
 @contextmanager
 def lender(quota: bool = True) -> Iterator[tuple[str, list[tuple[str, dict]]]]:
-    """Yields the address of the service, and a list of what it was asked: (path, parameters).
+    """Yields the address of the service, and a list of the requests that it got: (path, parameters).
 
-    quota: whether the visitor has any left.
+    quota: whether the visitor has any quota left.
     """
     asked: list[tuple[str, dict]] = []
 
@@ -49,7 +49,7 @@ def lender(quota: bool = True) -> Iterator[tuple[str, list[tuple[str, dict]]]]:
 
 
 def without_a_device() -> None:
-    """Import ``spaces`` as where there is no torch: then it leaves CUDA alone and does all the rest."""
+    """Import ``spaces`` as if there were no torch: it then leaves CUDA alone and does everything else."""
     sys.modules["torch"] = None  # type: ignore[assignment]
     importlib.import_module("spaces")
     del sys.modules["torch"]

@@ -1,4 +1,4 @@
-"""The address bar, copied as it is while nothing moves, brings what is on the screen."""
+"""The address bar, copied while nothing moves, is a link to what is on the screen."""
 
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,7 +11,7 @@ WRITES = """() => {
   window.moving = [];
   history.replaceState = (...given) => { window.moving.push(DraftscopePage.view('watch').playing); put(...given); };
 }"""
-"""Note at each writing of the address whether steps were being replayed."""
+"""Record at each change of the address whether steps were being replayed."""
 
 
 def asked(page) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""A finished run once more: what if, and plain decoding measured beside it."""
+"""A second run after a finished one: what if, or plain decoding measured for comparison."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ SESSION = "somebody"
 
 @pytest.fixture
 def finished():
-    """finished(drafter, tokens, **request): a run at its end, in the visitor's seat."""
+    """finished(drafter, tokens, **request): a finished run in the visitor's seat."""
 
     def run(drafter: str = "prompt_lookup", tokens: int = 12, **more) -> Seat:
         request = RunRequest(
@@ -42,7 +42,7 @@ def finished():
 
 
 def wish(trace: str, pair: Mapping = MappingProxyType({}), **changes) -> dict:
-    """pair: what differs in the drafter and its rule."""
+    """pair: changes to the drafter and its rule."""
     line = trace.splitlines()[0]
     run, summary = json.loads(line), json.loads(trace.splitlines()[-1])
     return {
@@ -190,7 +190,7 @@ def test_what_hangs_on_a_run_goes_with_it(finished):
 
 
 class Chain:
-    """An event of the page that keeps what is to follow it, so that a test can call it in any order."""
+    """An event of the page that records its follow-up calls, so that a test can make them in any order."""
 
     def __init__(self) -> None:
         self.calls = []
@@ -210,7 +210,7 @@ def test_an_event_overtaken_by_the_end_of_a_run_measures_nothing_before_its_figu
     def silent(values) -> bool:
         return all(value == gr.skip() for value in values)
 
-    finished()  # while another event, such as the page's opening, stood before its last step
+    finished()  # while another event, such as the page's opening, still had its last step to do
     assert all(map(silent, measure(visitor)))
     assert live.seats.get(SESSION, PLAIN) is None
     assert silent(frame(visitor)), "not before the figures"

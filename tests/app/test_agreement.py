@@ -1,4 +1,4 @@
-"""The picture never shows another run than the controls describe without a word over it."""
+"""When the picture shows another run than the controls describe, a message over the picture says so."""
 
 import json
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -14,7 +14,7 @@ COVER = ".pg-cover[data-for={}]"
 
 
 def covered(page, *words: str, room: str = "watch") -> None:
-    """Wait until the picture says that it is another run's, and names these settings."""
+    """Wait until the message over the picture says that it shows another run, and names these settings."""
     over = page.locator(COVER.format(room))
     over.wait_for()
     for word in words:
@@ -23,7 +23,7 @@ def covered(page, *words: str, room: str = "watch") -> None:
 
 
 def clear(page, room: str = "watch") -> None:
-    """Wait until the picture is known to show what the controls say."""
+    """Wait until the picture is known to show the run that the controls describe."""
     page.wait_for_function(f"DraftscopePage.agrees('{room}')")
     page.locator(COVER.format(room)).wait_for(state="detached")
     assert page.locator(f"#{room}-view .ds[data-stale]").count() == 0
@@ -85,7 +85,7 @@ def test_a_run_takes_the_word_away_and_the_next_edit_brings_it_back(visit):
     assert visitor.run() == "done"
     clear(page)
     length = page.locator("[data-option=length]")
-    length.fill("2")  # it was left to the machine
+    length.fill("2")  # it was chosen automatically
     length.press("Tab")
     covered(page, "length")
     assert visitor.run() == "done"
@@ -278,7 +278,7 @@ EDITED_MEANWHILE = """(words) => {
   new MutationObserver(note).observe(document.querySelector('#watch-view'), {childList: true, subtree: true});
   look();
 }"""
-"""Change the prompt as soon as the run has begun; note what is said over a picture that is not dimmed."""
+"""Change the prompt as soon as the run has begun; record the message over a picture that is not dimmed."""
 
 
 def test_what_is_changed_while_a_run_goes_on_is_said_without_dimming_it(visit):
@@ -291,7 +291,7 @@ def test_what_is_changed_while_a_run_goes_on_is_said_without_dimming_it(visit):
     visitor.click("run")
     page.wait_for_function("window.told")
     assert page.evaluate("window.told") == "Changed since this run began: the prompt."
-    page.evaluate("document.getElementById('stop').click()")  # it may be over by now
+    page.evaluate("document.getElementById('stop').click()")  # the run may be over by now
     visitor.wait_state("done")
     covered(page, "the prompt is not as you set it")
 

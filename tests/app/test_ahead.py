@@ -1,4 +1,4 @@
-"""What a server tries before its visitors do, as its host wants it."""
+"""A server tries drafters before its first visitors do: all, those of the examples, or none, as its host sets it."""
 
 import json
 import threading

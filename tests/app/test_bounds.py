@@ -1,4 +1,4 @@
-"""A number out of range is brought to its bound, and the page says so."""
+"""A number out of range is set to its bound, and the page says so."""
 
 
 def test_an_option_out_of_range_says_that_it_was_set_to_its_bound(visit):

@@ -12,7 +12,7 @@ PLAYED = """() => {
   const look = () => { window.played ||= Boolean(document.querySelector('[aria-label="Pause the race"]')); };
   new MutationObserver(look).observe(document.body, {attributes: true, subtree: true});
 }"""
-"""Note, for later, that a race was seen to play; it may be over by the time a test looks."""
+"""Record that a race was seen to play, because it may be over by the time a test looks."""
 LANES = [lane.name for lane in races()[0].lanes]
 
 
@@ -21,7 +21,7 @@ def lanes(page) -> list[str]:
 
 
 def wait_race(page, count: int) -> None:
-    """Until so many lanes have come to their end."""
+    """Wait until ``count`` lanes have finished."""
     page.wait_for_function(
         """count => DraftscopePage.stateOf('compare') === 'done' &&
           document.querySelectorAll('[data-lane] .tree[data-state=done]').length === count""",
@@ -104,7 +104,7 @@ PRESS = """(id) => {
   };
   look();
 }"""
-"""Press a button as soon as something new has come of the race; it is soon over."""
+"""Press a button as soon as the race's trace changes, because the race is soon over."""
 
 
 AT_ONCE = """async ([first, then]) => {
@@ -118,7 +118,7 @@ AT_ONCE = """async ([first, then]) => {
 
 
 def before_any_answer(page, first: str, then: str) -> str:
-    """Press two buttons while what the first asks of the server is held back; what the page says of it."""
+    """Press two buttons while the first one's request to the server is held back. Returns the page's message."""
     held = []
     page.route("**/queue/join*", lambda route: held.append(route))
     said = page.evaluate(AT_ONCE, [first, then])
@@ -130,7 +130,7 @@ def before_any_answer(page, first: str, then: str) -> str:
 
 @pytest.fixture
 def long_race(visit):
-    """Five lanes of plain decoding; the entries of their trace are waited for by state."""
+    """A page set to race five lanes of plain decoding. ``wait_state`` returns the trace's entries at a state."""
     lanes_of = "&".join(f"lane{number}=none" for number in range(1, 6))
     long = urlencode({"prompt": "Repeat 4 times: " + "the red boat and the tall tree " * 9})
     page = visit(f"/?tab=compare&{lanes_of}&{long}&n=256").page
@@ -175,7 +175,7 @@ def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
     visitor = visit("/?tab=compare&lane1=chain&lane1.length=99&lane2=nonsense&lane3=none&n=6")
     page = visitor.page
     racers = page.locator(".pg-racer")
-    # the tab named in the address is open, with what makes sense of it
+    # the tab named in the address is open, with the settings of the address that make sense
     page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
     assert page.locator("#race-lanes button[aria-label='Remove lane 1']").is_disabled()
     while page.is_enabled("#add-lane"):

@@ -1,4 +1,4 @@
-"""Pictures in Compare: the example's finished race, a race of one's own, and lanes that cannot write any."""
+"""Pictures in Compare: the example's finished race, a visitor's own race, and lanes that cannot write pictures."""
 
 import json
 
@@ -23,7 +23,7 @@ def runs(page) -> list[dict]:
 
 
 def shown(page) -> None:
-    """Wait until the picture is known to show what the controls say."""
+    """Wait until the picture is known to show the race that the controls describe."""
     page.wait_for_function(
         "DraftscopePage.agrees('compare') && !document.querySelector('.pg-cover[data-for=compare]')"
     )

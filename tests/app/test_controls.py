@@ -1,4 +1,4 @@
-"""What visitors set, and what their addresses wish for."""
+"""The settings that come from the controls and from addresses."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Another draft that is present as a part: offered with every drafter that takes one, checked, run, and told."""
+"""A second draft among the parts: it is offered with every drafter that takes one, checked, run, and named."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ HEADS = {"num_attention_heads": 2, "num_key_value_heads": 1}
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory) -> Path:
-    """A draft with the target's tokens that knows nothing."""
+    """An untrained draft with the target's tokens."""
     folder = tmp_path_factory.mktemp("parts") / "draft-tiny"
     tokenizer = AutoTokenizer.from_pretrained(MODELS / "target")
     torch.manual_seed(0)

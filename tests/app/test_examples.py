@@ -10,7 +10,7 @@ from tests.app.visitor import PROMPT
 
 
 def shows(visitor, preset) -> None:
-    """The page has come to show this example."""
+    """Wait until the page shows this example."""
     page = visitor.page
     page.wait_for_function(
         "p => document.querySelector('#prompt textarea').value == p", arg=preset.prompt

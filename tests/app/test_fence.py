@@ -1,4 +1,4 @@
-"""Runs on ZeroGPU: the package ``spaces`` itself, a forked worker, and no device (``spaces_server``)."""
+"""Runs on ZeroGPU with the real package ``spaces``, a forked worker and no device (``spaces_server``)."""
 
 import json
 import os
@@ -23,7 +23,7 @@ ASKED = {
 
 
 def on_zero(values: dict, quota: bool = True) -> tuple[dict, list]:
-    """What a page on ZeroGPU told of this run, and what the lender of devices was asked."""
+    """The result of this run from a page on ZeroGPU, and the requests that the lender of devices got."""
     with lender(quota) as (url, asked):
         done = subprocess.run(
             [sys.executable, "-m", "tests.app.spaces_server", json.dumps(values)],

@@ -53,7 +53,7 @@ SPOKEN = """() => {
   };
   new MutationObserver(look).observe(document.body, {childList: true, subtree: true, attributes: true});
 }"""
-"""Note what the card of the speed figure says while it can be seen."""
+"""Record the text of the speed figure's card while the text is visible."""
 MEASURED = """times => {
   const came = window.spoken.filter((words) => words.includes('just now')).length;
   return came === times && window.spoken.at(-1).includes('just now');
@@ -76,7 +76,7 @@ def test_a_second_run_is_measured_anew_and_a_mistake_leaves_the_figures_as_they_
     before = titles(page)
     visitor.set_number("seed", -5)
     assert visitor.run() == "error"
-    page.wait_for_timeout(1500)  # for what must not come
+    page.wait_for_timeout(1500)  # time for changes that must not come
     assert titles(page) == before
     assert page.evaluate("window.spoken") == spoken
 
@@ -125,7 +125,7 @@ def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
     )  # one race after the other
     other.wait_for_function("DraftscopePage.stateOf('compare') === 'running'")
     said = page.locator("#speed-figure .pg-measured")
-    for _ in range(4):  # between two races nobody runs; then it is measured unasked
+    for _ in range(4):  # between two races nobody runs, and plain decoding is measured unasked
         assert visitor.run() == "done"
         said.get_by_text(re.compile("others are running|just now")).wait_for()
         if page.is_visible("#plain-measure"):

@@ -1,4 +1,4 @@
-"""The first screen: tree, text and timeline together in view, on the screens that people have."""
+"""The first screen: tree, text and timeline are in view together on common screen sizes."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""What nobody should send: malformed calls, settings, addresses and uploads, with a fixed budget.
+"""A fixed number of malformed calls, settings, addresses and uploads.
 
-Each is refused in a sentence, the server goes on, and nothing of its files comes back.
+Each is refused in one sentence, the server goes on, and no answer shows anything of its files.
 """
 
 import json
@@ -31,7 +31,7 @@ SECRETS = ("root:x:0:0", "Traceback (most recent", 'File "/', "site-packages")
 
 
 class Odd:
-    """Values that make no sense, from one seeded stream."""
+    """Nonsensical values from one seeded stream."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -55,7 +55,7 @@ class Odd:
         return json.dumps({"drafter": self.value(3), "options": self.value(3)})
 
     def spoiled(self, values: list) -> list:
-        """The values with one or two of them odd, or one too many or too few."""
+        """The values with one or two replaced by odd ones, and sometimes one value too many or too few."""
         values = list(values)
         for _ in range(self.chance.randint(1, 2)):
             values[self.chance.randrange(len(values))] = self.value()
@@ -84,14 +84,14 @@ def wire(server):
 
 
 def test_odd_calls_of_every_endpoint(wire, server):
-    """Raw calls, past everything that the page's own script would check."""
+    """Raw calls, which bypass the checks of the page's own script."""
     odd, events = Odd(SEED), wire._config["dependencies"]
     http = httpx.Client(
         base_url=server.url + PREFIX,
         timeout=120,
         headers={"content-type": "application/json"},
         transport=httpx.HTTPTransport(retries=2),
-        limits=httpx.Limits(max_keepalive_connections=0),  # each call stands for itself
+        limits=httpx.Limits(max_keepalive_connections=0),  # one connection per call
     )
     instant = [event for event in events if not event["queue"] and event["backend_fn"]]
     for turn in range(BUDGET // 2):

@@ -1,4 +1,4 @@
-"""The page's own pieces, filled with strings that have broken pages before: cards, tour, lanes, forms."""
+"""The page's own components (cards, tour, lanes, forms), filled with strings that have broken pages before."""
 
 import pytest
 
@@ -54,7 +54,7 @@ FILL = """([words, tame]) => {
 
 @pytest.fixture(scope="module")
 def bare(browser):
-    """A page with all scripts and styles of the page, and nothing on it."""
+    """A page with all scripts and styles of the real page but no content."""
     page = browser.new_page()
     page.happened = []
     page.on("pageerror", lambda error: page.happened.append(str(error)))

@@ -1,4 +1,4 @@
-"""The Learn tab: an address opens a lesson, a guess is held against the reader's own run, and the browser remembers."""
+"""The Learn tab: an address opens a lesson, a guess is compared with the reader's own run, and the browser keeps it."""
 
 import json
 import re

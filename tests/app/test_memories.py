@@ -1,4 +1,4 @@
-"""What is remembered of a visitor: theirs alone, for a while, until they say otherwise."""
+"""Each visitor has a memory of their own, which is kept for a while or until they end it."""
 
 from app.memories import Memories
 from app.settings import LIMITS

@@ -1,4 +1,4 @@
-"""The Methods tab: cards that are found, filtered, and watched."""
+"""The Methods tab: its cards can be found, filtered and watched."""
 
 import json
 
@@ -117,7 +117,7 @@ def open_methods(visitor):
 
 
 def test_watch_it_opens_the_finished_run_with_its_controls(visit):
-    """A card with an example of its own, and one whose example is listed."""
+    """Tested with a card that has an example of its own, and one whose example is listed."""
     visitor = visit("/", reduced_motion="reduce")
     page = visitor.page
     own = next(card for card in cards().values() if card.own_example and card.kind == "rule")

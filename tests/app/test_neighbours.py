@@ -1,5 +1,5 @@
-"""Nothing of one visitor's text surfaces in another's drafts, not even as a refused node: every drafter
-that there is, on the page's own way from a press of Run to the trace.
+"""No part of one visitor's text appears in another visitor's drafts, not even as a rejected node. This is tested
+with every drafter, on the page's own path from a press of Run to the trace.
 """
 
 import json
@@ -26,7 +26,7 @@ print(json.dumps({key: written("bob", key, HIS) for key in ABLE}))
 
 
 def written(session: str, key: str, prompt: str) -> list[list]:
-    """Press Run on Watch: tokens, parents and sources of the nodes of each step, and its output."""
+    """Press Run on Watch. Returns for each step its output and the tokens, parents and sources of its nodes."""
     cls = drafters()[key]
     sizes = {} if cls.size_option is None else {cls.size_option: cls.usual_size or 4}
     pair = json.dumps({"drafter": key, "options": {**sizes, **cls.trial}})
@@ -40,7 +40,7 @@ def written(session: str, key: str, prompt: str) -> list[list]:
 
 @pytest.fixture(scope="module")
 def alone():
-    """What he gets from a process that never saw her, by drafter."""
+    """By drafter: Bob's steps from a process that never served Ann."""
     done = subprocess.run(
         [sys.executable, "-c", ALONE], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""One word a thing wherever a visitor reads, and nothing that is cut without saying so."""
+"""Each thing has one name in all texts that a visitor reads, and no text is cut without a sign of the cut."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from presets import HERE, cards
 
 STILL = {"reduced_motion": "reduce"}
 OTHER_WORDS = re.compile(r"\bbudgets?\b|\bexact (rule|method)s?\b|\bexactness\b", re.IGNORECASE)
-"""What nodes, and lossless and lossy, shall not be called beside their names."""
+"""Other words for nodes, and for lossless and lossy, which must not be used."""
 
 
 def read_by_visitors() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Visitors' own models on the server: who holds which, how many, and the conversation."""
+"""Visitors' own models on the server: who holds which models, how many are held, and the conversation."""
 
 import json
 from dataclasses import replace
@@ -96,7 +96,7 @@ def test_a_conversation_grows_by_what_was_answered(pair):
         run = open_run(wanted)
         trace = "".join([run.header(), *run.steps(), run.summary()])
         own.answered("a", trace)
-        own.answered("a", trace)  # a second event sees the same end
+        own.answered("a", trace)  # a second event reports the same end
         turns = own.of("a").turns
         assert [one["role"] for one in turns] == ["user", "assistant"] * (turn + 1)
         assert turns[-2]["content"] == said

@@ -101,7 +101,7 @@ def test_compare_races_on_the_pair(visitor, pair):
     named = first.get("target", first.get("line", {}).get("target", {})).get("name")
     if named == "stranger":
         return
-    # the race on the page needs drafters that this pair has no parts for: told in one sentence
+    # the page's race needs drafters for which this pair has no parts; one sentence says so
     assert page.inner_text("#compare-status [role=alert]").count(".") >= 1
 
 

@@ -1,4 +1,4 @@
-"""The page as a page: how soon it stands, on what screens, for whom."""
+"""The page as a whole: how soon it is drawn, which screens it fits, and whether everybody can use it."""
 
 import json
 
@@ -34,7 +34,7 @@ def test_it_opens_on_a_finished_trace_in_time(visit, server):
 
 @pytest.fixture(params=["light", "dark"])
 def plainly(request, visit):
-    """A page in which nothing moves, and what axe says of it."""
+    """A page on which nothing moves, and a function that checks it with axe."""
     settings = {"color_scheme": request.param, "reduced_motion": "reduce"}
     visitor = visit(f"/?n=8&__theme={request.param}", **settings)
 
@@ -57,7 +57,7 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     look("an icicle in large type")
     page.click("#preset input")
     page.wait_for_selector("[role=option]")
-    page.wait_for_timeout(500)  # it is faded in by script, reduced motion or not
+    page.wait_for_timeout(500)  # a script fades it in, even with reduced motion
     look("the examples open")
     page.keyboard.press("Escape")
     page.click("#more button")

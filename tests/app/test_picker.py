@@ -1,4 +1,4 @@
-"""The picker of drafters and what comes with it, with many throw-away drafters and no server."""
+"""The drafter picker and the controls that belong to it, with many throw-away drafters and no server."""
 
 import json
 
@@ -34,7 +34,7 @@ THEME = """(variables) => {
 
 
 def throw_away(number: int, name: str) -> type:
-    """A drafter that exists for this test: with options of every sort, one in nine without its part."""
+    """A drafter for this test only. It has options of every sort; one in nine such drafters lacks its part."""
     options = (
         Option("length", "int", 4, "How many.", 1, 9, label="how far"),
         Option("mode", "choice", "quick", "Which way.", choices=("quick", "slow")),
@@ -65,7 +65,7 @@ class Lenient(Rejection):
 
 @pytest.fixture(scope="module")
 def many():
-    """The page's offer with all these, as if they were registered."""
+    """The page's offer, as if all these drafters and the lenient rule were registered."""
     made = [throw_away(*entry) for entry in enumerate(NAMES)]
     patch = pytest.MonkeyPatch()
     patch.setattr(menu, "drafters", lambda: {cls.key: cls for cls in made})
@@ -118,7 +118,7 @@ def value(page) -> dict:
 
 
 def active(page) -> str | None:
-    """The key of the option that the field says is active; it must be in sight within the list."""
+    """The key of the option that the field marks as active; the option must be visible within the list."""
     return page.evaluate("""() => {
       const id = document.querySelector('.pg-picker-field').getAttribute('aria-activedescendant');
       if (!id) return null;
@@ -274,7 +274,7 @@ def test_nothing_stands_in_the_way_of_anybody(page):
 
 
 def test_an_address_names_the_options_of_a_rule(many):
-    """Clamped by the rule's own declaration; those of another rule are left out."""
+    """The values are clamped to the ranges that the rule declares; options of another rule are left out."""
     asked = {"drafter": "oak", "verifier": "lenient", "r.mercy": "9", "r.other": "1", "t": "0.5"}
     pair = json.loads(read(asked, {}, many)["pair"])
     assert pair == {**PAIR, "verifier": "lenient", "rule_options": {"mercy": 1}}

@@ -1,4 +1,4 @@
-"""Pictures on Watch: the example's finished run, a run of one's own, and what the controls say of both."""
+"""Pictures on Watch: the example's finished run, a visitor's own run, and what the controls say about both."""
 
 import json
 

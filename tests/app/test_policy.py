@@ -43,7 +43,7 @@ def test_the_page_comes_with_a_policy_that_names_its_own_scripts(server):
 
 
 def test_smuggled_scripts_do_not_run_and_nothing_leaves(visit):
-    """That the page itself works under its policy, ``visit`` checks in every test of the page."""
+    """``visit`` checks in every test of the page that the page itself works under its policy."""
     visitor = visit()
     assert visitor.run() == "done"
     assert visitor.failures == [], "nothing that the page does is refused"
@@ -54,7 +54,7 @@ def test_smuggled_scripts_do_not_run_and_nothing_leaves(visit):
         assert f'directive: "{directive}' in refused, directive
     assert len(visitor.failures) >= 5
     visitor.failures.clear()
-    visitor.foreign.clear()  # asked for, and stopped by the browser
+    visitor.foreign.clear()  # requested, but stopped by the browser
 
 
 def test_who_may_show_the_page_in_a_frame(monkeypatch):
@@ -81,6 +81,6 @@ def test_inline_scripts_are_found(page, count):
 
 
 def test_a_digest_is_that_of_a_browser():
-    """The example of the specification (CSP3, section 2.3.1's alert)."""
+    """The example in the specification (CSP3, the alert in section 2.3.1)."""
     known = "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"
     assert digests("<script>alert('Hello, world.');</script>") == [known]

@@ -37,7 +37,7 @@ def test_every_lane_has_its_own_options():
 
 
 def test_the_lanes_read_their_prompt_once(monkeypatch):
-    """Drafters with features and without; each lane writes what a run of its own writes."""
+    """Drafters with and without features; each lane writes the same text as a run of its own."""
     keys, prompt = [lane.drafter for lane in races()[0].lanes], "Once upon a time there was"
     alone = {key: trace_of(prompt, drafter=key, max_new_tokens=4) for key in keys}
     taken, take_over = [], Session.take_over

@@ -1,4 +1,4 @@
-"""Compare: a race as a file, saved, opened again, refused."""
+"""Compare: a race is saved as a file and opened again; a file that is no race is refused."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from viz.race import joined, split
 
 @pytest.fixture
 def compare(visit):
-    """Compare on a page that stands still, with the race made earlier."""
+    """Compare on a page on which nothing moves, showing the race made earlier."""
     visitor = visit("/?tab=compare", reduced_motion="reduce")
     shown(visitor, opening_race())
     return visitor
 
 
-# line by line, since two writers of JSON may write one number in two ways
+# parsed line by line, because two writers of JSON may write one number in two ways
 SHOWN = """race => {
   const read = (text) => JSON.stringify(text.trim().split('\\n').map((line) => JSON.parse(line)));
   return read(DraftscopePage.trace('compare') || '0') === read(race);
@@ -38,8 +38,8 @@ ALARM = "document.querySelector('#compare-status [role=alert]').innerText"
 
 
 def told(visitor, folder, text: str, words: str) -> None:
-    """Bring a file; its alarm holds these words, and the one before did not: or nothing would be waited for, and the
-    next file would come while this one is on its way."""
+    """Open a file and wait until the alarm holds these words. The previous alarm must not hold them: otherwise the wait
+    would end at once, and the next file would come while this one is still being opened."""
     assert words not in visitor.page.evaluate(ALARM)
     bring(visitor, folder, text)
     visitor.page.wait_for_function(f"words => {ALARM}.includes(words)", arg=words)
@@ -83,7 +83,7 @@ def test_what_is_no_race_is_told_and_the_picture_stays(compare, tmp_path):
     ):
         told(compare, tmp_path, text, words)
         assert compare.trace and page.locator("[data-lane]").count() == 5
-    # and Watch sends a race here
+    # and Watch says that a race opens under Compare
     file = tmp_path / "race.ndjson"
     file.write_text(race, "utf-8")
     page.get_by_role("tab", name="Watch").click()

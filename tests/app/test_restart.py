@@ -1,5 +1,5 @@
-"""The server is killed amid runs and started again: the pages say so and go on; what it kept on the disk
-is whole."""
+"""The server is killed during runs and started again: the pages say so and go on, and the files that it kept
+on the disk are intact."""
 
 import json
 import os
@@ -18,7 +18,7 @@ UNDER_WAY = "Number(document.querySelector('#timeline').getAttribute('aria-value
 
 
 def check_whole(folder) -> list[str]:
-    """Open every file that the server had named; the names."""
+    """Open every file to which the server had given its final name. Returns the names."""
     files = [path for path in folder.rglob("*") if path.suffix in (".json", ".blob")]
     for path in files:
         if path.suffix == ".json":
@@ -33,7 +33,7 @@ def test_pages_outlive_their_server(browser, tmp_path):
     writing = {
         "DRAFTSCOPE_AHEAD": "all",
         "DRAFTSCOPE_MEASURE": "1",
-    }  # while it is killed, files are written
+    }  # it writes files while it is killed
     with serving(port=port, **kept, **writing) as first:
         runs, waits = [Visitor(browser, first.url, LINK, {}) for _ in range(2)]
         for visitor in (waits, runs):

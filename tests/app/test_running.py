@@ -24,7 +24,7 @@ TOOLS = importlib.util.find_spec("mcp") is not None
 def running(tmp_path_factory):
     log = tmp_path_factory.mktemp("server") / "log"
     with log.open("w+", encoding="utf-8") as errors:
-        # as its host would have it: while these tests run, it still tries drafters
+        # a host's settings: the server still tries drafters while these tests run
         settings = {"DRAFTSCOPE_AHEAD": "all", "DRAFTSCOPE_MEASURE": "1", "DRAFTSCOPE_LOG": "json"}
         settings |= {"DRAFTSCOPE_MCP": "1" if TOOLS else "0"}
         with serving(errors=errors, **settings) as server:
@@ -40,7 +40,7 @@ def get(server, path: str) -> tuple[int, str]:
 
 
 def counted(server) -> dict[str, float]:
-    """Every sample by name, summed over its labels; positions apart."""
+    """Every sample by name, summed over its labels except the position, which is part of the name."""
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(get(server, "/metrics")[1]):
         for sample in family.samples:
@@ -127,7 +127,7 @@ def test_a_language_model_finds_and_uses_the_tools(running):
             name = next(tool.name for tool in tools if tool.name.endswith("run"))
             return tools, await session.call_tool(name, wish)
 
-    with ThreadPoolExecutor(1) as apart:  # the browser's tests keep a loop in this thread
+    with ThreadPoolExecutor(1) as apart:  # browser tests keep an event loop in this thread
         tools, answer = apart.submit(anyio.run, visit).result()
     assert {tool.name.rpartition("_")[2] for tool in tools} == {"list", "methods", "run", "compare"}
     run = next(tool for tool in tools if tool.name.endswith("run"))
@@ -140,7 +140,7 @@ def test_a_language_model_finds_and_uses_the_tools(running):
 
 
 def test_it_ends_in_good_order_and_its_log_tells_nobody_s_words(running):
-    """The last of this file: SIGTERM in the middle of a run."""
+    """This must be the last test of the file: it sends SIGTERM in the middle of a run."""
     server, log = running
     client = Client(server.url, verbose=False)
     job = client.submit(prompt=ODD, drafter="none", max_new_tokens=256, api_name="/run")

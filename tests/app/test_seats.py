@@ -13,7 +13,7 @@ from viz.race import split
 
 
 class Fake:
-    """A job of so many steps; notes whether it was let go."""
+    """A job of ``steps`` steps that records whether it was cancelled."""
 
     def __init__(self, steps: int = 5, trouble: Exception | None = None) -> None:
         self.left, self.trouble, self.cancelled = steps, trouble, False

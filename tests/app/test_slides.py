@@ -1,4 +1,4 @@
-"""A slide of any moment: tree, icicle, race and figures saved from the page as files of their own, light and dark."""
+"""Slides of any moment: tree, icicle, race and figures are saved from the page as separate files, light and dark."""
 
 import re
 from io import BytesIO
@@ -22,7 +22,7 @@ SETTINGS = {"words": list(HOSTILE), "pieces": list(HOSTILE), "prompt": " ".join(
 
 @pytest.fixture
 def save(visit, tmp_path):
-    """save(trace, room): brings the trace; then get(picture, colours, kind) presses the buttons and gives the file's bytes."""
+    """save(trace, room) opens the trace; get(picture, colours, kind) presses the buttons and returns the bytes."""
 
     def bring(trace: str, room: str):
         watch = room == "watch"
@@ -57,7 +57,7 @@ def save(visit, tmp_path):
 
 
 def words_of(svg: bytes, colours: str) -> list[str]:
-    """The texts of an SVG, which is well-formed, holds nothing but shapes, and refers to nothing outside."""
+    """The texts of an SVG. Asserts that it is well-formed, holds only shapes, and refers to nothing outside."""
     root = ElementTree.fromstring(svg)
     for element in root.iter():
         assert element.tag.removeprefix(SVG) in SHAPES, element.tag

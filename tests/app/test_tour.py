@@ -1,4 +1,4 @@
-"""The guided tour: begun by wish only, walked by doing what it asks, never in the way."""
+"""The guided tour: it starts only on request, moves on when the reader does what it asks, and is never in the way."""
 
 import pytest
 
@@ -40,13 +40,13 @@ def at_stop(visitor, number: int):
 
 
 def led_to(visitor, number: int) -> None:
-    """At this stop by having done what the one before asked; the card hangs over nothing that this one asks for."""
+    """Wait for this stop after doing what the previous one asked; its card covers nothing that it asks for."""
     at_stop(visitor, number)
     visitor.page.wait_for_function(FREE, arg=ASKED[number])
 
 
 def drag(page, selector: str):
-    """From its left edge to its middle, once the page has come to rest: a tour stop scrolls there."""
+    """Drag an element from its left edge to its middle, once the page is at rest: a tour stop scrolls to it."""
     page.wait_for_function(AT_REST)
     box = page.locator(selector).bounding_box()
     page.mouse.move(box["x"] + 4, box["y"] + 20)
@@ -102,7 +102,7 @@ def test_the_keyboard_walks_it_too(visit):
     at_stop(visitor, 3)
     go_there()
     page.keyboard.press("Home")
-    page.keyboard.press("End")  # one of them is another step
+    page.keyboard.press("End")  # one of the two keys changes the step
     at_stop(visitor, 4)
     page.keyboard.press("Escape")
     assert page.locator(".pg-tour").is_hidden()

@@ -1,4 +1,4 @@
-"""The tour's arithmetic and choices, called in a browser that holds the page's scripts and no page."""
+"""The tour's arithmetic and choices, called in a browser that holds the page's scripts but no page."""
 
 import pytest
 

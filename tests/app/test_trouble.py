@@ -1,4 +1,4 @@
-"""What visitors get wrong, and what ill-meaning ones try."""
+"""Mistakes of visitors, and attacks by malicious ones."""
 
 HOSTILE = (
     '<img src=x onerror="window.hit=1"> ${window.hit=2} {{window.hit}} </script><script>'
@@ -18,7 +18,7 @@ def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
     visitor = visit()
     assert visitor.run("dog " * 2000) == "error"
     assert "8,000 characters" in visitor.alarm
-    # within the page's limit in characters, over the model's in tokens
+    # within the page's limit on characters, over the model's limit on tokens
     assert visitor.run("\u2603" * 3900) == "error"
     assert "tokens" in visitor.alarm
     assert visitor.run("Once upon a time") == "done"

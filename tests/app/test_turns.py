@@ -1,4 +1,4 @@
-"""Many visitors: who takes the next step, what a limit says, and what is let go."""
+"""Many visitors: whose run takes the next step, what a limit says, and what is freed."""
 
 import gc
 import threading
@@ -20,10 +20,10 @@ PATIENCE = 120
 
 
 class Counted:
-    """A job of so many steps that notes, in one list, who took each step.
+    """A job of ``steps`` steps. At each step it adds its name to the list ``taken``, which jobs share.
 
-    ``seconds`` is how long a step takes. A step that takes no time lets the first thread reach its
-    end before the machine has started the second, whatever the rule of the turns is.
+    ``seconds`` is the length of a step. If steps took no time, the first thread would reach its end
+    before the machine had started the second, whatever the rule for the turns.
     """
 
     def __init__(self, name: str, steps: int, taken: list[str], seconds: float = 0.0) -> None:
@@ -52,12 +52,12 @@ def few(**changes):
 
 
 def visitors(jobs: list[Counted], turns: Turns, bounds) -> list[list[tuple]]:
-    """Let all of them run at once, each in a thread, as gradio does; what each was told."""
+    """Run all jobs at once, each in a thread, as gradio does. Returns the updates that each visitor got."""
     told: list[list[tuple]] = [[] for _ in jobs]
     seats = [Seat(job, turns, bounds) for job in jobs]
     gates = [seat.advance() for seat in seats]
     for heard, gate in zip(told, gates, strict=True):
-        heard.append(next(gate))  # in order: all stand in their place before the first step
+        heard.append(next(gate))  # in order: all have their places before the first step
     threads = [
         threading.Thread(target=lambda h=heard, g=gate: h.extend(g))
         for heard, gate in zip(told, gates, strict=True)
@@ -129,7 +129,7 @@ def test_a_run_that_computes_too_long_or_writes_too_much_ends_with_a_sentence():
 
 
 def session_of(run):
-    """The target's session that a run under way holds, weakly."""
+    """A weak reference to the target's session that a run under way holds."""
     frame = run._steps.gi_frame
     return weakref.ref(frame.f_locals["text"].session)
 

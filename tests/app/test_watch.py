@@ -64,7 +64,7 @@ def test_at_least_ten_steps_a_second_appear(visit, server):
 
 
 def press_at(visitor, button: str, step: int) -> None:
-    """Press a button as soon as so many steps have come; a run is soon over."""
+    """Press a button as soon as ``step`` steps have come, because a run is soon over."""
     visitor.page.evaluate(
         """([id, step]) => {
           const line = document.querySelector('#timeline'), button = document.getElementById(id);
@@ -175,7 +175,7 @@ def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
 
 
 def test_the_controls_know_the_temperature(visit):
-    """Of an example, and as the visitor sets it; the slider itself is folded away."""
+    """Both an example's temperature and one that the visitor sets; the slider itself is folded away."""
     visitor = visit("/")
     page, sampled = visitor.page, next(preset for preset in presets() if preset.temperature)
     shown = "title => document.querySelector('.pg-judging').innerText.includes(`Here: ${title} `)"
@@ -187,7 +187,7 @@ def test_the_controls_know_the_temperature(visit):
 
 
 def test_a_link_names_the_options_of_a_rule(visit):
-    """Brought into the range that the rule declares."""
+    """The values are brought into the range that the rule declares."""
     rules = {key: rule["options"] for key, rule in rule_menu().items()}
     found = [
         (key, option)

@@ -1,4 +1,4 @@
-"""What if: a finished run again, with something changed, beside the first."""
+"""What if: a finished run is made again with a change and shown beside the first."""
 
 import json
 
@@ -23,7 +23,7 @@ def change(visitor, thing: str) -> None:
 
 
 def ask(visitor) -> str:
-    """Run it; the state in which it ended."""
+    """Run it. Returns the state in which it ended."""
     page = visitor.page
     page.click("#whatif-run")
     page.wait_for_function("['done', 'error'].includes(DraftscopePage.stateOf('whatif'))")
@@ -35,7 +35,7 @@ def second(visitor) -> list[dict]:
 
 
 def test_with_nothing_changed_nothing_differs(visit):
-    """Not even the last draft before the end of the text, which a limit on its length would cut."""
+    """Not even the last draft before the end of the text differs; a limit on the text's length would cut it."""
     visitor = visit()
     assert lines(opening_trace().read_text("utf-8"))[-1]["stop"] == "eos"
     open_form(visitor)
@@ -69,7 +69,7 @@ def test_another_drafter_writes_the_same_text(visit):
         assert tokens.count() == summary["new_tokens"]
     assert visitor.trace() == before, "the first run stays as it is"
     assert "×" in page.inner_text("#whatif-view .ds-outcome")
-    # another run takes the pair away
+    # a new run removes the comparison
     assert visitor.run() == "done"
     assert not page.locator("#whatif-view .ds-beside").is_visible()
 
@@ -88,7 +88,7 @@ def test_the_opening_trace_can_be_asked_about_and_stopped(visit):
     assert run["prompt"] == first[0]["prompt"]
     assert summary["new_tokens"] <= first[-1]["new_tokens"] + 64
     assert "timed elsewhere" in page.inner_text("#whatif-view .ds-outcome")
-    # and again, stopped on the way
+    # and again, stopped before its end
     change(visitor, "drafter")
     visitor.pick("none", "#whatif-drafter")
     page.evaluate(

@@ -72,7 +72,7 @@ def test_a_race_says_how_to_make_it_again():
 def test_prompt_and_drafter_make_an_example_the_visitors_own(visit):
     visitor = visit("/")
     page, first = visitor.page, presets()[0]
-    page.wait_for_timeout(1500)  # what the page asks for as it opens is over
+    page.wait_for_timeout(1500)  # the requests of the page's opening are over
     visitor.type_prompt(first.prompt + " and")
     shown = wait_list(page, OWN)
     assert shown["card"] == "" and shown["note"].startswith(OWN)

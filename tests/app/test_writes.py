@@ -1,4 +1,4 @@
-"""A host may mount everything read-only but a cache folder: what the server writes, and where."""
+"""A host may mount everything but a cache folder read-only: the server writes only in that folder."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ shutdown.end()
 
 
 def test_it_writes_below_its_cache_folder_alone(tmp_path):
-    """Every file that Python opens for writing, from the start over a run to the end, by an audit hook."""
+    """An audit hook records every file that Python opens for writing, from the start through a run to the end."""
     cache = tmp_path / "cache"
     cache.mkdir()
     places = ("GRADIO_TEMP_DIR", "DRAFTSCOPE_CACHE", "HF_HOME", "TRITON_CACHE_DIR")

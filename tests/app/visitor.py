@@ -1,4 +1,4 @@
-"""What a visitor does on the page, in words."""
+"""A visitor's actions on the page, as methods."""
 
 import time
 from urllib.parse import urlencode, urlsplit
@@ -9,7 +9,7 @@ PROMPT = "Once upon a time there was a little dog"
 SHORT = "/?" + urlencode({"prompt": PROMPT, "n": 16})
 """An address that sets a short run."""
 PATIENCE = 120_000
-"""Milliseconds. Long, for a machine that is busy with something else; never a measure."""
+"""Milliseconds. Long, because the machine may be busy with something else; never a measure."""
 STATES = """() => {
   const tree = document.querySelector('#tree');
   window.states = [];
@@ -43,13 +43,13 @@ class Visitor:
             )
 
     def arrived(self) -> None:
-        """Wait for the page with its first picture, and follow its states; again where it has opened anew."""
+        """Wait for the page with its first picture, and follow its states. Call it again when the page has reloaded."""
         opened = "#tree g[data-node]" if trace_files() else "#tree"
         self.page.wait_for_selector(opened, state="attached")
         self.follow()
 
     def follow(self) -> None:
-        """Note the states of Watch from now on."""
+        """Record the states of Watch from now on."""
         self.page.evaluate(STATES)
 
     def leave(self) -> None:
@@ -62,8 +62,8 @@ class Visitor:
             self.foreign.append(request.url)
 
     def _logged(self, message) -> None:
-        """Gradio catches what our scripts throw when it calls them, and logs it; the browser logs what
-        the page's policy refuses."""
+        """Gradio catches and logs the errors that our scripts throw when it calls them; the browser logs
+        everything that the page's policy refuses."""
         told = ("callback", "Content Security Policy")
         if message.type == "error" and any(words in message.text for words in told):
             self.failures.append(message.text)
@@ -98,12 +98,12 @@ class Visitor:
         self.page.locator(f"[role=option][aria-label^='{name}']").first.click()
 
     def pick(self, key: str, picker: str = "#drafter") -> None:
-        """Pick a drafter by its key; picker: what holds its field."""
+        """Pick a drafter by its key. picker: selects the element that holds the field."""
         self.page.locator(picker).get_by_role("combobox").click()
         self.page.locator(picker).locator(f"[role=option][data-key='{key}']").click()
 
     def set_number(self, name: str, value: float, room: str = "") -> None:
-        """Set a number under "Temperature and length", or under "Advanced"; room: "race-" for Compare."""
+        """Set a number under "Temperature and length", or under "Advanced". room: "race-" for Compare."""
         field = self.page.locator(f"#{room}{name} input[type=number]")
         if not field.is_visible():
             plain = name in ("temperature", "max_new_tokens")
@@ -116,7 +116,7 @@ class Visitor:
                 return
 
     def run(self, prompt: str | None = None) -> str:
-        """Run to the end; the state in which it ended."""
+        """Run to the end. Returns the state in which the run ended."""
         if prompt is not None:
             self.type_prompt(prompt)
         self.page.evaluate("window.states = []")

@@ -1,4 +1,4 @@
-"""What a browser says to the server, without a browser: one visitor's connection to the page."""
+"""One visitor's connection to the page, which talks to the server as a browser does, but without a browser."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ def config(url: str) -> dict:
 
 
 class Wire:
-    """One tab. Its heartbeat stays open until ``leave``, which is how a server hears of a closed tab."""
+    """One tab. Its heartbeat stays open until ``leave``; the end of the heartbeat tells the server of a closed tab."""
 
     def __init__(self, url: str) -> None:
         self.url, self.session = url, uuid.uuid4().hex
@@ -45,7 +45,7 @@ class Wire:
             pass
 
     def leave(self) -> None:
-        """Close the tab, whatever it hears just now."""
+        """Close the tab, even while it is receiving an event."""
         for stream in self._streams:
             stream.close()
         self._http.close()
@@ -58,13 +58,13 @@ class Wire:
         )
 
     def send(self, event: dict, data: list, event_data: object = None) -> httpx.Response:
-        """Put an event into the server's queue, or have it done at once if it needs none."""
+        """Put an event into the server's queue, or have it done at once if it needs no queue."""
         body = {"fn_index": event["id"], "data": data, "session_hash": self.session}
         body |= {"event_data": event_data, "trigger_id": event["targets"][0][0]}
         return self._http.post("/queue/join", json=body)
 
     def hear(self, answer: httpx.Response) -> Iterator[list]:
-        """The outputs of the event, each time they change. Raises RuntimeError where it failed."""
+        """The outputs of the event, each time they change. Raises RuntimeError if the event failed."""
         if answer.status_code != 200:
             raise RuntimeError(f"{answer.status_code}: {answer.text[:200]}")
         number, outputs = answer.json()["event_id"], None
@@ -129,12 +129,12 @@ class Wire:
         return self._updates(self.event("watch-status", "ask_resume"), [])
 
     def ask(self, what: str) -> None:
-        """Ask the run that goes on to pause or stop, and hear nothing of the answer."""
+        """Ask the run under way to pause or stop, and ignore the answer."""
         event = self.event("watch-status", f"ask_{what}")
         body = {"fn_index": event["id"], "data": [], "session_hash": self.session}
         self._http.post(f"/run/{event['api_name']}", json=body)
 
     def ready(self) -> None:
-        """Wait until the models are there: a first run comes to its end."""
+        """Wait until the models are loaded, which the end of a first run shows."""
         for _ in self.run("Once", "none", 1):
             pass

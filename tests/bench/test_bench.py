@@ -158,7 +158,7 @@ def test_a_race_of_tiny_models(tiny_paths, tmp_path, capsys):
     assert names[: len(peers)] == peers
     ours = names[len(peers) :]
     assert {"none", "chain", "dyspec", "prompt_lookup"} <= set(ours)
-    assert "dflash" not in ours  # its denoiser is not at hand
+    assert "dflash" not in ours  # these models include no denoiser
     assert all(name in printed for name in names)
     assert {row["calls"] for row in data["rows"] if row["contestant"] == "none"} == {6}
     assert len(data["goals"]) == 8
@@ -206,7 +206,7 @@ def test_a_peer_that_was_not_installed_is_one_sentence(tiny_paths, tmp_path, mon
 
 
 def test_a_peer_that_ends_is_one_sentence(tmp_path, monkeypatch):
-    """Its Python is one without OpenVINO GenAI."""
+    """The peer's Python has no OpenVINO GenAI."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to("/bin/false")
     monkeypatch.setenv("DRAFTSCOPE_OPENVINO_PEER", str(tmp_path))

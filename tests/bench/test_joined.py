@@ -1,4 +1,4 @@
-"""The bench of joined passes: both ways write the same texts, and the table tells of all of them."""
+"""The bench of joined passes: both ways write the same texts, and the table shows all of them."""
 
 import json
 

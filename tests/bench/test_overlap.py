@@ -1,4 +1,4 @@
-"""The bench of the overlap: what it counts, and that both ways write the same text."""
+"""The bench of the overlap: what is counted, and that both ways write the same text."""
 
 import json
 

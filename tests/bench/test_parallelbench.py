@@ -1,4 +1,4 @@
-"""List operations: the dependence is that of the target's distribution, and what is counted beside it."""
+"""List operations: their dependence, computed from the target's distribution, and the other counts."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from viz.suite import suite_figures
 
 
 def test_dependence_is_the_total_correlation():
-    """Two places, the second a copy of the first: C = log 2 over two places. Then two fair coins: 0."""
+    """Two places, the second a copy of the first: C = log 2, over two places. Two fair coins: C = 0."""
     half, first, second = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
     copied = torch.tensor([[half, first], [half, second]], dtype=torch.float64)
     told = of_laws(copied)
@@ -48,7 +48,7 @@ def test_every_diffusion_drafter_is_asked():
 def test_shuffling_depends_more_than_copying_and_blind_drafts_lose_by_it(
     monkeypatch, tmp_path, capsys
 ):
-    """On the embedded models, by the suite itself."""
+    """Runs the suite itself on the embedded models."""
     for name, value in {"TOKENS": 12, "TEXTS": 12}.items():
         monkeypatch.setattr(parallelbench, name, value)
     by_id = {card["id"]: card["prompt"] for card in prompts("operations")}

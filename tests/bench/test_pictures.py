@@ -1,4 +1,4 @@
-"""The bench of pictures: what is counted, and what a lossy rule costs beside what it saves."""
+"""The bench of pictures: what is counted, and what a lossy rule costs and saves."""
 
 import json
 

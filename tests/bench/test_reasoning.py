@@ -1,4 +1,4 @@
-"""The bench of reasoning steps: every contestant's texts are judged, and the table tells who was right."""
+"""The bench of reasoning steps: every contestant's texts are judged, and the table shows which were right."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The bench of cut heads: every size writes the same texts, and the table tells what it saves and loses."""
+"""The bench of cut heads: every size writes the same texts, and the table shows what each saves and loses."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The bench of drafting from within: a figure of each that can take part, a sentence of each that cannot."""
+"""The bench of drafting from within: a figure for each that can take part, a sentence for each that cannot."""
 
 import json
 import shutil
@@ -20,13 +20,13 @@ PLAN = Plan(prompts=1, rounds=1, tokens=12, schedules=())
 
 
 def usual(cls, options, *_):
-    """To find the size that pays takes longer than all the rest."""
+    """The usual size, because finding the size that pays takes longer than the rest of the test."""
     return options | ({cls.size_option: cls.usual_size} if cls.size_option else {})
 
 
 @pytest.fixture
 def paths(tiny_paths, tmp_path, monkeypatch):
-    """Models of its own, read through their modules: to compile them takes longer than all the rest."""
+    """Copies of the models, read through their modules: compiling takes longer than the rest of the test."""
     folder = shutil.copytree(Path(tiny_paths.target).parent, tmp_path / "models")
     monkeypatch.setattr(opening, "compiled_model", lambda *_: None)
     monkeypatch.setattr(opening, "compiled_cell_contexts", lambda *_: None)

@@ -1,4 +1,4 @@
-"""The tri-gram matrix, the search through it, and the bound of its memory."""
+"""The tri-gram matrix, the search through it, and the bound on its memory."""
 
 import copy
 from dataclasses import replace
@@ -32,7 +32,7 @@ PROMPT = (1, 2, 0, 1, 2)
 
 
 def logits_of(*rows):
-    """Logits [R, 8] whose softmax has these probabilities by token; the rest is spread thin."""
+    """Logits [R, 8] whose softmax has these probabilities by token; other tokens have almost none."""
     logits = torch.full((len(rows), 8), -20.0)
     for row, law in enumerate(rows):
         for token, chance in law.items():
@@ -82,7 +82,7 @@ def test_a_full_matrix_stays_below_its_bound(vocabulary):
 
 
 def test_at_the_bound_the_pair_that_was_written_first_is_forgotten():
-    matrix = TrigramMatrix(100, 1, most_bytes=0)  # the fewest rows that there are
+    matrix = TrigramMatrix(100, 1, most_bytes=0)  # gives the fewest rows allowed
     for first in range(matrix.rows + 1):
         matrix.count([first // 100, first % 100, 5])
     assert matrix.filled == matrix.rows == 256
@@ -155,7 +155,7 @@ def test_it_looks_at_both_tokens():
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
 def test_drafts_follow_the_rows_of_the_passes_before(sampling):
-    """The matrix is kept here once more, as a dictionary; with a share of 1 a row is the last pass."""
+    """The test keeps a matrix of its own, as a dictionary; with a share of 1 a row is the last pass."""
     models, prompt, width = tiny_models(16), [3, 5, 7], 3
     steps = steps_of(
         models, KEY, prompt, 40, sampling, budget=9, depth=3, successors=width, share=1.0, simulations=30
@@ -201,7 +201,7 @@ def test_the_law_after_other_texts_have_filled_the_matrix():
 
 
 class CallsItselfDrawn(AdaptiveDraftDrafter):
-    """The fault that is near at hand: what the search chose is passed off as drawn from the matrix."""
+    """An easy mistake: the tokens that the search chose are passed off as drawn from the matrix."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -233,7 +233,7 @@ def test_a_prompt_of_one_token_has_no_pair_yet():
 
 
 def test_a_step_that_proposes_nothing_writes_no_pair():
-    """Its root follows another token than that of the proposal before it."""
+    """Its root follows a different token than the root of the last proposal did."""
     models, memory = tiny_models(16), Memory()
     drafter = built(AdaptiveDraftDrafter, models)
     drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), memory=memory))
@@ -245,7 +245,7 @@ def test_a_step_that_proposes_nothing_writes_no_pair():
 
 
 def test_on_records_that_repeat_their_frame():
-    """Twice the tokens a step of plain decoding, without a model and without earlier texts."""
+    """Twice the tokens per step of plain decoding, without a draft model or earlier texts."""
     models = load_models(family(), {})
     prompt = models.target.tokenizer(prompts("template")[0]["prompt"])["input_ids"]
     steps = steps_of(models, KEY, prompt, 80, budget=12, simulations=48, depth=8, successors=12)

@@ -24,7 +24,7 @@ def test_the_pointer_walks_while_output_and_input_agree():
 
 
 def test_it_goes_on_behind_a_replaced_word():
-    """Input a b c d, output a X c: c stands once in the input."""
+    """Input a b c d, output a X c: c occurs once in the input."""
     pointer = after([1, 2, 3, 4], [1, 9])
     assert pointer.place is None and pointer.rest(9) == [] and pointer.bifurcations == 1
     pointer.follow(3)
@@ -32,12 +32,12 @@ def test_it_goes_on_behind_a_replaced_word():
 
 
 def test_a_token_that_stands_twice_is_no_place():
-    """Input a b a c, output X a: nothing that ends in "X a" stands in the input."""
+    """Input a b a c, output X a: "a" occurs twice in the input, "X a" not at all."""
     assert after([1, 2, 1, 3], [9, 1]).place is None
 
 
 def test_the_token_before_it_may_decide():
-    """Input a b e c b f a, output X a b: "b" stands twice, "a b" once."""
+    """Input a b e c b f a, output X a b: "b" occurs twice, "a b" once."""
     pointer = after([1, 2, 5, 3, 2, 6, 1], [9, 1, 2])
     assert pointer.suffix == [1, 2] and pointer.rest(9) == [5, 3, 2, 6, 1]
 
@@ -66,7 +66,7 @@ def test_the_place_against_a_search(tokens, output):
 
 
 def searched(tokens, output):
-    """The place behind the only occurrence of the shortest suffix that occurs only once."""
+    """The place after the only occurrence of the shortest suffix that occurs only once."""
     for size in range(1, len(output) + 1):
         ends = range(size, len(tokens) + 1)
         found = [end for end in ends if tokens[end - size : end] == output[-size:]]

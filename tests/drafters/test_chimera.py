@@ -1,4 +1,4 @@
-"""Chimera: what a branch's trigrams read, what the exhibits show of it, and files of other targets."""
+"""Chimera: what a branch's trigrams read, what the exhibits show of them, and files of other targets."""
 
 import pytest
 import torch
@@ -27,8 +27,8 @@ def models():
 
 
 def said(models, text, drafted):
-    """Logits behind a text that ends with the root, and tokens drafted after it: state after state, each with all that
-    it sees side by side."""
+    """Logits and state after a text that ends with the root and tokens drafted after it, computed one state at a time,
+    each over all the columns that it sees."""
     heads, model = models.part("chimera"), models.target
     true = model.session(64, (model.layers,)).prefill(text[:-1])
     columns = heads.encoder.columns(true, torch.arange(len(true)))
@@ -44,7 +44,7 @@ def said(models, text, drafted):
 
 
 def shown_as_it_is(models, text, step):
-    """The trigrams that were read along the kept path, and how near the root's drafted state came."""
+    """Check the trigrams shown along the kept path, and how close the root's drafted state is to the true one."""
     model = models.target
     grams, near = step.tree.exhibits[:2]
     kept = step.verdict.accepted

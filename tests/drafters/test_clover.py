@@ -1,4 +1,4 @@
-"""Clover: the attention decoder, trees in which each branch hands its state on, and files of other targets."""
+"""Clover: the attention decoder, trees in which each branch passes its state on, and files of other targets."""
 
 import json
 
@@ -42,7 +42,7 @@ def models():
 
 
 def said(models, text, drafted):
-    """Logits behind a text that ends with the root, and tokens drafted after it, from nothing that was kept."""
+    """Logits after a text that ends with the root and tokens drafted after it, computed from scratch."""
     heads, model = models.part("clover"), models.target
     table = model.model.get_output_embeddings().weight
     features = model.session(64, (model.layers,)).prefill(text[:-1])

@@ -64,7 +64,7 @@ def test_the_proxy_is_a_distribution_that_knows_corpus_and_text():
     at_once = CausalProxy(3, 7, corpus)
     at_once.read(text)
     assert proxy.log_p([1, 2], 3) == at_once.log_p([1, 2], 3)
-    # 1 2 came three times and was followed by 3 twice, in the text alone; 2 six times, by 3 four times
+    # 1 2 came three times, followed by 3 twice, in the text only; 2 came six times, followed by 3 four times
     none = (4 + 2 / 7) / (15 + 2)  # two of nine tokens of the text, two of six of the corpus
     one = (4 + 2 * none) / (6 + 2)
     assert math.exp(proxy.log_p([], 3)) == pytest.approx(none)

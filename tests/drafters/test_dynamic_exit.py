@@ -44,7 +44,7 @@ def test_older_places_count_less():
 
 
 def test_the_plan_has_most_tokens_per_layer():
-    """By hand, for the exit behind two of four layers that is right three times in four."""
+    """Checked by hand for the exit after two of four layers, which is right three times in four."""
     exits = learned()
     with_two = (1 + 0.75 + 0.75**2) / (4 + 2 * 2)
     assert float(exits.per_layer(5)[1, 2]) == pytest.approx(with_two)
@@ -70,7 +70,7 @@ def run(target, options, sampling=GREEDY, count=24, cls=DynamicExitDrafter):
 
 
 def idle_above(layer, layers=4):
-    """A target whose layers above the first few add nothing, so that their exit says what it says."""
+    """A target whose upper layers add nothing, so that the exit below them predicts what the target predicts."""
     module = tiny_hf_model("llama", num_hidden_layers=layers)
     with torch.no_grad():
         for one in module.model.layers[layer:]:

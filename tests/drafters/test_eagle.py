@@ -1,4 +1,4 @@
-"""EAGLE: its tree is the best of all that was drafted, and true features take the place of drafted ones."""
+"""EAGLE: its tree holds the best of all drafted tokens, and true features replace drafted ones."""
 
 import itertools
 import random
@@ -49,7 +49,7 @@ def steps_of(models, *args, **options):
 
 
 def laws(seed: int, width: int, ties: bool):
-    """By path, the likeliest tokens and their probabilities; with ties many are equal."""
+    """A function of a path: the probabilities of its likeliest tokens; with ties many are equal."""
     rng, known = random.Random(seed), {}
 
     def law(path):
@@ -63,8 +63,8 @@ def laws(seed: int, width: int, ties: bool):
 
 
 def grown(law, width: int, levels: int, count: int, prune: bool) -> Candidates:
-    """As EAGLE-2 grows its tree: the ``width`` best of each level are read; or, pruned, no more than can
-    be kept."""
+    """A tree grown as in EAGLE-2, which reads the ``width`` best candidates of each level; with ``prune``, only
+    those that can still be kept."""
     found, level = Candidates(), [ROOT]
     for _ in range(levels):
         chances = [law(found.path(place)) for place in level]
@@ -80,14 +80,14 @@ def grown(law, width: int, levels: int, count: int, prune: bool) -> Candidates:
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_what_is_not_read_could_not_be_kept(seed, ties):
-    """The tree is that of the paper, which reads as many nodes of every level as it is wide."""
+    """The tree is that of the paper, which reads the full width of every level."""
     law = laws(seed, 4, ties)
     for count in (1, 3, 8, 20):
         kept = []
         for prune in (False, True):
             found = grown(law, 4, 5, count, prune)
             kept.append([(found.path(place), found.joint[place]) for place in found.best(count)])
-        if ties:  # of equals, those differ that the width has room for
+        if ties:  # among equals, which ones fit into the width may differ
             kept = [[joint for _, joint in one] for one in kept]
         assert kept[0] == pytest.approx(kept[1]) if ties else kept[0] == kept[1]
 
@@ -121,7 +121,7 @@ def test_a_tree_stays_within_its_options(models):
 
 
 def test_a_level_in_one_pass_is_the_paths_read_one_by_one(models):
-    """q of each node of a tree, against a reader that is fed the node's path alone."""
+    """q of each node of a tree, against a reader that reads only the node's path."""
     step = next(run(models, nodes=12, depth=3, top_k=3))
     tree, target = step.tree, models.target
     drafter = on_trial(EagleDrafter, models)
@@ -141,7 +141,7 @@ def test_a_level_in_one_pass_is_the_paths_read_one_by_one(models):
 
 @pytest.mark.parametrize("sampling", [GREEDY, Sampling(1.0, seed=5)], ids=["greedy", "drawn"])
 def test_each_step_drafts_as_if_it_were_the_first(models, sampling):
-    """True features have taken the place of drafted ones, whatever was kept and refused before."""
+    """True features have replaced drafted ones, whatever was kept or refused before."""
     context, compared = list(PROMPT), 0
     for step in run(models, sampling=sampling, nodes=6):
         left = COUNT - len(context) + len(PROMPT)
@@ -161,7 +161,7 @@ def test_a_prompt_of_one_token_has_no_feature_to_begin_with(models):
 
 
 def test_what_is_drafted_of_what_the_target_reads(models):
-    """The pass that reads true features, and one for each further level."""
+    """One pass reads true features, and each further level takes one more."""
     steps = steps_of(models, nodes=12, depth=3, top_k=3)
     assert {step.passes["eagle"] for step in steps if step.tree.deepest == 3} == {3}
     stopped = steps_of(models, nodes=12, depth=3, top_k=3, stop_below=1.0)

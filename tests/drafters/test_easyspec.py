@@ -1,4 +1,4 @@
-"""EasySpec: what a fuzzy pass is, that the draft's memory is the true one in each step, and what is shown of the errors."""
+"""EasySpec: what a fuzzy pass computes, that steps begin with the draft's true memory, and the errors that it shows."""
 
 import copy
 
@@ -66,7 +66,7 @@ def test_a_group_adds_up_what_its_layers_make_of_one_input(size, groups):
 
 
 def test_a_model_whose_rope_looks_at_the_length_is_grouped_too():
-    """Outside of a group's passes its numbers are those of the model."""
+    """Outside of grouped passes its logits are those of the model."""
     whole = language_model(random_module(config_of("llama, longrope")), None, "long")
     tokens, parents = [3, 5, 7, 9], [-1, 0, 1, 1]
     grouped = fuzzy(whole, 2).model
@@ -87,7 +87,7 @@ def test_layers_of_another_kind_begin_another_group():
 
 
 def test_every_step_begins_with_the_true_memory(models):
-    """The law of a draft's first token is the exact draft's, and the errors that are shown are those of the others."""
+    """The law of a draft's first token is the exact draft's, and the errors shown are those of the other tokens."""
     made = built(drafter("easyspec"), models, length=4, group=3, stop_below=0.0)
     module = tiny_hf_model(seed=3).requires_grad_(False)
     request = TextRequest(made, verifier("rejection"), Sampling(1.0, seed=4), PROMPT, 40)

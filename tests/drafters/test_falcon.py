@@ -1,4 +1,4 @@
-"""Falcon: blocks are drafted as they are trained, and true features take the place of drafted ones."""
+"""Falcon: blocks are drafted as they are trained, and true features replace drafted ones."""
 
 import json
 
@@ -45,7 +45,7 @@ def run(models, count=COUNT, prompt=PROMPT, sampling=GREEDY, **options):
 @torch.no_grad()
 @pytest.mark.parametrize("steps", [(9,), (5, 1, 3), (1, 1, 7), (600, 2)])
 def test_a_context_says_what_the_training_learns(models, steps):
-    """The block behind a text, read in pieces, and blocks behind that block."""
+    """The block after a text that is read in pieces, and the blocks after that block."""
     cell = models.part("falcon")
     size, width, count = cell.block_size, models.target.hidden_size, sum(steps)
     states, embedded = torch.randn(2, 1, count + 2 * size, width)
@@ -69,7 +69,7 @@ def test_a_context_says_what_the_training_learns(models, steps):
 
 
 def test_every_path_is_drafted_as_if_it_were_alone(models):
-    """q of each node of a tree of three blocks, against a drafter of one path."""
+    """q of each node of a tree of three blocks, against drafting that node's path only."""
     step = next(run(models, 40, passes=3, top_k=3, nodes=40))
     tree, cell, target = step.tree, models.part("falcon"), models.target
     size = cell.block_size

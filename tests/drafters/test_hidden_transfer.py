@@ -1,4 +1,4 @@
-"""Hidden transfer: the maps' file, pseudo states in a pass as they are trained, and the draft that comes of them."""
+"""Hidden transfer: the maps' file, pseudo states that are the same in training and in a run, and their draft."""
 
 import json
 
@@ -27,7 +27,7 @@ PROMPT = TOKENS[0].tolist()
 
 
 def noisy_maps(layers, seed=1):
-    """Near to the states themselves, each in its own way."""
+    """Maps close to the identity, each with its own noise."""
     torch.manual_seed(seed)
     made = TransferMaps(layers, 32)
     for each in made.maps:
@@ -42,7 +42,7 @@ def student_of(module, **options):
 
 @pytest.mark.parametrize("architecture", ["llama", "gpt2"])
 def test_pseudo_states_are_trained_as_they_are_read_in_a_run(architecture):
-    """Two join at layer 1 and one at layer 2, behind the root and a node of the same pass."""
+    """Two pseudo states join at layer 1 and one at layer 2, after the root and after a node of the same pass."""
     module = tiny_hf_model(architecture).requires_grad_(False)
     part, target = noisy_maps([1, 1, 2]), tiny_model(architecture)
     asked = [3, 4]
@@ -77,7 +77,7 @@ def test_they_learn_and_what_would_be_kept_is_counted():
     part.requires_grad_(False)
     said = student.logits(part, TOKENS, [2])[0, 0].argmax(-1)
     given = TOKENS[:1].clone()
-    given[0, 4:6] = said  # behind token 2, from whose law they do not follow
+    given[0, 4:6] = said  # predicted after token 2, beyond the token that its own law gives
     kept = student.accepted(part, taught(module, (3,), given, given >= 0))
     assert kept[0, 3] == 2 and kept.shape == given.shape and kept[0, 0] == 0
 
@@ -92,7 +92,7 @@ def run(cls, target, part, sampling):
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_the_text_of_plain_decoding(temperature):
-    """With places that join at different layers; the stack in the trace shows where."""
+    """The places join at different layers, and the stack in the trace shows where."""
     target, sampling = tiny_model("llama"), Sampling(temperature, seed=4)
     part = noisy_maps([1, 2])
     plain, _ = run(NoDrafter, target, part, sampling)

@@ -21,7 +21,7 @@ VOCABULARY, WIDTH, HEADS = 16, 16, 3
 
 
 class ResBlock(nn.Module):
-    """As the published checkpoints were made."""
+    """The block of the published checkpoints."""
 
     def __init__(self, conditions=0):
         super().__init__()
@@ -34,8 +34,8 @@ class ResBlock(nn.Module):
 
 
 class Published(nn.Module):
-    """The heads of a Hydra model with two blocks each, under the names that its state_dict gives them. prefix: of
-    Hydra++, whose dropout layers count."""
+    """The heads of a Hydra model with two blocks each, under the names that its state_dict gives them. prefix: the
+    heads of Hydra++, whose dropout layers count in these names."""
 
     def __init__(self, target, prefix=False):
         super().__init__()
@@ -56,7 +56,7 @@ class Published(nn.Module):
         self.eval().requires_grad_(False)
 
     def logits(self, features, tokens):
-        """features: [T, H] of what was read; tokens: behind the last of them, so many that one head is asked."""
+        """features: [T, H] of the tokens read; tokens: the tokens after those, whose number selects the head."""
         if hasattr(self, "prefix_embeding_layer"):
             features = self.prefix_embeding_layer(inputs_embeds=features[None]).last_hidden_state[0]
         head = len(tokens) - 1
@@ -163,7 +163,7 @@ def test_states_of_an_earlier_layer_can_be_asked_for(tmp_path, target):
 def test_trees_hold_what_each_head_says_behind_the_tokens_before(
     tmp_path, sampling, prefix, offset
 ):
-    """By whole passes of the target's own module, and of the heads as they were published."""
+    """Against whole passes of the target's own module and of the published heads."""
     models, prompt = tiny_models(VOCABULARY), [3, 5, 7]
     reference = Published(models.target.model, prefix)
     folder = written(tmp_path, reference.state_dict(), {"hidden_state_offset": offset})

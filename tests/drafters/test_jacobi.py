@@ -1,4 +1,4 @@
-"""The window of guesses: made by the target, moved on with the text."""
+"""The window of guesses: the target makes them, and the window moves along with the text."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -32,7 +32,7 @@ def test_guesses_are_the_choices_of_the_last_pass(sampling):
 
 
 def test_a_window_of_right_guesses_is_kept_whole():
-    """A fixed point: the target changes nothing, and the step writes the window and one token."""
+    """A fixed point: the target changes nothing, and the step writes the window plus one token."""
     models, prompt = tiny_models(16), [3, 5, 7]
     truth = text_of(steps_of(models, "none", prompt, 30))
 
@@ -78,7 +78,7 @@ def test_a_window_longer_than_the_context_changes_no_token(prompt, fill):
 
 
 class CallsItselfDrawn(JacobiDrafter):
-    """The fault that is near at hand: the target's favourite passed off as a draw from its p."""
+    """An easy mistake: the target's favourite token is passed off as a draw from its p."""
 
     def observe(self, kept):
         super().observe(kept)

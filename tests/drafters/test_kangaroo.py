@@ -1,4 +1,4 @@
-"""Kangaroo: the adapter's file, what it reads, and that a good one makes long drafts."""
+"""Kangaroo: the adapter's file, what the adapter reads, and that a good adapter makes long drafts."""
 
 import json
 
@@ -38,7 +38,7 @@ def run(target, part=None, sampling=GREEDY, count=24, **options):
 
 
 def transplanted(module):
-    """The second layer of a target of two as an adapter behind the first; that layer has no MLP."""
+    """The second layer of a two-layer target, made an adapter after the first; its MLP is set to zero."""
     second = module.model.layers[1]
     with torch.no_grad():
         second.mlp.down_proj.weight.zero_()
@@ -51,7 +51,7 @@ def transplanted(module):
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_an_adapter_that_is_the_rest_of_the_target_is_always_right(temperature):
-    """Then its columns and places are those of the target's own layer, after refusals of none and after bonuses."""
+    """Its columns and places are then those of the target's own layer, even after steps that end with a bonus."""
     module = tiny_hf_model("llama", num_hidden_layers=2)
     made = transplanted(module)
     target = language_model(module, None, "tiny", lean=False)
@@ -98,7 +98,7 @@ def test_reading_in_pieces_is_reading_at_once():
 
 
 def published(folder, **config):
-    """A checkpoint as the authors' training writes it, but for safetensors: a Llama config, 4 heads that share nothing."""
+    """A checkpoint in the authors' layout, but in safetensors: a Llama config, 4 heads that share no keys or values."""
     torch.manual_seed(5)
     attention = {f"{one}_proj.weight": torch.randn(32, 32) for one in "qkvo"}
     tensors = {f"layers.0.self_attn.{name}": each for name, each in attention.items()}

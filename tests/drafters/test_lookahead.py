@@ -1,4 +1,4 @@
-"""Lookahead: what each row of the window sees, the n-grams that come of it, and the pool."""
+"""Lookahead: what each row of the window sees, the n-grams that result, and the pool."""
 
 import copy
 from itertools import pairwise
@@ -15,7 +15,7 @@ PROMPT = [3, 5, 7, 5]
 
 
 def levels_shown(step):
-    """The window by levels, read off the table, as far as it holds columns."""
+    """The levels of the window, read off the table, as far as they hold columns."""
     (table,) = step.tree.exhibits
     count = len(table.rows[0]) - 2
     found = [[row[1 + level] for row in table.rows] for level in range(count)]

@@ -1,4 +1,4 @@
-"""Medusa: checkpoints in the published layout, and trees of what the heads say."""
+"""Medusa: checkpoints in the published layout, and trees of the tokens that the heads predict."""
 
 import copy
 import json
@@ -29,7 +29,7 @@ VOCABULARY, WIDTH = 16, 16
 
 
 class ResBlock(nn.Module):
-    """As the published checkpoints were made."""
+    """The block of the published checkpoints."""
 
     def __init__(self):
         super().__init__()
@@ -92,7 +92,7 @@ def test_what_was_written_is_read_again(tmp_path):
 
 
 def changed(**changes):
-    """The published weights with some under other names or of other shapes; None leaves one out."""
+    """The published weights with some replaced or added; None leaves a weight out."""
     found = published().state_dict() | {
         key.replace("_", "."): each for key, each in changes.items()
     }
@@ -157,7 +157,7 @@ def models(tmp_path):
 
 @pytest.fixture
 def last_state(models):
-    """last_state(text): [H] behind the final norm, by the module's own attention."""
+    """last_state(text): the state [H] after the final norm, by the module's own attention."""
     module = copy.deepcopy(models.target.model)
     module.set_attn_implementation("sdpa")
 
@@ -170,7 +170,7 @@ def last_state(models):
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
 def test_trees_hold_what_the_heads_say_of_the_last_state(models, last_state, sampling):
-    """The state of the token before the root."""
+    """The last state is that of the token before the root."""
     reference, prompt = published(), [3, 5, 7]
     text = list(prompt)
     for step in steps_of(models, "medusa", prompt, 24, sampling, budget=7):

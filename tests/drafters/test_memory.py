@@ -61,7 +61,7 @@ def models():
 
 @pytest.mark.parametrize("key", [cls.key for cls in LEARNERS])
 def test_nothing_of_one_memory_is_drafted_from_another(key, models):
-    """Not one node differs, refused ones and their order included, whatever another visitor wrote."""
+    """Not one node differs, not even refused ones or their order, whatever another visitor wrote."""
 
     def write(prompt, memory, seed=0):
         return drafted(steps_of(models, key, prompt, 40, Sampling(1.0, seed=seed), memory=memory))

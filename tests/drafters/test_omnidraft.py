@@ -1,4 +1,4 @@
-"""OmniDraft: how tokens are spelled and merged, what is learned from a text, and that a reset leaves nothing of it."""
+"""OmniDraft: how tokens are spelled and merged, what is learned from a text, and that a reset removes all of it."""
 
 import copy
 import gc
@@ -82,7 +82,7 @@ def test_a_tokenizer_with_more_tokens_than_its_model_is_refused():
 
 
 def test_a_spelling_holds_no_model():
-    """It is made once for a pair, and goes with it."""
+    """The spelling is made once for a pair of models, and freed with it."""
     target, draft = (tiny_model(vocab_size=300) for _ in range(2))
     target.tokenizer = draft.tokenizer = train_tokenizer(TEXT, 270)
     first = _together(target, draft)
@@ -117,7 +117,7 @@ def test_the_head_learns_which_states_are_kept():
 
 
 def test_runs_are_merged_from_the_second_time_on(models):
-    """The text is the target's all the while; what was learned is gone after a reset."""
+    """The text is always the target's; a reset removes everything that was learned."""
     memory, merged = Memory(), []
     first = len(steps_of(models, "omnidraft", PROMPTS[0], 30, **QUIET))
     for _ in range(2):
@@ -156,7 +156,7 @@ def test_it_learns_from_refusals_in_its_own_vocabulary(models):
 
 @pytest.mark.parametrize("learning", [{"every": 1, "rate": 0.1}, {"every": 256}])
 def test_a_step_with_known_runs_writes_the_target_law(learning):
-    """Branch by branch, with runs of one and of two, learned ones and runs that were left behind."""
+    """Branch by branch, with runs of one token and of two, learned runs and runs left behind."""
     models = tiny_models(4)
     options = QUIET | learning | {"length": 3, "threshold": 0.95}
 

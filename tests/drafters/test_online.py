@@ -1,4 +1,4 @@
-"""Online speculative decoding: what is kept of a refusal, that acceptance climbs, and that nobody else's draft moves."""
+"""Online speculative decoding: what is kept of a refusal, that acceptance climbs, and that no other draft changes."""
 
 import copy
 
@@ -36,7 +36,7 @@ LEARNING = {"milliseconds": 0.0, "every": 1, "rate": 0.02, "length": 3, "stop_be
 
 @pytest.fixture(scope="module")
 def models():
-    """The draft is another model than the target: few of its tokens are kept at first."""
+    """The draft differs from the target, so few of its tokens are kept at first."""
     return Models(tiny_model(), {"draft": tiny_model(seed=3)})
 
 
@@ -77,7 +77,7 @@ def test_what_is_kept_of_a_step_is_what_the_target_said(models):
 
 
 def share(steps):
-    """Of the drafted tokens that were judged, those kept."""
+    """The share of the judged draft tokens that were kept."""
     states = [state for step in steps for state in step.verdict.status]
     return states.count("accepted") / max(1, len(states) - states.count("ignored"))
 
@@ -104,7 +104,7 @@ def test_acceptance_climbs_and_the_text_stays(models):
 
 
 def test_a_step_after_learning_writes_the_target_law(monkeypatch):
-    """Branch by branch, with weights that moved between the steps before."""
+    """Branch by branch, with weights that were updated between the earlier steps."""
     updates, update = [], PrivateDraft.update
     monkeypatch.setattr(PrivateDraft, "update", lambda own: (updates.append(1), update(own)))
     models = tiny_models(4)
@@ -145,7 +145,7 @@ def test_weights_from_the_top_learn_as_far_as_they_fit():
 
 @pytest.mark.parametrize("architecture", ["gemma2", "gpt2", "gpt_oss"])
 def test_drafts_of_other_architectures_learn(architecture):
-    """And read with what they have learned: the copy gives a refused token more than before."""
+    """And the copy reads with what it learned: it gives the target's likely token more probability than before."""
     shared = tiny_model(architecture)
     private = PrivateDraft(shared, 0.05)
     passage = private.begin([3, 5, 7, 3, 5])
@@ -158,7 +158,7 @@ def test_drafts_of_other_architectures_learn(architecture):
 
 
 def test_a_target_may_have_more_tokens_than_its_draft():
-    """Text and laws hold some that the draft can neither read nor write."""
+    """Text and laws contain tokens that the draft can neither read nor write."""
     private = PrivateDraft(tiny_model(), 0.05)
     passage = private.begin([3, VOCABULARY + 2, 7])
     wide = torch.zeros(VOCABULARY + 3)
@@ -187,7 +187,7 @@ def test_an_update_that_is_not_finite_changes_nothing():
 
 
 def test_the_prompt_stays_while_the_text_grows(models):
-    """A reader that is renewed in mid-text knows by its length where the constraint's text begins."""
+    """From the prompt's length, a reader renewed in mid-text knows where the constraint's text begins."""
     made = built(drafter("online"), models, **LEARNING)
     request = TextRequest(made, verifier("greedy"), Sampling(), PROMPTS[0], 24)
     for _ in run_loop(models.target, request):

@@ -1,4 +1,4 @@
-"""Speculative Jacobi decoding and its lossy rule on the image target that is shipped."""
+"""Speculative Jacobi decoding and its lossy rule on the shipped image target."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def models():
 
 
 def passes(models, digit, rule, **options):
-    """Steps of one picture; all of it is written."""
+    """The steps that write one whole picture."""
     sampling = Sampling(1.0, seed=digit)
     steps = steps_of(
         models, "sjd", [FIRST_DIGIT + digit], PICTURE.places, sampling, rule, **options
@@ -42,7 +42,7 @@ def test_a_picture_takes_fewer_passes_and_fewer_still_by_clusters(models):
 
 
 def keeps_its_tokens(cls):
-    """What the law of exactness forbids: a guess behind a refusal stands, and is judged by a law that came later."""
+    """A fault that the law of exactness forbids: a guess after a refusal stays, and is judged by a later law."""
 
     class Kept(cls):
         def propose(self, context, max_depth):
@@ -56,7 +56,7 @@ def keeps_its_tokens(cls):
 
 
 def test_what_a_pass_writes_has_the_targets_law(models):
-    """Every branch of a step, from the state that some steps leave; patches of a stroke, where much is open."""
+    """Every branch of a step that follows others, inside a stroke, where many patches are possible."""
     remembered, sampling, rule = remembering(models), Sampling(2.0, top_k=3), verifier("rejection")
     prompt = (FIRST_DIGIT + 3, *[0] * 11, 2, 15, 5, 1)
 

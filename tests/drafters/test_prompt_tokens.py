@@ -1,4 +1,4 @@
-"""Prompt tokens: their file, what the target says at them, and the two drafters that listen: `ppd` and `lud`."""
+"""Prompt tokens: their file, what the target predicts at them, and the two drafters that use them, `ppd` and `lud`."""
 
 import json
 
@@ -32,7 +32,7 @@ def target():
 
 
 def standing_for(target, *members):
-    """Prompt tokens that hold embeddings: one list of tokens a member."""
+    """Prompt tokens that hold the embeddings of tokens: one list of tokens per member."""
     made = PromptTokens(len(members[0]), len(members), target.hidden_size)
     ids = torch.tensor(members).T  # [K, E]
     made.embeddings.data.copy_(target.embed(ids))
@@ -52,7 +52,7 @@ def logits_after(target, text):
 
 
 def test_the_target_says_at_them_what_it_would_say_after_their_tokens(target):
-    """Of two members each sees its own at the place before, and the token that was kept last."""
+    """Each of two members sees its own token at the place before, and the token kept last."""
     part = standing_for(target, [3, 8], [30, 11])
     cls = LexicalUnitDrafter
     drafter = cls.build(resolve("lud", cls.options, {"sure": 0.0}), Models(target, {"ppd": part}))
@@ -109,7 +109,7 @@ def test_the_text_of_plain_decoding(target, key, temperature):
 
 
 def test_prompt_tokens_stand_where_the_step_is_likeliest_to_end(target):
-    """Root .4, first .6 * .3, second .6 * .7 * .5 and its child as much, of which nothing follows."""
+    """Root .4, first .6 * .3, second .6 * .7 * .55, and its child .6 * .7 * .45, with nothing after it."""
     part = standing_for(target, [3])
     settings = resolve("ppd", PromptDecodingDrafter.options, {"asked": 3})
     drafter = PromptDecodingDrafter.build(settings, Models(target, {"ppd": part}))
@@ -134,7 +134,7 @@ def test_members_and_places_see_their_own_line(target):
 
 @pytest.mark.parametrize("key", ["ppd", "lud"])
 def test_they_stand_within_the_context(key):
-    """GPT-2 has no position behind it."""
+    """GPT-2 has no position beyond its context."""
     target = tiny_model("gpt2", n_positions=24)
     part = standing_for(target, [3, 8, 11])
     plain, *_ = run(NoDrafter, target, None, "greedy", count=40)

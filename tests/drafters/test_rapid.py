@@ -1,4 +1,4 @@
-"""A short prompt for the draft model: which pieces, what is drafted behind it, and the transfer."""
+"""A short prompt for the draft model: which pieces it keeps, the drafts after it, and the transfer."""
 
 import math
 from collections import Counter
@@ -69,7 +69,7 @@ def test_names_of_the_end_find_their_piece():
     assert short.tokens == [0, 20, 21, 22, 23, 1, 21, 20]
 
 
-# ---- Behind it ----------------------------------------------------------------------------------
+# ---- Drafts after it ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
@@ -136,7 +136,7 @@ def one_draw(token, transfer, coins, sampling=None, p=P):
 
 
 def test_the_moved_p_follows_the_gradient_of_the_distillation_loss():
-    """softmax(log p + transfer * (q - p)), but for the token to which q gives too little."""
+    """softmax(log p + transfer * (q - p)), except for the token to which q gives too little."""
     moved = moved_towards(P.double(), Q.double(), 2.0)
     weights = [0.5 * math.exp(-0.8), 0.3 * math.exp(0.6), 0.15 * math.exp(0.28), 0.05]
     expected = torch.tensor(weights, dtype=torch.float64)
@@ -181,7 +181,7 @@ def test_without_transfer_it_is_rejection_sampling(token, coin):
 
 
 def test_what_many_draws_write_has_moved_towards_q():
-    """Exactly: q(x) min(1, p'(x) / q(x)), and the rest of the mass spread over what is left."""
+    """The exact law: q(x) min(1, p'(x) / q(x)), with the remaining mass spread over the residual."""
     moved = moved_towards(P.double(), Q.double(), 4.0)
     kept = torch.minimum(moved, Q.double())
     left = torch.maximum(P - Q, P - moved).clamp(min=0)

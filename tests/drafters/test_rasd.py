@@ -1,4 +1,4 @@
-"""A draft model's tree merged with a datastore's: what stays, where it hangs, and whose it is."""
+"""A draft model's tree merged with a datastore's: which nodes stay, where they hang, and which source found them."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def test_the_most_frequent_continuations_make_the_tree(paths, most):
 
 
 class Laws(dict):
-    """Any node's law: the first token 0.6, the second 0.3, the third 0.1."""
+    """The law of every node: the first token 0.6, the second 0.3, the third 0.1."""
 
     def __missing__(self, node):
         return torch.tensor([0.6, 0.3, 0.1])
@@ -63,8 +63,8 @@ def path_to(tree, node):
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
 def test_the_merged_tree_node_by_node(sampling):
-    """The draft model is asked once more about every path, and the datastore searched from end to end:
-    q is right after every commit, what was retrieved stands there, and nothing likely is missing."""
+    """The draft model reads every path afresh, and the datastore is searched from end to end: q is right
+    after every commit, retrieved paths occur in the datastore, and no likely one is missing."""
     models, least, most, length = tiny_models(16), 0.05, 4, 3
     store = models.parts["datastore"].tokens.tolist()
     options = {"budget": 3, "retrieved": most, "length": length, "least_q": least}
@@ -151,8 +151,8 @@ def test_without_matches_it_is_the_draft_model_s_tree():
 
 
 def test_the_text_itself_is_looked_up_too():
-    """The draft model knows nothing of a run that only the prompt holds; a tree of one node of its own
-    would not write it."""
+    """The draft model knows nothing of a run that only the prompt holds; its own tree of one node would
+    not contain the run."""
     models, prompt = tiny_models(16), [9, 4, 6, 2, 8, 9, 4, 6, 2, 8, 9, 4]
     steps = steps_of(
         models, KEY, prompt, 10, budget=1, retrieved=4, least_q=0.0, shortest_match=2, length=3

@@ -1,4 +1,4 @@
-"""Step-level cooperation of the embedded target and draft: who writes what, and why."""
+"""Step-level cooperation of the embedded target and draft: which model writes which text, and why."""
 
 import math
 from functools import cache
@@ -96,7 +96,7 @@ def test_grades_decide_about_whole_steps_and_the_large_model_ends_those_it_begin
 
 
 def test_the_large_model_can_be_asked_for_a_grade():
-    """The answer is that of the question behind text and step, read as one plain text."""
+    """The answer is the same when text, step and question are read as one plain text."""
     (step, *_) = run("specreason", graded(4.0), score="question")
     tokenizer = models().target.tokenizer
     asked = [
@@ -116,7 +116,7 @@ def test_the_large_model_can_be_asked_for_a_grade():
 
 
 class Spelled:
-    """A tokenizer that has one token less than there are digits."""
+    """A tokenizer that has no single token for one of the digits."""
 
     def __init__(self, tokenizer, missing):
         self.tokenizer, self.missing = tokenizer, missing
@@ -136,7 +136,7 @@ def test_a_model_without_a_token_for_each_digit_is_not_asked(digit, monkeypatch)
         f"{target.name} has no single token for each digit, so it cannot be asked for a grade."
     )
     assert str(refused.value) == sentence
-    built(drafter("specreason"), models(), score="likelihood")  # that asks for nothing
+    built(drafter("specreason"), models(), score="likelihood")  # that asks no question
 
 
 @pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
@@ -172,7 +172,7 @@ def test_a_cue_ahead_hands_over_for_some_tokens(monkeypatch):
 
 
 def test_nobody_looks_beyond_the_drafts_context():
-    """The draft has places for 24 tokens and no more."""
+    """The draft's context holds 24 tokens and no more."""
     draft = tiny_model("gpt2", max_position_embeddings=24)
     pair = Models(tiny_model(), {"draft": draft})
     made = built(drafter("speculative_thinking"), pair, ahead=12)

@@ -1,4 +1,4 @@
-"""The second copy of the draft: what the target says there, and the two distributions fused."""
+"""The second copy of the draft: what the target predicts there, and how the two distributions are fused."""
 
 import math
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_the_reflection_is_what_the_target_says_behind_the_whole_of_it(models, s
     )
     torch.testing.assert_close(
         seen.logits, alone[-1 - len(tree) :]
-    )  # which sees nothing of the copy
+    )  # these rows see nothing of the copy
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.6, 1.0])
@@ -107,7 +107,7 @@ def steps_of_rule(models, weight):
 
 
 def test_a_draft_at_the_end_of_the_context_is_not_reflected_on(models):
-    """Its copy would not fit; the text is written to the last place all the same."""
+    """Its copy would not fit; the text is still written up to the last place."""
     steps = steps_of(models, "reflective", PROMPT, 80, length=4)
     assert len(PROMPT) + len(text_of(steps)) == models.target.max_context
     assert steps[0].tree.probes is not None and steps[-2].tree.probes is None

@@ -1,4 +1,4 @@
-"""The nested draft: what each exit says, that rows left behind go along, which exit is taken, and which files are refused."""
+"""The nested draft: what each exit predicts, that rows left behind catch up, which exit is taken, and refused files."""
 
 import copy
 import json
@@ -35,7 +35,7 @@ def opened(module, lean):
 
 
 def law_of(module, tokens, layers):
-    """q behind a text by transformers alone, with the first layers only."""
+    """q after a text, by plain transformers with only the first layers."""
     states = module(torch.tensor([tokens]), output_hidden_states=True).hidden_states[layers]
     normed = states if layers == 3 else module.model.norm(states)
     return module.lm_head(normed)[0, -1].softmax(-1)
@@ -48,7 +48,7 @@ def close(found, truth):
 @pytest.mark.parametrize("lean", [False, True])
 @pytest.mark.parametrize("depths", [(1, 1, 3, 2), (2, 1, 2, 3), (3, 3, 1, 1)])
 def test_every_exit_has_read_the_whole_text(module, depths, lean):
-    """However deep the tokens before went."""
+    """However deep the earlier tokens went."""
     model = opened(module, lean)
     model.prepare_stretches(EXIT_LAYERS[:-1], 1)
     reader = NestedReader(model, VOCABULARY, Sampling(1.0))
@@ -56,7 +56,7 @@ def test_every_exit_has_read_the_whole_text(module, depths, lean):
     for context in (
         PROMPT,
         [*PROMPT, *TOKENS[:1]],
-    ):  # the second time behind rows that were dropped
+    ):  # the second time after dropped rows
         close(reader.read(context), law_of(module, context, 3))
         text = list(context)
         for node, (token, depth) in enumerate(zip(TOKENS, depths, strict=True)):

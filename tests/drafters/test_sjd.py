@@ -1,4 +1,4 @@
-"""Speculative Jacobi: laws of the pass before, drawn anew; tokens that stay would not be exact."""
+"""Speculative Jacobi: drawing anew from the laws of the last pass is exact, keeping tokens is not."""
 
 from itertools import pairwise
 
@@ -47,7 +47,7 @@ def test_the_table_tells_how_far_the_laws_have_moved():
 
 
 class KeepsItsTokens(SpeculativeJacobiDrafter):
-    """The fault that is near at hand: a token stays while its place gets a new law, which is called its own."""
+    """An easy mistake: a token stays while its place gets a new law, which is then declared as the token's."""
 
     def _draw(self, tree, parent, place):
         if not place.guesses or not place.law[place.guesses[-1]]:
@@ -59,7 +59,7 @@ def test_a_planted_bias_is_caught():
     models, sampling = remembering(tiny_models(4)), Sampling(1.0)
 
     def error(cls):
-        """Whether a window outlives a step is up to the dice."""
+        """Whether a window outlives a step depends on the dice."""
         rule = verifier("rejection")
         return max(
             step_error(

@@ -1,4 +1,4 @@
-"""SmartSpec: the time it predicts, the length it chooses, what it knows of other texts, and that the text stays."""
+"""SmartSpec: the time it predicts, the length it chooses, what it knows of other texts, and that no text changes."""
 
 import itertools
 import math
@@ -72,7 +72,7 @@ def test_no_slope_is_negative_and_a_hiccup_counts_little():
 
 
 def costs(draft, row, start=2.0):
-    """Costs that have seen rounds of these prices."""
+    """Costs measured in rounds at these prices."""
     found = MeasuredCosts()
     for step in range(80):
         length = step % 6
@@ -95,7 +95,7 @@ def test_the_length_follows_acceptance_price_and_load():
 
 
 def test_measured_costs_predict_rounds_of_several_texts():
-    """Three texts of which each sees its own drafting and a third of every pass."""
+    """Three texts, each of which sees its own drafting time and a third of every pass."""
     found = MeasuredCosts()
     for step in range(80):
         length, rows = step % 4, 3 + step % 10
@@ -115,7 +115,7 @@ def target():
 
 
 def drafting(target, noise, **options):
-    """SmartSpec whose draft is the target with so much noise."""
+    """SmartSpec whose draft is the target with this much noise."""
     torch.manual_seed(1)
     module = tiny_hf_model()
     with torch.no_grad():
@@ -130,7 +130,7 @@ def request(drafter, prompt, count=40):
 
 
 def test_each_text_of_a_pass_has_its_own_length(target):
-    """One draft is always right, the other never: with the same prices only the first goes on."""
+    """One draft is always right, the other never: at the same prices only the first keeps drafting."""
     given = [drafting(target, noise, row_cost=0.3) for noise in (0.0, 3.0)]
     steps = [[], []]
     for index, step in decode_together(target, [request(d, PROMPTS[0]) for d in given]):
@@ -149,7 +149,7 @@ def test_a_text_that_drafts_nothing_tries_again_now_and_then(target):
 
 
 class Watching(NoDrafter):
-    """Drafts nothing, and keeps what it is told of the passes."""
+    """Drafts nothing, and records what it is told about the passes."""
 
     def begin(self, start):
         super().begin(start)

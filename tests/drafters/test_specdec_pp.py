@@ -25,7 +25,7 @@ WIDTH = 32
 
 @pytest.fixture(scope="module")
 def pair():
-    """The draft is another model than the target, so that something is refused."""
+    """The draft differs from the target, so that some tokens are refused."""
     return tiny_model(), tiny_model(seed=3)
 
 
@@ -49,7 +49,7 @@ def sure(chance: float) -> AcceptanceHead:
 def test_it_stops_once_a_refusal_is_likely_and_keeps_the_token(
     pair, sampling, chance, threshold, length
 ):
-    """0.8^3 = 0.51, 0.8^4 = 0.41; 0.5^2 = 0.25; the last one runs into the most that is drafted."""
+    """0.8^3 = 0.51, 0.8^4 = 0.41; 0.5^2 = 0.25; the last case reaches the maximum length."""
     found = models(pair, sure(chance))
     for step in steps_of(found, "specdec_pp", PROMPT, 30, sampling, threshold=threshold, length=9):
         room = 30 + len(PROMPT) - step.position - 1

@@ -70,14 +70,14 @@ def test_the_longest_repeated_end_of_a_text(text):
 
 
 def test_a_text_of_one_token_costs_no_more_than_any_other():
-    """Each of its states links to the one before; counting stops after some of them."""
+    """Each state links to the one before it; counting stops after WALK of these links."""
     automaton = automaton_of([[5] * 2000])
     assert automaton.count[state_of(automaton, [5] * 2000)] == 1
     assert automaton.count[state_of(automaton, [5] * (2000 - WALK))] >= WALK
 
 
 def test_the_longer_the_match_the_more_is_drafted():
-    """After "1 2" the next tokens are known for ten places; the match pays for two."""
+    """After "1 2" the next ten tokens are known; the match pays for two of them."""
     text = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2]
     steps = steps_of(tiny_models(16), KEY, text, 1, budget=16, factor=1.0, offset=0)
     assert steps[0].tree.tokens == []  # one new token leaves no room for a draft

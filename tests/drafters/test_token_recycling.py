@@ -1,4 +1,4 @@
-"""The matrix of successors, the trees read off it, and the bound of its memory."""
+"""The matrix of successors, the trees read off it, and the bound on its memory."""
 
 import copy
 from collections import Counter
@@ -53,7 +53,7 @@ def test_a_shape_is_a_tree_that_takes_early_candidates_first(budget, width, dept
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
 def test_trees_are_read_off_the_latest_candidates_of_every_row(sampling):
-    """The matrix is kept here once more, as a dictionary, from the logits of all rows of all passes."""
+    """The test keeps a matrix of its own, a dictionary, from the logits of all rows of all passes."""
     models, prompt, width = tiny_models(16), [3, 5, 7], 3
     steps = steps_of(models, KEY, prompt, 40, sampling, budget=9, depth=3, successors=width)
     matrix: dict[int, list[int]] = {}
@@ -103,7 +103,7 @@ def test_the_law_after_other_texts_have_filled_the_matrix():
 
 
 class CallsItselfDrawn(TokenRecyclingDrafter):
-    """The fault that is near at hand: the best candidates are passed off as draws."""
+    """An easy mistake: the best candidates are passed off as draws."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -141,7 +141,7 @@ def test_a_matrix_stays_below_two_megabytes(vocabulary):
 
 
 def test_at_the_bound_the_row_that_was_filled_first_is_given_away():
-    matrix = SuccessorMatrix(2000, 2, most_bytes=0)  # the fewest rows that there are
+    matrix = SuccessorMatrix(2000, 2, most_bytes=0)  # gives the fewest rows allowed
     tokens = list(range(matrix.rows))
     matrix.write(tokens, logits_for([(token + 1, 0) for token in tokens]))
     matrix.write([1500, 1], logits_for([(8, 9), (5, 6)]))
@@ -173,7 +173,7 @@ def test_targets_and_widths_have_matrices_of_their_own():
 
 
 def test_on_stories_after_a_warm_up():
-    """At least 1.8 tokens a step once 300 tokens have been written (2.3 at the time of writing)."""
+    """At least 1.8 tokens per step once 300 tokens have been written (2.3 at the time of writing)."""
     models, memory = load_models(family(), {}), Memory()
     texts = [models.target.tokenizer(entry["prompt"])["input_ids"] for entry in prompts("story")]
     written = 0

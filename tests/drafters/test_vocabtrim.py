@@ -1,4 +1,4 @@
-"""VocabTrim: the cut head gives the whole head's numbers, what it lacks is never drafted, and the list is checked."""
+"""VocabTrim: the cut head gives the whole head's logits, tokens it lacks are never drafted, and the list is checked."""
 
 import gc
 import json
@@ -54,7 +54,7 @@ def test_every_way_of_reading_can_be_cut(static):
 
 
 def test_few_cut_models_are_held(monkeypatch):
-    """One that goes takes its compiled graph with it."""
+    """A model that is dropped takes its compiled graph with it."""
     monkeypatch.setattr(cut_head, "_MOST_CUTS", 1)
     whole = language_model(tiny_hf_model(num_hidden_layers=1), None, "draft")
     graphs = {id(one) for one in store._models}
@@ -69,7 +69,7 @@ def test_few_cut_models_are_held(monkeypatch):
 
 
 def test_the_share_is_one_of_a_few(models):
-    """So that a page's visitors cannot have any number of heads compiled."""
+    """A page's visitors thus cannot have an unlimited number of heads compiled."""
 
     def head(kept):
         settings = resolve("vocabtrim", VocabTrimDrafter.options, {"kept": kept})
@@ -98,7 +98,7 @@ def test_q_is_the_softmax_over_what_is_kept(models):
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=2)])
 def test_what_the_head_lacks_is_written_and_never_drafted(models, sampling):
-    """The draft is the target, so whatever is refused was for want of a row, at temperature 0."""
+    """The draft is the target, so at temperature 0 every refusal is due to a missing row."""
     steps = steps_of(models, "vocabtrim", PROMPT, 60, sampling, length=4, kept=0.5)
     drafted = {token for step in steps for token in step.tree.tokens}
     kept = set(range(round(VOCABULARY / 2)))
@@ -161,7 +161,7 @@ def test_a_bad_part_is_told_in_one_sentence(tmp_path, models, content, told):
 
 
 def test_a_constraint_that_allows_only_what_is_cut_leaves_a_law(models):
-    """Such a token is drafted with the same chance as any other that is allowed."""
+    """Every allowed token is then drafted with the same probability."""
 
     class Only:
         committed = 0

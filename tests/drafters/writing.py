@@ -11,7 +11,7 @@ from engine.verifiers import verifier
 
 
 def built(cls, models, **options):
-    """An instance; options that are not given are those of its trial."""
+    """An instance; options not given are those of the class's trial."""
     return cls.build(resolve(cls.key, cls.options, {**cls.trial, **options}), models)
 
 
@@ -21,7 +21,7 @@ def steps_of(*arguments, **named):
 
 
 def begun(models, key, prompt, count=24, sampling=None, rule=None, memory=None, **options):
-    """A text that is written as its steps are asked for."""
+    """A text that is written step by step, as its steps are requested."""
     sampling = sampling or Sampling()
     rule = verifier(rule or ("greedy" if sampling.greedy else "rejection"))
     made = built(drafter(key), models, **options)
@@ -39,12 +39,12 @@ def drafted(steps):
 
 
 def roots(prompt, steps):
-    """The token on which each step's tree stood."""
+    """The root token of each step's tree."""
     return [prompt[-1], *(step.output[-1] for step in steps[:-1])]
 
 
 def parameters_made(monkeypatch):
-    """Every weight of the decoders that are made from now on."""
+    """A list that collects every weight of the decoders made from now on."""
     made, from_config = [], AutoModel.from_config
 
     def call(*arguments, **named):

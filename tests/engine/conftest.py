@@ -1,4 +1,4 @@
-"""Models on static buffers, for the tests of runs that nobody records."""
+"""Models on static buffers, for the tests of unrecorded runs."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def on_static_buffers(module):
 
 @pytest.fixture(scope="session")
 def static_models() -> Models:
-    """The draft is the target with a little noise on it."""
+    """The draft is the target with a little noise added."""
     target = on_static_buffers(tiny_models(16).target.model)
     return tiny_parts(target, drafters().values(), on_static_buffers)
 
@@ -31,7 +31,7 @@ def static_blocks(static_models, monkeypatch):
 
 @pytest.fixture
 def judged(monkeypatch) -> list[bool]:
-    """Of each step, whether the target's pass judged it."""
+    """For each step, whether the target's pass judged it."""
     seen, judge = [], TextBuffers.judge
 
     def call(*arguments):

@@ -1,4 +1,4 @@
-"""Tiny EAGLE checkpoints of every published layout, tensor by tensor as their authors name them."""
+"""Tiny EAGLE checkpoints of every published layout, with the authors' tensor names."""
 
 import json
 
@@ -42,7 +42,7 @@ def layer(prefix: str, width: int, norms: tuple[str, ...]) -> dict:
 
 
 def eagle() -> tuple[dict, dict]:
-    """EAGLE-1 and 2: config and shapes, with the embeddings that the authors' files hold."""
+    """Config and shapes of EAGLE-1 and 2, including the embeddings that the authors' files contain."""
     shapes = {"embed_tokens.weight": (V, H), "fc.weight": (H, 2 * H), "fc.bias": (H,)}
     config = {**BASE, "architectures": ["LlamaForCausalLM"]}
     return config, {**shapes, **layer("layers.0", H, ())}

@@ -1,7 +1,7 @@
-"""As much of ``torch.cuda`` as a capture needs, on a CPU, with the rule that a real one keeps silent.
+"""The part of ``torch.cuda`` that a capture needs, on a CPU, with a check of a rule that CUDA does not report.
 
-The end of a graph frees the workspaces of its stream, whose addresses the other graphs of that
-stream contain. So a graph that is replayed after another one of its stream has ended is reported.
+The end of a graph frees the workspaces of its stream, and the other graphs of that stream contain
+their addresses. So a replay is reported if another graph of the stream has ended since the capture.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ from tests.engine.tape import Tape
 class FakeCuda:
     """Takes the place of ``torch.cuda`` for one test.
 
-    ended: how many graphs of each stream have ended. dangling: replays after such an end. alive:
-    graphs. captured_on: the stream of each capture. most_at_once: captures that overlapped. fails:
-    called at the beginning of each capture; may raise.
+    ended: how many graphs of each stream have ended. dangling: how many replays came after such an end. alive: how
+    many graphs exist. captured_on: the stream of each capture. most_at_once: the most captures that overlapped.
+    fails: called at the beginning of each capture; may raise.
     """
 
     def __init__(self, monkeypatch) -> None:
@@ -85,7 +85,7 @@ class FakeCuda:
         self.ended[handle] = self.ended.get(handle, 0) + 1
 
     def synchronize(self, device=None) -> None:
-        """Nothing is under way on a CPU."""
+        """A CPU has no pending work."""
 
 
 class FakeStream:

@@ -20,7 +20,7 @@ def offered() -> list[str]:
 
 
 def exact() -> list[str]:
-    """Those of them whose output is the target's with the rules that they take by themselves."""
+    """Keys of the offered drafters that are lossless with their default rules."""
     known = lossless()
     return [key for key in offered() if key in known]
 

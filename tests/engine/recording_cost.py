@@ -1,7 +1,7 @@
 """`python -m tests.engine.recording_cost`: what recording adds to a run, as a share of engine time.
 
-Each drafter writes behind the opening prompt, greedy and sampled, all in turn and several times over;
-of each the least times count, which another process on the machine disturbs least.
+Each drafter continues the opening prompt, greedy and sampled. The drafters take turns several times, and the
+smallest times of each are used, because other processes on the machine disturb those least.
 """
 
 import json
@@ -32,7 +32,7 @@ def main() -> None:
     for turn in range(REPEATS + 1):
         for one in settings:
             spent = cost(*one)
-            if turn:  # the first one warms up
+            if turn:  # the first turn is a warm-up
                 found[one].append(spent)
     print(f"{'drafter':14} {'temperature':>11} {'engine ms':>10} {'recording ms':>13} {'share':>7}")
     for (key, temperature), runs in found.items():

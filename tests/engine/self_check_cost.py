@@ -1,7 +1,7 @@
 """What the self-check costs: python -m tests.engine.self_check_cost [MODEL DIR]
 
-Opens the embedded target, or another model, as it is and as though nothing were proven. Processor seconds on
-one thread, which say the same on a busy machine.
+Opens the embedded target, or another model, and makes the check even if the architecture is proven. The times
+are processor seconds on one thread, because a busy machine does not change those.
 """
 
 import sys
@@ -21,7 +21,7 @@ def main(path: str) -> None:
     torch.set_num_threads(1)
     way = proven_way(module)
     print(f"{type(module).__name__}: {'no check' if way else 'checked'} at opening")
-    for attempt in ("first", "second"):  # the first one also warms up
+    for attempt in ("first", "second"):  # the first check is also a warm-up
         begun = time.process_time()
         expected = self_check.readings(module)
         read = time.process_time()

@@ -1,7 +1,7 @@
-"""A CUDA graph on a CPU: the operations of a function, written down once and run again.
+"""A CUDA graph on a CPU: the operations of a function, recorded once and replayed.
 
-A repetition uses the same memory and no Python of the function. So a number that Python worked out
-once (a length, a branch, a mask that was kept) is frozen here as it would be in a graph.
+A replay uses the same memory and runs none of the function's Python. So a number that Python computed
+once (a length, a branch, a mask that was kept) is frozen, as it would be in a graph.
 """
 
 from collections.abc import Callable
@@ -58,8 +58,8 @@ def taped(function: Callable[[], object]) -> Callable[[], object]:
 
 
 def one_operation(function: Callable) -> Callable:
-    """The function as a single operation of any tape: for references that walk in Python where a
-    GPU has one kernel. It returns tensors, or a dataclass of tensors."""
+    """The function as a single operation on any tape, for references in Python that are one kernel on a
+    GPU. The function returns tensors, or a dataclass of tensors."""
 
     def call(*arguments):
         tapes = [mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, Tape)]
@@ -73,6 +73,6 @@ def one_operation(function: Callable) -> Callable:
 
 
 def run_taped(sets, one, owner) -> object:
-    """In the place of ``BufferSets.run``: every pass is replayed."""
+    """Replaces ``BufferSets.run`` and replays every pass."""
     one.recording = one.recording or taped(one.function)
     return one.recording()

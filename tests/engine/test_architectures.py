@@ -1,4 +1,4 @@
-"""One tree forward, whatever the architecture: each row sees what it would see alone."""
+"""One forward over a tree, in every architecture: each row is read as its path alone would be."""
 
 import copy
 
@@ -99,7 +99,7 @@ def test_features_are_the_hidden_states(pair):
 
 @pytest.fixture(scope="module")
 def llama():
-    """As ``pair``; compiled here and not while tests are collected, which every process does."""
+    """Like ``pair``. Compiled in a fixture and not at collection, because every process collects the tests."""
     plain = tiny_hf_model("llama", seed=3)
     return plain, language_model(copy.deepcopy(plain), None, "llama")
 

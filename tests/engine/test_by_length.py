@@ -19,7 +19,7 @@ from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
 
 NAMES = ("phi3, longrope", "phimoe, longrope", "llama, longrope", "llama, dynamic")
-EDGE = 20  # of all of them
+EDGE = 20  # the length at which all of them change
 NEW = 12
 PROBES = {"ppd": tiny_prompt_tokens, "hidden_transfer": tiny_transfer_maps}
 
@@ -69,7 +69,7 @@ def test_probe_rows_stand_on_either_side(pair, key):
 
 
 def test_texts_that_share_a_model_do_not_disturb_each_other(pair):
-    """A rope that remembers the longest text is asked for each row anew."""
+    """Some ropes remember the longest text, so each row computes them anew."""
     module, model = pair
     short, long = prompt_of(EDGE - 4), prompt_of(EDGE + 6)
     assert written(model, "none", long) == generated(module, long)
@@ -77,7 +77,7 @@ def test_texts_that_share_a_model_do_not_disturb_each_other(pair):
 
 
 def test_rows_fed_in_parts_over_the_edge(pair):
-    """Rows on both sides, some of them fed before: each as in one pass, and committed alike."""
+    """Rows on both sides of the edge, fed in two parts, have the same logits and the same commit as in one pass."""
     _, model = pair
     prefix, rows, parents = prompt_of(EDGE - 2), [3, 8, 11, 30, 5], [-1, 0, 0, 1, 3]
     once, parts = model.session(64), model.session(4)

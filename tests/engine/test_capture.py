@@ -25,7 +25,7 @@ def cuda(monkeypatch) -> FakeCuda:
 
 
 def captured_model(seed: int = 0):
-    """On static buffers, with its passes captured as they would be on CUDA."""
+    """A model on static buffers whose passes are captured as they would be on CUDA."""
     model = model_of("llama", True, seed)
     model.buffer_sets.captures = True
     return model
@@ -43,7 +43,7 @@ def temperatures(count: int) -> list[Sampling]:
 
 
 def test_no_graph_ends_while_another_of_its_stream_is_used(cuda, monkeypatch):
-    """Buffers that move, settings that change, sets that are let go: all of them drop graphs."""
+    """Graphs are dropped when buffers move, when settings change and when sets are released."""
     monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 0)
     monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 1)
     monkeypatch.setattr("engine.gpu.buffer_sets.MOST_FREE", 1)
@@ -62,7 +62,7 @@ def test_no_graph_ends_while_another_of_its_stream_is_used(cuda, monkeypatch):
 
 
 def test_the_fake_sees_a_graph_that_ends_alone(cuda, monkeypatch):
-    """The planted fault: passes that are dropped take their graphs along at once."""
+    """The planted fault: the graphs of dropped passes end at once."""
     monkeypatch.setattr(
         capture.Recorder, "retire", lambda one, gone: [one._recordings.remove(r) for r in gone]
     )
@@ -117,7 +117,7 @@ def test_a_capture_that_fails_once_is_tried_again(cuda, caplog):
 
 
 def test_a_pass_that_cannot_be_captured_leaves_the_others_alone(cuda, caplog, monkeypatch):
-    """The verdict's passes wait for the host here; the chain's and the plain ones do not."""
+    """In this test, passes with a verdict wait for the host; chains and plain passes do not."""
 
     def waits(*arguments):
         arguments[1].sum().item()

@@ -1,4 +1,4 @@
-"""Chat templates are strangers' programs: held to their bounds, and rendered as transformers does."""
+"""Chat templates are programs from strangers: kept within bounds, and rendered as transformers renders them."""
 
 import pytest
 from transformers.utils.chat_template_utils import render_jinja_template

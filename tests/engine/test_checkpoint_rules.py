@@ -1,4 +1,4 @@
-"""What a checkpoint forbids and forces: texts are those of ``generate`` with the same configuration."""
+"""Tokens that a checkpoint forbids or forces: texts equal those of ``generate`` with the same configuration."""
 
 import copy
 import logging
@@ -34,7 +34,7 @@ RULES = {
 
 
 def pair(rules: dict):
-    """(what generate writes without and with the rules, the model)"""
+    """(generate's text without the rules, its text with them, the model)"""
     module = tiny_hf_model("gpt2", seed=2)
     ids = torch.tensor([PROMPT])
 

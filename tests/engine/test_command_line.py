@@ -1,4 +1,4 @@
-"""The command line, as its contract has it; a user's mistakes end in one line and code 2."""
+"""The command line keeps to its contract; a user's mistake ends in one line and exit code 2."""
 
 import json
 import subprocess

@@ -60,7 +60,7 @@ def pair(request):
 
 
 def randomise_vectors(model) -> None:
-    """Biases start as 0 and norms as 1; here they shall matter."""
+    """Biases start as 0 and norms as 1; other values make them matter."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -75,7 +75,7 @@ def both(plain) -> tuple[LanguageModel, LanguageModel]:
 
 
 def read(model: LanguageModel) -> list[torch.Tensor]:
-    """Everything a session gives back over prompt, tree in parts, commits and a chain."""
+    """Everything that a session returns for a prompt, a tree in parts, commits and a chain."""
     session = model.session(16, FEATURES)
     seen = [session.prefill(tokens(PREFIX, 1))]
     drafted = tokens(len(TREE), 2)
@@ -96,7 +96,7 @@ def test_everything_is_the_same(pair):
 
 
 def test_vectors_probes_and_layers_read_the_same_columns():
-    """Rows that are vectors, and passes through some layers, which the module makes, mix with compiled ones."""
+    """Rows that are vectors and passes through some layers go through the module and mix with compiled passes."""
     module, fast = both(tiny_hf_model("qwen3"))
     seen = []
     for model in (module, fast):
@@ -123,7 +123,7 @@ def test_one_row_and_many_rows_agree(llama):
 
 
 def test_sessions_share_the_graph_and_nothing_else(llama):
-    """Two that take turns, one that takes over, and one that grows past its first columns."""
+    """Two sessions take turns, one of them grows past its first columns, and a third takes over a prompt."""
     alone = llama.session(16)
     alone.prefill(tokens(20, 1))
     expected = [alone.feed([row], [-1])[0] for row in tokens(3, 2)]
@@ -184,7 +184,7 @@ def test_without_a_folder_it_is_compiled_all_the_same(tmp_path, monkeypatch):
 
 
 def test_the_folder_stays_within_its_bounds(tmp_path):
-    for age, name in enumerate(["d.blob.4711", "c.blob", "b.blob", "a.blob"]):  # d: left unfinished
+    for age, name in enumerate(["d.blob.4711", "c.blob", "b.blob", "a.blob"]):  # d: not finished
         (tmp_path / name).write_bytes(b"12345")
         os.utime(tmp_path / name, (age, age))
     _make_room(tmp_path, 10)
@@ -196,7 +196,7 @@ def no_openvino():
 
 
 def wrong_numbers(graph, *rest):
-    """The graph of another model in the place of this one's."""
+    """Compiles the graph of another model instead of this one."""
     state = {name: tensor + 0.05 for name, tensor in graph.state_dict().items()}
     changed = copy.deepcopy(graph)
     changed.load_state_dict(state)
@@ -265,7 +265,7 @@ def test_the_sets_of_features_used_last_are_kept_and_a_session_keeps_its_own(mon
 
 
 def test_features_that_compute_other_numbers_are_never_used(monkeypatch):
-    """Neither where they are first asked for nor later."""
+    """Neither when they are first requested nor later."""
     module, fast = both(tiny_hf_model("llama"))
     monkeypatch.setattr(passes, "compiled", wrong_numbers)
     fast.expect((0, 2), 2)
@@ -286,7 +286,7 @@ def test_bf16_keeps_the_modules_own_passes():
 
 
 def test_a_graph_that_is_tried_beside_a_text_reads_its_own_columns():
-    """A trial hands over columns in the places of the text's; each call must read those that it was given."""
+    """A trial passes columns of its own in place of the text's; each call must read the columns that it was given."""
     model = language_model(tiny_hf_model(), None, "llama")
     graphs = model.passes.graphs_with(()).graphs
 

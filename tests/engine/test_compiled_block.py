@@ -28,9 +28,7 @@ def drafter(**changes) -> DFlashModel:
     )
     model = DFlashModel(config).eval().requires_grad_(False)
     for parameter in model.parameters():
-        parameter.add_(
-            torch.randn_like(parameter) * 0.2
-        )  # norms start as 1; here they shall matter
+        parameter.add_(torch.randn_like(parameter) * 0.2)  # norms start as 1 and would not matter
     return model
 
 
@@ -51,7 +49,7 @@ def test_everything_is_the_same(changes):
         1,
         4,
         600,
-    ):  # a prompt of one token; the last one beyond the first capacity and the first angles
+    ):  # 0: a prompt of one token; 600: beyond the first capacity and the first angles
         features = torch.randn(rows, len(LAYERS) * WIDTH)
         module.read(features)
         fast.read(features)

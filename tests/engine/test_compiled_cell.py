@@ -20,13 +20,13 @@ def cell(request, tmp_path):
 
 
 SEEN = [torch.eye(3, dtype=torch.bool), torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1, 0, 1]]).bool()]
-"""Of three siblings, and of a child of the first beside one of the third."""
+"""Which rows each row sees: three siblings, then a child of the first beside a child of the third."""
 
 
 @torch.no_grad()
 def test_everything_is_the_same(cell, caplog):
-    """Prompts and steps of several lengths, one beyond the first capacity, and a tree below each; the first
-    ones by the graphs of the usual numbers of rows."""
+    """Prompts and steps of several lengths, one of them beyond the first capacity, each with a tree below it. The
+    first lengths use the graphs for the usual numbers of rows."""
     caplog.set_level("INFO", "engine.cpu.fixed")
     module = context_of(copy.deepcopy(cell))
     cell.make_context = compiled_contexts(cell)

@@ -1,4 +1,4 @@
-"""Constraints: what a mask takes away, and what becomes of the tokens that it forces."""
+"""Constraints: which tokens a mask excludes, and how forced tokens are drafted and kept."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ PROMPT = [3, 14, 15, 9, 2, 6]
 
 
 class Cycle(Constraint):
-    """After each multiple of EVERY come 11, 12, 13; elsewhere any token from 0 to 30."""
+    """After each multiple of EVERY, 11, 12 and 13 must follow; elsewhere any token from 0 to 30 may."""
 
     FORCED = (11, 12, 13)
     EVERY = 5
@@ -29,7 +29,7 @@ class Cycle(Constraint):
         self.text: list[int] = []
 
     def _due(self, continuation) -> list[int]:
-        """What is left of the forced run there."""
+        """The rest of the forced run after this continuation."""
         tokens = [*self.text, *continuation]
         due: list[int] = []
         for token in tokens:
@@ -88,7 +88,7 @@ def test_each_row_of_a_tree_is_masked_by_its_own_path():
 
 
 class Guess(Drafter):
-    """Two siblings and a child; remembers what it was told."""
+    """Drafts 16 siblings with a child each, and remembers what it was asked and told."""
 
     key, family, summary = "guess", "tree", ""
 
@@ -163,7 +163,7 @@ def test_the_drafter_sees_its_own_tree_below_the_forced_tokens():
         assert forced + kept.tokens == step.output
         assert [kept.tree.tokens[node] for node in kept.path] == kept.tokens[: len(kept.path)]
         assert kept.logits.shape == (len(kept.tree) + 1, VOCABULARY)
-        shown = step.logits[len(forced)]  # constrained; a drafter gets the target's own
+        shown = step.logits[len(forced)]  # constrained logits; a drafter gets the target's own
         assert torch.equal(kept.logits[0][shown.isfinite()], shown[shown.isfinite()])
         text += step.output
     assert forced_ones, "the drafter never drafted below a forced token"

@@ -1,4 +1,4 @@
-"""Acceptance on densities: what is written has the target's law, a planted bias is found, and acceptance is the overlap."""
+"""Acceptance on densities: written points have the target's law, a planted bias is found, acceptance is the overlap."""
 
 import json
 
@@ -12,7 +12,7 @@ from engine.continuous.mixtures import DRAFT, TARGET, Walk, overlap
 from engine.continuous.two_sample import p_value
 from presets.methods.measuring import FIGURES
 
-ALPHA = 0.01  # of each comparison: so often it speaks against clouds of one law
+ALPHA = 0.01  # how often a comparison rejects clouds of the same law
 POINTS = 500
 
 
@@ -48,7 +48,7 @@ def test_walks_written_in_passes_have_the_targets_law():
 def test_acceptance_is_the_overlap_integral(shift):
     row = figures.measured_overlap(shift, 8000)
     assert abs(row.kept - row.integral) < 4 * row.error
-    refusal = 1 / (1 - row.integral)  # points of p for one of the residual
+    refusal = 1 / (1 - row.integral)  # points drawn from p per point of the residual
     assert row.tried == pytest.approx(refusal, rel=0.15)
 
 
@@ -58,7 +58,7 @@ def test_the_integral_knows_its_ends():
 
 
 def test_the_two_sample_test_keeps_its_level():
-    """Of 100 comparisons of clouds of one law, 5 % at most may be at or below 0.05; 13 has a chance of 0.1 %."""
+    """For clouds of one law, p_value <= 0.05 has a chance of at most 5 %; 13 times in 100 has a chance of 0.1 %."""
     pairs = (torch.randn(2, 30, 2, generator=figures.seeded(seed)) for seed in range(100))
     assert sum(p_value(one, other, 99) <= 0.05 for one, other in pairs) <= 12
 

@@ -25,7 +25,7 @@ NEEDS = {"datastore": "datastore"}
 
 
 def places(tokens, run):
-    """Where a run stands in a list, by looking everywhere."""
+    """All positions of a run in a list, found by brute force."""
     size = len(run)
     return [at for at in range(len(tokens) - size + 1) if tokens[at : at + size] == run]
 
@@ -123,7 +123,7 @@ def zipped(folder):
 
 
 def shaped(*shape):
-    """A file that promises this shape and holds nothing."""
+    """A change that leaves a file whose header promises this shape, without any data."""
 
     def spoil(folder):
         with (folder / "tokens.npy").open("wb") as file:
@@ -167,17 +167,15 @@ def test_what_is_no_datastore_is_refused_with_a_sentence(folder, tmp_path, spoil
 
 def test_one_of_another_tokenizer_is_refused(folder, tmp_path):
     other = Path(shutil.copytree(folder, tmp_path / "other"))
-    np.save(
-        other / "tokens.npy", np.load(folder / "tokens.npy") + 1
-    )  # other tokens than were meant
+    np.save(other / "tokens.npy", np.load(folder / "tokens.npy") + 1)  # different tokens
     assert "another tokenizer" in refused(other)
-    np.save(other / "tokens.npy", np.array([60_000], dtype=np.uint16))  # none of the target's
+    np.save(other / "tokens.npy", np.array([60_000], dtype=np.uint16))  # not a token of the target
     open_datastore.cache_clear()
     assert "another tokenizer" in refused(other)
 
 
 def test_tokens_beyond_the_head_of_a_target_are_refused(folder):
-    """Its tokenizer knows them, but the draft model has no chance for them."""
+    """The target's tokenizer knows these tokens, but its head has no logits for them."""
     target = tiny_model()
     target.tokenizer = load_models(family(), {}).target.tokenizer
     with pytest.raises(UserError, match="holds the token .* which llama cannot write") as told:
@@ -246,7 +244,7 @@ def test_a_text_of_too_many_tokens_is_refused(tmp_path, monkeypatch, capsys):
     assert "at most 5" in capsys.readouterr().err and not store.exists()
 
 
-# ---- The one that ships --------------------------------------------------------------------------
+# ---- The datastore that ships --------------------------------------------------------------------
 
 
 def test_its_recipe_makes_it(tmp_path):

@@ -21,7 +21,7 @@ PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9]
 
 
 class Oracle(Drafter):
-    """Drafts a text it was told, with one wrong sibling before each right token."""
+    """Drafts a given text, with one wrong sibling before each right token."""
 
     key, family, summary = "oracle", "tree", ""
 

@@ -1,4 +1,4 @@
-"""The tree that is grown on the device is the host's, and so is what a pass must know of it."""
+"""A tree grown on the device equals the host's tree, and so does the shape that a pass needs to know."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ LAWS = [Sampling(), Sampling(0.7), Sampling(1.0, top_k=2), Sampling(1.0, top_p=0
 
 
 def grown(logits, length, sampling, budget) -> tuple[DraftTree, DraftTree]:
-    """By the device's way and by the host's."""
+    """(the tree as the device grows it, the tree as the host does)"""
     usable = (torch.arange(len(logits)) < length).double()
     ids, shape = BestFirst(len(logits), sampling, budget)(logits, usable)
     tree = DeviceTree.unseen("one_hot", "block", ids, shape)
@@ -45,7 +45,7 @@ def nodes_drawn(tree) -> dict[int, list[int]]:
     data=st.data(),
 )
 def test_node_for_node(seed, rows, vocabulary, budget, levels, sampling, data):
-    """With many equals (few levels of logits), too, and where there are fewer paths than nodes."""
+    """Also with many equal logits (few levels), and with fewer paths than the budget has nodes."""
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randint(levels, (rows, vocabulary), generator=generator) * (4 / levels)
     found, expected = grown(logits, data.draw(st.integers(1, rows)), sampling, budget)

@@ -1,4 +1,4 @@
-"""How much is drafted: the choice, what it rests on, and that it stays."""
+"""How much is drafted: how the size is chosen, from which numbers, and that it stays the same."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ from tests.engine.family import offered
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    """Measured as nowhere else in the tests, however busy this machine is, and whatever tests before these gave up."""
+    """Costs are measured, unlike in most tests, however busy this machine is and whatever earlier tests gave up."""
     monkeypatch.setenv("DRAFTSCOPE_MEASURE", "1")
     monkeypatch.setattr(patience, "SECONDS", float("inf"))
     monkeypatch.setattr(draft_size, "_given_up", set())
@@ -115,7 +115,7 @@ def test_only_a_busy_machine_is_given_up(monkeypatch, seconds, on_a_core, over):
 
 
 def test_a_busy_machine_gets_the_usual_size_and_remembers_nothing(memory, models, monkeypatch):
-    """Asked once a process, so that the same options mean the same size."""
+    """Measuring is tried once per process, so that the same options mean the same size."""
     cls, asked = drafter("chain"), []
     knowing(monkeypatch, gains_of(0.99, 1, 16))
     monkeypatch.setattr(draft_size, "_given_up", set())
@@ -137,7 +137,7 @@ def test_a_remembered_cost_decides(memory, models, monkeypatch):
 
 
 def test_what_another_drafter_needs_changes_nothing(memory, models, monkeypatch):
-    """A bench opens every model, a run only its own; both must come to the same size."""
+    """A bench opens every model, a run only those that it needs; both must get the same size."""
     cls = drafter("chain")
     knowing(monkeypatch, gains_of(0.7, 1, 2))
     more = replace(models, folders={**models.folders, "diffusion": "elsewhere"})
@@ -160,7 +160,7 @@ SIZED = [key for key in offered() if drafter(key).size_option is not None]
 
 @pytest.mark.parametrize("key", SIZED)
 def test_every_drafter_with_a_size_can_be_measured(key, monkeypatch):
-    """On the embedded family, as the first run on a machine does it."""
+    """On the embedded family, as in the first run on a machine."""
     monkeypatch.setattr(draft_size, "TOKENS", 12)
     cls = drafter(key)
     models = load_models(family(), cls.needs, "float32", "cpu")
@@ -172,7 +172,7 @@ def test_every_drafter_with_a_size_can_be_measured(key, monkeypatch):
 
 
 def test_drawn_tokens_get_the_usual_size(memory, models, monkeypatch):
-    """Gains are those of greedy decoding; they say nothing of a temperature."""
+    """Gains are measured in greedy decoding and say nothing about sampled tokens."""
     knowing(monkeypatch, gains_of(0.9, 1, 16))
     cls = drafter("chain")
     drawn = settle_size(cls, declared("chain"), models, Sampling(temperature=1.0))
@@ -198,9 +198,7 @@ def test_without_a_memory_nothing_is_measured_into_the_options(models, monkeypat
 
 
 def test_unknown_models_get_the_usual_size(memory, models, tmp_path):
-    elsewhere = replace(
-        models, folders={"draft": str(tmp_path)}
-    )  # nobody could tell them apart later
+    elsewhere = replace(models, folders={"draft": str(tmp_path)})  # cannot be told apart later
     assert known_gains(elsewhere) == Known({}, [])
     for key in ("chain", "dyspec"):
         cls = drafter(key)
@@ -255,7 +253,7 @@ def test_gains_that_say_nothing_leave_the_usual_size(memory, models, tmp_path, c
 
 @pytest.fixture
 def own(models, tmp_path):
-    """The family under folders without gains."""
+    """The embedded family in folders without gains."""
     names = {role: str(tmp_path / role) for role in ("target", "draft")}
     return replace(models, folders=names)
 

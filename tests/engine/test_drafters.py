@@ -132,7 +132,7 @@ def models():
 
 @pytest.mark.parametrize("cls", drafters().values(), ids=lambda cls: cls.key)
 def test_a_text_of_one_token_has_no_room_for_a_draft(models, cls):
-    """The drafter observes a step for which it was not asked, and keeps nothing of the prompt's hidden states."""
+    """The drafter observes a step for which it did not draft, and keeps no hidden states of the prompt."""
     made = on_trial(cls, models)
     request = TextRequest(made, verifier(cls.default_greedy_verifier), Sampling(), [3, 5, 7, 3], 1)
     steps = list(run_loop(models.target, request))
@@ -176,7 +176,7 @@ def test_defaults_lie_in_their_ranges(cls):
 
 @cache
 def with_more_tokens():
-    """A target whose head has rows for tokens that it has no embeddings for, and a part of every kind."""
+    """A target whose head has rows for tokens without embeddings, and a part of every kind."""
     module = tiny_hf_model(num_hidden_layers=2, hidden_size=16)
     module.lm_head = torch.nn.Linear(16, 3 * VOCABULARY, bias=False)
     opener = lambda one: language_model(one, None, "tiny", lean=False)

@@ -1,4 +1,4 @@
-"""EAGLE cells: every published layout is read as its authors compute it, and a wrong one is one sentence."""
+"""EAGLE cells: every published layout computes what its authors compute, and a wrong one is refused in a sentence."""
 
 import json
 
@@ -48,7 +48,7 @@ def opened(folder):
 
 
 def reference(layout, tensors, states, embedded, config):
-    """One pass over a text with the modules of transformers, in the order of the authors' own files.
+    """One pass over a text with the modules of transformers, called in the order of the authors' code.
     states, embedded [R, H] -> [R, H]"""
     inner = config.get("transformer_layer_config", config)
     llama = LlamaConfig(**{**inner, "attn_implementation": "eager"})

@@ -1,4 +1,4 @@
-"""Exhibits as they stand in a trace: the contract, token ids as pieces, and no number that is none."""
+"""Exhibits in a trace: they keep to the contract, show token ids as pieces, and hold no NaN or infinity."""
 
 import json
 import math

@@ -18,7 +18,7 @@ from tests.engine.family import exact, tokens_of, trace_of
 
 PROMPTS = int(os.environ.get("PROMPTS", "2"))
 NEW_TOKENS = 40
-MARGIN = 1e-4  # below it the two largest logits are a tie for fp32; a difference is numerics
+MARGIN = 1e-4  # below this, the two largest logits tie in fp32, and a difference is numerics
 
 CASES = [(kind, index) for kind in KINDS for index in range(PROMPTS)]
 DRAFTERS = exact()
@@ -32,7 +32,7 @@ def reference():
 
 @cache
 def plain(prompt: str) -> tuple[int, ...]:
-    """What AutoModelForCausalLM.generate(do_sample=False) writes after the prompt."""
+    """The tokens that AutoModelForCausalLM.generate(do_sample=False) writes after the prompt."""
     model, tokenizer = reference()
     tokens = tokenizer(prompt, return_tensors="pt")
     ends = sorted(ends_of(model, tokenizer).tokens)
@@ -41,7 +41,7 @@ def plain(prompt: str) -> tuple[int, ...]:
 
 
 def margin(prompt: str, before: tuple[int, ...]) -> float:
-    """Distance of the two largest logits of the target after prompt and ``before``."""
+    """The distance between the target's two largest logits after the prompt and ``before``."""
     model, tokenizer = reference()
     tokens = tokenizer(prompt)["input_ids"] + list(before)
     with torch.no_grad():
@@ -50,7 +50,7 @@ def margin(prompt: str, before: tuple[int, ...]) -> float:
 
 
 def assert_same(prompt: str, expected: tuple[int, ...], got: tuple[int, ...]) -> None:
-    """Equal token for token, or different first where the target itself is undecided."""
+    """The tokens are equal, or the first difference is at a token where the target itself is undecided."""
     if got == expected:
         return
     pairs = zip(expected, got, strict=False)
@@ -84,6 +84,6 @@ def test_sampler_match_writes_the_text_of_plain_sampling(kind):
     texts = {key: tokens_of(trace_of(prompt, drafter=key, **fields)) for key in DRAFTERS}
     for key in DRAFTERS:
         assert texts[key] == texts["none"], key
-    if kind == "story":  # a copy is all but certain under every seed
+    if kind == "story":  # a copy is almost the same under every seed
         other = tokens_of(trace_of(prompt, drafter="none", **(fields | {"seed": 8})))
         assert other != texts["none"], "another seed should write another text"

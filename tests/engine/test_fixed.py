@@ -1,4 +1,4 @@
-"""Graphs for a fixed number of rows: taken where they fit, made once, and only if they compute the same."""
+"""Graphs for a fixed number of rows: made once, and used where they fit and give the same numbers."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ from tests.engine.tiny import tiny_hf_model
 
 @pytest.fixture
 def made(monkeypatch) -> list[int | None]:
-    """The rows of every graph that is made; None is any number."""
+    """The number of rows of every graph that is made; None means any number."""
     rows: list[int | None] = []
 
     def noted(graph, example, described, sizes=None):
@@ -83,7 +83,7 @@ def test_models_with_many_parameters_have_one_graph(made, monkeypatch):
 
 
 def test_a_graph_made_in_mid_text_leaves_the_text_s_columns_alone():
-    """Many rows, a usual number that has no graph yet, many rows again, in one session."""
+    """In one session: many rows, then a graph for a usual number of rows is made, then many rows again."""
     found = []
     for model in both(tiny_hf_model("llama")):
         session = model.session(64)

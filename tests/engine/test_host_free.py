@@ -1,8 +1,8 @@
 """No pass on static buffers waits for the host, so that a CUDA graph can hold it.
 
-The models lie on torch's meta device, which, as a GPU does, shows every copy from and to the host
-and holds no number that could be looked at. Attention goes to its Triton kernel, whose launches are
-caught instead of made.
+The models are on torch's meta device. Like a GPU, it shows every copy from and to the host, and it
+holds no numbers that could be read. Attention goes to its Triton kernel, whose launches are caught
+and not carried out.
 """
 
 import pytest
@@ -87,7 +87,7 @@ VERDICTS = [
 
 @pytest.mark.parametrize("architecture", sorted(CONFIGS))
 def test_a_pass_with_its_verdict_asks_the_host_nothing(architecture, as_on_gpu):
-    """Of four texts, each under a law of its own; kept rows are moved in it, their features too."""
+    """The pass reads four texts, each under its own law, and moves the kept rows and their features."""
     model = model_of(architecture)
     cache = StaticCache.empty(model.layers, 64, len(VERDICTS))
     size = Size.of(4, 0)
@@ -106,7 +106,7 @@ def test_a_pass_with_its_verdict_asks_the_host_nothing(architecture, as_on_gpu):
 
 
 class Sorts(TorchDispatchMode):
-    """Notes operations that put the vocabulary in order."""
+    """Notes operations that sort the vocabulary, or a part of it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ def test_a_verdict_sorts_no_vocabulary(sampling, as_on_gpu):
     assert [one.kernel.__name__ for one in launches] == ["_truncate_kernel", "_verify_kernel"]
     assert not sorts.seen
     with torch.no_grad(), Sorts() as sorts:
-        distribution(logits, sampling)  # the way of few rows, and of the CPU
+        distribution(logits, sampling)  # the method for few rows, and for the CPU
     assert sorts.seen
 
 

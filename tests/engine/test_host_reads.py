@@ -1,4 +1,4 @@
-"""How often the host waits for a number of the device in a step that nobody records."""
+"""How often the host waits for a number from the device in an unrecorded step."""
 
 import pytest
 from torch.overrides import TorchFunctionMode
@@ -15,7 +15,7 @@ READING = {"tolist", "item", "cpu", "numpy", "__int__", "__float__", "__bool__",
 
 
 class Reads(TorchFunctionMode):
-    """Counts what would wait for a device, if the tensors lay on one."""
+    """Counts the calls that would wait for a device if the tensors were on one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Reads(TorchFunctionMode):
         return function(*arguments, **(named or {}))
 
     def without(self, function):
-        """The function not counted: what is a kernel on a GPU, or never was on one."""
+        """The function without its reads: on a GPU it is a kernel, or its numbers are never there."""
 
         def call(*arguments, **named):
             self.looking = False
@@ -39,7 +39,7 @@ class Reads(TorchFunctionMode):
 
 
 READS = {"none": 1, "chain": 1, "prompt_lookup": 1, "dflash": 1, "ddtree": 2}
-"""Reads of a step. The shape of ddtree's tree comes after the verdict has been waited for."""
+"""Reads in a step. The shape of ddtree's tree is read after the host has waited for the verdict."""
 
 
 @pytest.mark.parametrize("key", [*READS, "dyspec"])
@@ -56,8 +56,8 @@ def test_the_verdict_is_all_it_waits_for(
             nodes = len(step.tree)
             if key != "dyspec":
                 assert reads.count == (READS[key] if nodes else 1)
-            elif sampling.greedy:  # once a pass of the draft model, which reads a node or more
+            elif sampling.greedy:  # one read per pass of the draft model, over a node or more
                 assert 1 <= reads.count <= 1 + nodes
-            else:  # once a draw
+            else:  # one read per draw
                 assert reads.count == 1 + nodes
             reads.count = 0

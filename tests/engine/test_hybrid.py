@@ -1,4 +1,4 @@
-"""A target with a recurrent state: trees in one pass, and the state behind the kept path."""
+"""A target with a recurrent state: trees are read in one pass, and the state is that after the kept path."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ EXACT = {"atol": 1e-5, "rtol": 0}
 
 @pytest.fixture(scope="module")
 def model() -> HybridModel:
-    """Two layers with a state, and attention between and behind them."""
+    """Two layers with a state, and attention between and after them."""
     config = config_of("granitemoehybrid")
     return language_model(random_module(config), None, "tiny hybrid")
 
@@ -42,7 +42,7 @@ def session(model):
 
 
 def alone(model, tokens):
-    """The logits behind each of these tokens, read one by one behind the prefix."""
+    """The logits after each of these tokens, which are read one by one after the prefix."""
     session = model.session(16)
     session.prefill(PREFIX)
     found = []
@@ -53,7 +53,7 @@ def alone(model, tokens):
 
 
 def test_a_tree_is_read_as_each_of_its_paths(model, session):
-    """In two passes, as draft models do, of which the second stands on rows of the first."""
+    """The tree is read in two passes, as draft models do; rows of the second descend from rows of the first."""
     first, _ = session.feed(TOKENS[:4], PARENTS[:4])
     second, _ = session.feed(TOKENS[4:], PARENTS[4:])
     logits = torch.cat([first, second])
@@ -92,7 +92,7 @@ def test_what_was_read_is_taken_back_and_taken_over(model, session):
 
 
 def test_transitions_multiply_up_along_a_path(model, session):
-    """What is left of the state falls with every token, by the same share whatever stands beside it."""
+    """What is left of the state falls with every token, by a share that does not depend on the rows beside it."""
     session.feed(TOKENS, PARENTS)
     session.commit(PATHS[0])
     left = session.transitions
@@ -103,7 +103,7 @@ def test_transitions_multiply_up_along_a_path(model, session):
 
 @pytest.mark.parametrize("key", ["stree", "dyspec", "chain", "reflective"])
 def test_the_text_is_the_modules_own(model, key):
-    """With a draft that keeps a state, too; the reference is generate of an untouched copy."""
+    """The draft keeps a state, too. The reference is ``generate`` of an untouched copy."""
     reference = random_module(config_of("granitemoehybrid"))
     draft = language_model(random_module(config_of("bamba"), seed=4), None, "draft")
     found, states = written(model, draft, key)
@@ -137,7 +137,7 @@ def written(model, draft, key):
 
 
 def tables_of(step):
-    """The rows of the table of what is left of the state, where the step has one."""
+    """The rows of the table that shows how much of the state is left, if the step has such a table."""
     return [one.rows for one in step.tree.exhibits if one.title.startswith("Share of")]
 
 
@@ -146,7 +146,7 @@ class Often(Cycle):
 
 
 def test_behind_forced_tokens_the_table_tells_of_the_rows_below_them(model):
-    """Each row of it is read anew as a plain chain: the root, the forced tokens, the path to the node."""
+    """Each row of the table is compared with a plain chain: the root, the forced tokens, the path to the node."""
     draft = language_model(random_module(config_of("bamba"), seed=4), None, "draft")
     text, seen = list(PREFIX), 0
     for step in steps_of(model, draft, "stree", Often()):
@@ -167,7 +167,7 @@ def test_behind_forced_tokens_the_table_tells_of_the_rows_below_them(model):
 
 
 def left_after(model, text, path):
-    """The share of the state before the root, text[-1], that is left after the root and this path."""
+    """The share of the state before the root (text[-1]) that is left after the root and this path."""
     session = model.session(16)
     session.prefill(text[:-1])
     chain = [text[-1], *path]

@@ -1,4 +1,4 @@
-"""A stranger's checkpoint, looked at before it is opened."""
+"""A stranger's checkpoint is inspected before it is opened."""
 
 import json
 import shutil

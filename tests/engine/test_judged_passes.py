@@ -1,4 +1,4 @@
-"""What a pass can judge itself, and what happens where it cannot."""
+"""Which drafts a pass can judge itself, and what happens to the others."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ FLAT = torch.full((16,), 1 / 16)
 
 
 class Fixed(NoDrafter):
-    """The same tree whenever it fits, drawn from a flat q."""
+    """Drafts the same tree whenever it fits, drawn from a flat q."""
 
     def __init__(self, draws, kinds):
         super().__init__({})
@@ -42,7 +42,7 @@ class Fixed(NoDrafter):
     [
         (Fixed([3, 4, 5], {"iid"}), PROMPT, True),
         (Fixed([3, 3, 3, 4, 3, 4], {"iid"}), PROMPT, False),  # more draws than rows
-        (Fixed([3, 4, 5], {"one_hot"}), PROMPT, False),  # there is a q, and no room for it
+        (Fixed([3, 4, 5], {"one_hot"}), PROMPT, False),  # a q is given, but there is no room for it
         (Fixed([3, 4, 5], {"iid"}), [7], None),  # the first pass makes the buffers
     ],
 )
@@ -55,7 +55,7 @@ def test_what_does_not_fit_is_judged_after_the_pass(drafter, prompt, inside, sta
     if inside is None:
         assert not judged[0] and all(judged[1:])
     else:
-        # with no room for a draft nothing is in its way
+        # a step without room for a draft can always be judged in the pass
         drafted = [bool(len(step.tree)) for step in found]
         assert [one for one, had in zip(judged, drafted, strict=True) if had].count(inside) == sum(
             drafted

@@ -1,4 +1,4 @@
-"""Killed without warning: what was being written is there as a whole, or not at all."""
+"""A process is killed without warning: the file that it was writing is complete, or as it was before."""
 
 import signal
 import subprocess

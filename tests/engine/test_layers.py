@@ -21,7 +21,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def sessions(architecture, features=()):
-    """The same model, read through its module and, where it can be, through compiled passes."""
+    """The same model, read through its module and, where possible, through compiled passes."""
     for lean in (False, True):
         model = language_model(tiny_hf_model(architecture), None, "tiny", lean=lean)
         session = model.session(64, features)
@@ -41,7 +41,7 @@ def test_all_layers_are_an_ordinary_pass(architecture):
 @pytest.mark.parametrize("architecture", CONFIGS)
 @pytest.mark.parametrize("split", [1, 2])
 def test_rows_go_on_from_a_layer(architecture, split):
-    """First two rows, then two more, up to a layer; then all four through the rest."""
+    """Two rows and then two more go up to a layer; then all four go through the other layers."""
     for model, session in sessions(architecture):
         expected, _ = session.feed(ROWS, TREE)
         session.commit([0, 2])
@@ -53,7 +53,7 @@ def test_rows_go_on_from_a_layer(architecture, split):
         )
         found = session.proceed(lower, Layers(first=split))
         torch.testing.assert_close(soft_capped(model, model.head(found)), expected, **CLOSE)
-        session.commit([0, 2])  # and the rows can be kept
+        session.commit([0, 2])  # the rows can also be kept
         again, _ = session.feed([1, 1], [-1, 0])
         torch.testing.assert_close(again, after, **CLOSE)
 
@@ -96,7 +96,7 @@ def test_vectors_in_the_place_of_tokens():
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen3", "gpt2"])
 def test_probes_see_the_tree_and_leave_no_mark(architecture):
-    """A probe that holds a token's embedding says what that token would have said there."""
+    """A probe with the embedding of a token gets the logits that the token would get in its place."""
     for model, session in sessions(architecture, (1,)):
         tree = DraftTree()
         first = tree.draw(ROOT, 3)
@@ -117,8 +117,8 @@ def test_probes_see_the_tree_and_leave_no_mark(architecture):
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen3", "gpt2"])
 def test_probes_join_at_a_layer(architecture):
-    """Probes that are made to be what tokens would be at the layer say what the tokens would have said. They join at
-    two layers; the second one sees the first."""
+    """Probes that equal the states of tokens at a layer get the logits of those tokens. They join at two layers;
+    the second probe sees the first."""
     for model, session in sessions(architecture, (1, 3)):
         tree = DraftTree()
         first = tree.draw(ROOT, 3)
@@ -144,7 +144,7 @@ def test_probes_join_at_a_layer(architecture):
 
 
 def joining(layer, true, row):
-    """A probe that is this row of what the states at the layer should be."""
+    """A probe that equals this row of ``true``, the expected states at the layer."""
 
     def made(states):
         torch.testing.assert_close(states, true[: len(states)], **CLOSE)
@@ -171,7 +171,7 @@ def begun_tree(session, layer, read):
 @pytest.mark.parametrize("architecture", CONFIGS)
 @pytest.mark.parametrize("layer, read", [(1, 2), (2, 4)])
 def test_the_target_goes_on_from_where_a_drafter_stopped(architecture, layer, read):
-    """Logits with all that the head does to them, features of layers on either side, the rows kept."""
+    """Checks logits with all that the head does to them, features of layers on either side, and kept rows."""
     for model, session in sessions(architecture, (1, 2, 3)):
         tree = begun_tree(session, layer, read)
         seen = session.look(Draft(2, tree, len(PROMPT)))
@@ -187,7 +187,7 @@ def test_the_target_goes_on_from_where_a_drafter_stopped(architecture, layer, re
 
 
 def test_a_model_that_cannot_go_on_reads_anew():
-    """The rows of a model whose layers share more than one hidden state would get other logits."""
+    """If the layers of a model share more than one hidden state, rows that go on would get other logits."""
     model = language_model(tiny_hf_model("llama"), None, "tiny", lean=False)
     last = model.model.model.layers[-1]
     last.forward = partial(counting, last.forward, [])
@@ -200,7 +200,7 @@ def test_a_model_that_cannot_go_on_reads_anew():
 
 
 def counting(forward, seen, hidden_states, *rows, **others):
-    """A layer that looks at more than its rows: at how many of them came before."""
+    """A layer whose output depends on more than its rows: on the number of calls so far."""
     seen.append(hidden_states)
     return forward(hidden_states * len(seen), *rows, **others)
 

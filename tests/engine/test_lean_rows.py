@@ -1,4 +1,4 @@
-"""The pass of few launches against the module's own: same weights, same numbers, on static buffers."""
+"""Passes with few launches against the module's own: same weights, same numbers, on static buffers."""
 
 import copy
 from collections import Counter
@@ -29,8 +29,8 @@ from tests.engine.test_static import PROMPT, TREE, drafters, steps_of, texts
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 
 CLASS = ("llama", "mistral", "qwen2", "qwen3")
-MOST_LAUNCHES = {"llama": 15, "qwen3": 18}  # a layer; qwen3 norms its heads
-ROUNDING = {torch.float32: 0, torch.bfloat16: 2}  # more, because two norms round twice
+MOST_LAUNCHES = {"llama": 15, "qwen3": 18}  # per layer; qwen3 norms its heads
+ROUNDING = {torch.float32: 0, torch.bfloat16: 2}  # more launches, because two norms round twice
 META = torch.device("meta")
 
 
@@ -108,7 +108,7 @@ def test_other_models_keep_their_own(architecture):
 
 
 class Launches(TorchDispatchMode):
-    """Counts operations that are more than another view of what there is."""
+    """Counts operations other than views and allocations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class Launches(TorchDispatchMode):
 @pytest.mark.parametrize("dtype", ROUNDING, ids=str)
 @pytest.mark.parametrize("architecture", sorted(MOST_LAUNCHES))
 def test_few_launches_and_no_wait_for_the_host(architecture, dtype, monkeypatch):
-    """A norm that torch has no kernel for on the meta device is counted as the one it is on CUDA."""
+    """A norm for which torch has no kernel on the meta device counts as one operation, as on CUDA."""
     pytest.importorskip("triton")
     from engine.kernels.compiled import caught
 
@@ -150,7 +150,7 @@ def test_few_launches_and_no_wait_for_the_host(architecture, dtype, monkeypatch)
 
 
 def test_features_cost_no_copies(monkeypatch):
-    """The states before each layer are kept by not writing over them."""
+    """The states before each layer are kept by not overwriting them."""
     _, lean = both("llama")
     copies = {}
     for features in ((), (0, 2, 3)):

@@ -16,7 +16,7 @@ class Held(Store):
 
 
 def kept(memory: Memory, *keys) -> list[bool]:
-    """Which of these stores are still there, without using any."""
+    """Which of these stores still exist; the look does not count as use."""
     return [key in memory._stores for key in keys]
 
 
@@ -65,7 +65,7 @@ def test_reset_forgets_everything():
 
 
 def test_stores_may_come_while_others_are_counted():
-    """A run that is cancelled trims the memory while another one is in a step."""
+    """A run that is cancelled trims the memory while another run is in a step."""
     memory, made = Memory(), []
 
     class Slow(Held):

@@ -1,5 +1,5 @@
-"""Models that break off: NaN in the place of numbers, and embeddings that are too small. One sentence each,
-whatever drafts and however tokens are drawn."""
+"""Broken models: NaN in place of numbers ends in one sentence, and a draft may lack embeddings for some tokens, with
+any drafter and however tokens are drawn."""
 
 import copy
 import dataclasses
@@ -37,7 +37,7 @@ def models_of(module, key: str) -> Models:
 
 
 def write(models: Models, key: str, sampling: Sampling) -> list[int]:
-    """Tokens, by way of the lines of a trace, so that what cannot be written as JSON is noticed."""
+    """The tokens, read from the lines of a trace, so that values that JSON cannot hold are noticed."""
     cls = drafters()[key]
     rule = pick_verifier(None, cls, sampling, {})
     drafter = on_trial(cls, models)
@@ -52,7 +52,7 @@ def write(models: Models, key: str, sampling: Sampling) -> list[int]:
 
 
 class Numbers:
-    """Pieces of tokens, and the little of a tokenizer that a drafter asks for."""
+    """Pieces of tokens, and the few functions of a tokenizer that drafters use."""
 
     def __call__(self, text, add_special_tokens=False):
         return {"input_ids": [1, 2]}
@@ -88,7 +88,7 @@ def test_nan_in_the_target_is_one_sentence(key, sampling):
 
 
 def module_of(part):
-    """The weights of a part: a language model's, those of one that a part holds, or the part itself."""
+    """The module with the weights of a part: that of a language model, which the part may hold, or the part itself."""
     inner = getattr(part, "model", None)
     if isinstance(inner, LanguageModel):
         return inner.model
@@ -96,7 +96,7 @@ def module_of(part):
 
 
 def again(part):
-    """Opened anew with the same weights, where it is or holds a language model."""
+    """The part. If it is or holds a language model, the model is opened anew with the same weights."""
     if isinstance(part, LanguageModel):
         return opener(part.model)
     held = isinstance(getattr(part, "model", None), LanguageModel)
@@ -123,8 +123,8 @@ def test_nan_in_a_part_is_one_sentence(key, sampling):
     "key", [key for key in EVERY if drafters()[key].needs == {"draft": "draft"}]
 )
 def test_a_draft_may_know_fewer_tokens_than_the_target_writes(key, sampling):
-    """As where one checkpoint of a family is padded further than the other. The target favours the ids that
-    the draft has no embedding for, so that they stand in its context at once."""
+    """For example, one checkpoint of a family is padded further than the other. The target favours the ids that
+    the draft has no embedding for, so that they appear in the draft's context at once."""
     module = deeper()
     known = 40
     with torch.no_grad():

@@ -56,7 +56,7 @@ def test_tree_rows_equal_their_paths_read_alone(name):
 
 @pytest.mark.parametrize("name", COUNTING)
 def test_without_positions_a_counting_module_counts(name):
-    """The hooks leave the module's own calls alone, also after a pass of the engine."""
+    """The hooks do not change the module's own calls, even after a pass of the engine."""
     module = random_module(config_of(name))
     expected = alone(module, PREFIX)
     model = language_model(module, None, name, lean=False)
@@ -119,7 +119,7 @@ def test_sampled_texts_on_own_attention_are_those_of_plain_decoding():
 
 
 def test_texts_that_share_passes_of_a_counting_module():
-    """Positions of several sequences are handed over in one pass."""
+    """One pass is given the positions of several sequences."""
     model = language_model(random_module(config_of("bart")), None, "bart", lean=False)
 
     def request(prompt: list[int], key: str) -> TextRequest:

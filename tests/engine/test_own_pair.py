@@ -72,7 +72,7 @@ def test_a_conversation_is_answered_as_generate_would(pair, reference, key):
 
 
 def stop_string(pair) -> str:
-    """A string that comes up in the text, across tokens, and not at once."""
+    """A string that occurs in the text, across tokens, but not at the beginning."""
     text = trace_of(pair, drafter="none").summary["text"]
     return text[len(text) // 2 : len(text) // 2 + 4]
 
@@ -90,7 +90,7 @@ def test_a_stop_string_ends_the_text_where_generate_ends_it(pair, reference, key
 
 
 def test_what_was_drafted_behind_a_stop_string_is_dropped(pair):
-    """The target drafts for itself, so that whole drafts are kept and the end falls into one."""
+    """The target drafts for itself, so that whole drafts are kept and the text ends inside one."""
     stop = stop_string(pair)
     own = ModelPaths(pair.target, {"draft": pair.target})
     trace = trace_of(own, drafter="chain", options={"length": 12, "stop_below": 0}, stop=[stop])
@@ -109,12 +109,12 @@ def test_every_end_of_several_ends_a_text(pair, reference):
 
 
 def test_where_nobody_but_the_tokenizer_names_an_end_it_counts_and_generate_is_told(tmp_path):
-    """The decision: a text ends at the tokenizer's end of text. generate() alone would go on."""
+    """The engine ends a text at the tokenizer's end of text. generate() would go on unless it is told."""
     end = tokenizer().eos_token_id
     folder = make(tmp_path / "endless", LlamaConfig(vocab_size=4160, eos_token_id=None, **SIZES), 3)
     module = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     favourite = tokens_of(trace_of(ModelPaths(str(folder)), drafter="none"))[10]
-    with torch.no_grad():  # where the favourite was likeliest, the end is now
+    with torch.no_grad():  # the end is now likelier than the favourite
         module.lm_head.weight[end] = 1.01 * module.lm_head.weight[favourite]
     ended = tmp_path / "ended"
     module.save_pretrained(ended)

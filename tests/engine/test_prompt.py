@@ -1,4 +1,4 @@
-"""Texts with one prompt read it once, and write what they write alone."""
+"""Texts that share a prompt read it once, and each writes what it writes alone."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ WAYS = [(name, False, False) for name in sorted(CONFIGS)] + [
 
 @pytest.mark.parametrize(("architecture", "lean", "static"), WAYS)
 def test_texts_that_take_turns_write_what_they_write_alone(architecture, lean, static):
-    """The first one has moved on, through rejections, when the others take its prompt over."""
+    """The first text has already taken steps, with rejections, when the others take over its prompt."""
     target = model_of(architecture, lean, static)
     draft = model_of("llama", True, False)
 
@@ -70,7 +70,7 @@ def test_each_gets_the_features_it_asked_for():
 
 
 def test_each_gets_the_last_rows_that_it_asked_for(monkeypatch):
-    """Even where they stand in another pass than the first rows."""
+    """Even if these rows were read in another pass than the first rows."""
     monkeypatch.setattr(Session, "prefill_rows", 5)
     target = model_of("llama", False, False)
     every = target.session(40, (2,)).prefill(PROMPT)
@@ -109,7 +109,7 @@ def test_nothing_is_read_twice_and_nothing_shared_is_written(monkeypatch):
 def test_whoever_takes_a_prompt_over_is_charged_its_reading():
     reading = PromptReading(PROMPT)
     assert [reading.charge(spent) for spent in (8.0, 0.1, 0.2)] == [8.0] * 3
-    reading.expect((1,))  # it has to be read again
+    reading.expect((1,))  # the prompt has to be read again
     assert reading.charge(9.0) == 9.0
 
 

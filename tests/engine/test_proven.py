@@ -1,4 +1,4 @@
-"""Every architecture that is opened without a check passes the check, in the way that it is opened in."""
+"""Every architecture that is opened without a check passes the check in the way in which it is opened."""
 
 import pytest
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -16,7 +16,7 @@ ROPED = [name for name in VARIANTS if name.startswith(("llama, ", "phi3, "))]
 
 
 def model_type_of(cls: str) -> str:
-    """The configuration that builds this class."""
+    """The model type whose configuration builds this class."""
     return next(
         kind
         for kind in sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
@@ -28,7 +28,7 @@ def model_type_of(cls: str) -> str:
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("name", [*map(model_type_of, PROVEN), *ROPED])
 def test_proven_architectures_read_as_their_modules(name, static):
-    """static: on buffers that keep their place, as on a GPU."""
+    """static: on static buffers, as on a GPU."""
     module = random_module(config_of(name))
     way = proven_way(module)
     assert way is not None

@@ -1,7 +1,7 @@
 """Passes give the right answer when only their operations run again, as in a CUDA graph.
 
-Other tests call the passes anew each time, which would hide a number that Python worked out once
-and a graph would freeze (see ``tests.engine.tape``).
+Other tests call the passes anew each time. That would hide a number that Python computes once and a
+graph freezes (see ``tests.engine.tape``).
 """
 
 import pytest
@@ -20,7 +20,7 @@ from tests.engine.unrecorded import steps_of as steps_of_all
 
 @pytest.fixture
 def replayed(monkeypatch) -> list:
-    """Passes are replayed; the list names those that have been. The reference of a verdict walks in
+    """Replays every pass; the list names the replayed passes. The reference for the verdict is written in
     Python, so a replay runs it as one operation."""
     passes = []
 

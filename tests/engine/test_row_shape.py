@@ -1,4 +1,4 @@
-"""How many rows the passes of a session have: enough, few spare ones, and seldom another number."""
+"""The number of rows in the passes of a session: enough rows, few of them spare, and few changes."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def test_spare_rows_between_two_changes_cost_no_more_than_a_change(wanted, chang
         spared = 0 if found != before else spared + found - rows
         before = found
         if rows <= FEW and found <= FEW:
-            assert spared <= change + FEW  # of the pass in which it was noticed
+            assert spared <= change + FEW  # FEW: of the pass that exceeded the limit
 
 
 @given(WANTED, st.floats(1, 40))

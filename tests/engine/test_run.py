@@ -20,7 +20,7 @@ from tests.engine.tiny import tiny_hf_model
 
 
 def test_models_are_opened_by_several_threads_at_once():
-    """transformers loads through global state; two visitors' first runs must not meet in it."""
+    """transformers loads models through global state, in which the first runs of two visitors must not interfere."""
     open_model.cache_clear()
     open_denoiser.cache_clear()
     keys = offered()

@@ -98,7 +98,7 @@ def test_the_trainer_s_checkpoints_run_no_code(tmp_path):
 
 @contextmanager
 def hub():
-    """A Hub that has nothing, and the headers of those who asked it."""
+    """The address of an empty Hub, and the headers of the requests to it."""
     asked: list[dict] = []
 
     class Hub(BaseHTTPRequestHandler):

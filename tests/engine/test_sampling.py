@@ -67,7 +67,7 @@ def test_against_a_naive_reference(seed, size, temperature, top_k, top_p):
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0), Sampling(0.7, 5, 0.8)])
 def test_rows_are_independent_of_their_company(sampling):
-    """[B, N, V] at once gives what each row gives alone: p and q pass the same operator."""
+    """[B, N, V] at once gives the same as each row alone: p and q go through the same operator."""
     logits = torch.randn(2, 3, 11, generator=torch.Generator().manual_seed(0))
     together = distribution(logits, sampling)
     for b in range(2):
@@ -81,9 +81,9 @@ def test_the_nucleus_keeps_at_least_one():
 
 
 def test_the_nucleus_is_found_in_a_flat_distribution(monkeypatch):
-    """Where the first guess at its size is too small the full sort steps in."""
+    """If the first guess at its size is too small, the full sort is used."""
     logits = torch.randn(2, 500, generator=torch.Generator().manual_seed(1)) * 0.1
-    logits[1] *= 80  # one row that needs few, beside one that needs many
+    logits[1] *= 80  # this row needs few tokens, the other needs many
     sampling = Sampling(1.0, top_p=0.9)
     guessed = distribution(logits, sampling)
     monkeypatch.setattr(module, "_NUCLEUS_GUESS", 500)
@@ -127,7 +127,7 @@ def test_settings_out_of_range(wrong):
 
 
 def test_noise_belongs_to_its_position():
-    """Whatever was drawn before, and in whatever order, a position has its own noise."""
+    """A position has its own noise, whatever was drawn before and in whatever order."""
     first = {position: position_noise(7, position, 32) for position in range(20)}
     torch.manual_seed(123)
     torch.rand(5)
@@ -199,6 +199,6 @@ def test_an_impossible_token_is_never_drawn():
 
 
 def test_a_draw_from_nan_stays_in_the_vocabulary():
-    """An id beyond it would end every run on a GPU, by an assert in the embedding."""
+    """An id beyond the vocabulary would end every run on a GPU, through an assert in the embedding."""
     weights = torch.full((2, 6), float("nan"))
     assert pick(weights, torch.tensor([0.0, 0.999], dtype=torch.float64)).tolist() == [5, 5]

@@ -1,4 +1,4 @@
-"""The check at opening: what reads wrong is noticed, what is proven costs nothing, what was found out is kept."""
+"""The check at opening: wrong readings are noticed, proven classes cost nothing, and results are remembered."""
 
 import copy
 
@@ -26,13 +26,13 @@ def fresh_memory(monkeypatch, tmp_path):
 
 @pytest.fixture
 def unproven(monkeypatch):
-    """Nothing is proven."""
+    """No class is proven."""
     monkeypatch.setattr("engine.target.proven.PROVEN", {})
 
 
 @pytest.fixture
 def no_check(monkeypatch):
-    """A check would be an error."""
+    """A call of this fixture makes every later check an error."""
 
     def fail(module):
         raise AssertionError("a check was made")
@@ -58,9 +58,7 @@ def test_what_was_found_out_is_kept(unproven, no_check):
     second = language_model(tiny_hf_model("gpt2", seed=1), None, "second", lean=False)
     assert type(second) is type(first)
     refused = tiny_hf_model("gpt2", n_head=2)
-    with pytest.raises(
-        UserError, match="does not generate"
-    ):  # for another configuration it is made
+    with pytest.raises(UserError, match="does not generate"):  # another configuration is checked
         language_model(refused, None, "third", lean=False)
 
 
@@ -79,13 +77,13 @@ def test_another_library_version_is_checked_again(unproven, no_check, monkeypatc
 
 
 def test_a_lost_window_is_noticed(unproven, monkeypatch):
-    """Passes that see beyond the window read otherwise than the module, which then masks by itself."""
+    """Passes that see beyond the window differ from the module, so the module masks by itself."""
     monkeypatch.setattr(RowMask, "within", lambda mask, window: mask.visible)
     assert isinstance(language_model(tiny_hf_model("mistral"), None, "t", lean=False), ChainModel)
 
 
 def test_counted_positions_are_noticed(unproven, monkeypatch):
-    """Right for a chain and wrong for a tree: chains are still offered, trees refused with a sentence."""
+    """Positions are right for a chain and wrong for a tree: chains still work, trees are refused with a sentence."""
     counted = property(lambda mask: mask._committed + torch.arange(len(mask._depths)))
     monkeypatch.setattr(RowMask, "row_positions", counted)
     model = language_model(tiny_hf_model("gpt2"), None, "counting", lean=False)
@@ -99,7 +97,7 @@ def test_counted_positions_are_noticed(unproven, monkeypatch):
 
 
 def test_a_forgotten_column_is_noticed(unproven, monkeypatch):
-    """A way that never reads right is refused, whatever the module is."""
+    """If no way of reading is right, the model is refused, whatever its module is."""
     whole = admission.LanguageModel.session
 
     def short(model, capacity, features=()):
@@ -121,7 +119,7 @@ def test_a_forgotten_column_is_noticed(unproven, monkeypatch):
 
 
 def test_compiled_passes_that_are_wrong_are_not_used(unproven, monkeypatch):
-    """The passes that were picked are checked, not the module's beside them."""
+    """The check uses the passes that were picked, not the module's own."""
     module = tiny_hf_model("gpt2")
     right = language_model(copy.deepcopy(module), None, "right")
     assert isinstance(right, CompiledModel)
@@ -172,7 +170,7 @@ def test_a_length_that_was_not_tried_bounds_the_context(unproven):
 
 
 def test_the_check_leaves_the_module_as_it_generates(unproven):
-    """What a checkpoint asks generate for is back after the check."""
+    """The checkpoint's settings for generate are restored after the check."""
     module = tiny_hf_model("gpt2")
     module.generation_config.repetition_penalty = 1.5
     language_model(module, None, "t", lean=False)

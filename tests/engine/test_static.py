@@ -19,7 +19,7 @@ from engine.verifiers import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]
-TREE = ([1, 2, 3, 4, 5, 6], [-1, 0, 0, 1, 2, 4])  # the root, and under it two branches
+TREE = ([1, 2, 3, 4, 5, 6], [-1, 0, 0, 1, 2, 4])  # the root, and two branches below it
 CHAIN = {"length": 3, "stop_below": 0.0}
 TREES = {"budget": 7, "depth": 4, "width": 3, "sharpness": 2.0, "stop_below": 0.0}
 
@@ -70,7 +70,7 @@ def test_features_are_the_same():
 
 
 def test_nothing_of_a_padded_row_is_left_behind():
-    """Buffers that have been used, by trees of other sizes and a longer text, start afresh."""
+    """Buffers that trees of other sizes and a longer text have used start afresh."""
     plain, static = pair("mistral")
     worn = static.session(30)
     worn.prefill(PROMPT * 2)
@@ -107,7 +107,7 @@ RULES = [
 
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_an_unrecorded_run_writes_the_same(rule, sampling):
-    """The verdict of the device, and the chain that stays there, against the plain loop."""
+    """The device's verdict, and the chain that stays on the device, against the plain loop."""
     plain, static = pair("qwen3")
     longest = 0
     for one, other in zip(drafters(plain), drafters(static), strict=True):
@@ -136,7 +136,7 @@ def test_a_chain_on_the_device_tells_what_was_kept_only():
 
 
 def test_sampled_chains_stay_on_the_device():
-    """Also of a draft padded to more tokens, with several settings; graphs of old ones are let go."""
+    """Also with a draft padded to more tokens, and with several settings; graphs of old settings are released."""
     plain, static = pair("llama")
     padded = language_model(
         tiny_hf_model("llama", 8, vocab_size=VOCABULARY + 9), None, "s", lean=False, static=True
@@ -153,7 +153,7 @@ def test_sampled_chains_stay_on_the_device():
 
 
 def test_the_end_of_a_text_captures_no_shorter_chains():
-    """But at the end of the context there is no place for more."""
+    """Only at the end of the context are chains shorter, because there is no room for more."""
     for room, counts in ((128, {3}), (len(PROMPT) + 9, {1, 2, 3})):
         plain, static = pair("gpt2")
         for model in (plain, static):

@@ -1,4 +1,4 @@
-"""The diffusion drafter on static buffers writes what its plain passes write, and waits for nobody."""
+"""The diffusion drafter on static buffers writes what its plain passes write, and never waits for the host."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ from tests.verifiers.tiny import tiny_models
 
 @pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)
 def test_everything_is_the_same(changes, monkeypatch):
-    """Prompts, steps of several sizes, buffers that must grow; a set that has been used before."""
+    """Prompts and steps of several sizes, buffers that must grow, and a set that has been used before."""
     monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 0)
     monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 1)
     monkeypatch.setattr(block_context, "CAPACITY", 16)

@@ -1,4 +1,4 @@
-"""When a draft model is asked no further."""
+"""When a drafter stops asking its draft model."""
 
 from itertools import accumulate
 from operator import mul
@@ -19,7 +19,7 @@ GREEDY, DRAWN = Sampling(), Sampling(temperature=1.0, seed=5)
 
 
 def run(key: str, stop_below: float, sampling=GREEDY):
-    """(trees with room for the whole size below them, text)"""
+    """(the trees that had room for the whole size, the text)"""
     cls = drafter(key)
     models = load_models(family(), cls.needs, "float32", "cpu")
     given = {cls.size_option: SIZE, "stop_below": stop_below}

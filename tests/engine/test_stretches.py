@@ -1,4 +1,4 @@
-"""Compiled passes through stretches of layers: the module's numbers, on the columns that full passes read."""
+"""Compiled passes through stretches of layers give the module's numbers and use the columns of full passes."""
 
 from dataclasses import replace
 
@@ -34,8 +34,8 @@ def no_module(module):
 
 @pytest.mark.parametrize("architecture", CONVERT)
 def test_a_draft_and_what_goes_on_from_it(architecture):
-    """Two rows through one layer, a third through it with the others' going on; logits, features, and columns that a
-    full pass reads on from. None of it through the module."""
+    """Two rows go through one layer; then a third goes through it while the two go on. Checks logits, features, and
+    the columns from which a full pass continues. Nothing goes through the module."""
     model = compiled(architecture, [1])
     session = model.session(64, (1, 3))
     session.prefill(PROMPT)

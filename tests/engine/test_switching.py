@@ -1,4 +1,4 @@
-"""Entropy adaptive decoding: who writes which token, and what a token that nobody checked looks like."""
+"""Entropy adaptive decoding: which model writes each token, and what an unchecked token looks like."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ def steps_of(models, options=OPTIONS, count=40, sampling=None):
 
 
 def by_the_paper(models, threshold, window, duration, count):
-    """Text and writers, each distribution from a fresh reading of the whole text."""
+    """(the text, the writer of each token); each distribution comes from a fresh reading of the whole text."""
     small, large = models.part("draft"), models.target
     text, writers, entropies = list(PROMPT), [], []
     charge, since = small, 0

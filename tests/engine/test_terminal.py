@@ -27,7 +27,7 @@ COMMAND = [
     "--prompt",
     "Once upon a time",
 ]
-PATIENCE = 300  # seconds, for a machine that is busy with something else; never a measure
+PATIENCE = 300  # seconds, enough for a busy machine; no measure of speed
 
 
 def start(*arguments: str, **settings) -> subprocess.Popen:
@@ -155,15 +155,13 @@ def test_nothing_acts_on_a_terminal():
 
 
 def test_measuring_is_announced(tmp_path):
-    """The first run on a machine measures; standard error says so before it happens."""
+    """The first run on a machine measures costs; standard error says so beforehand."""
     command = [
         *(sys.executable, "-m", "engine", "run", "--drafter", "chain"),
         *("--prompt", "a b a b a", "--max-new-tokens", "2"),
     ]
     environment = {**os.environ, "DRAFTSCOPE_CACHE": str(tmp_path), "DRAFTSCOPE_MEASURE": "1"}
-    compiled = (
-        cache_folder() / "compiled"
-    )  # what was measured is forgotten, what was compiled is not
+    compiled = cache_folder() / "compiled"  # kept, unlike what was measured
     compiled.mkdir(exist_ok=True)
     (tmp_path / "compiled").symlink_to(compiled)
     done = subprocess.run(

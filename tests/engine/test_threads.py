@@ -1,4 +1,4 @@
-"""How many threads compute: OpenVINO's, and torch's beside them."""
+"""How many threads OpenVINO and torch compute with."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ from presets import family
     [
         ({1: 5.4, 2: 3.8}, 2),  # a quiet machine
         ({1: 30.0, 2: 72.0}, 1),  # a busy one
-        ({1: 3.7, 2: 3.8}, 2),  # nothing in it
+        ({1: 3.7, 2: 3.8}, 2),  # no clear difference
         ({1: 9.0, 4: 3.0, 8: 4.0}, 4),
     ],
 )
@@ -45,7 +45,7 @@ def test_the_choice_is_measured_once(monkeypatch):
 
 
 def test_a_model_from_the_cache_folder_obeys():
-    """Threads are not tied to cores, and their number is not that of the machine that compiled it."""
+    """Threads are not tied to cores, and their number is not that of the machine that compiled the model."""
     made = cpu_threads._trial_model(2)
     found = core().import_model(made.export_model().getvalue(), "CPU", settings(1))
     assert found.get_property("INFERENCE_NUM_THREADS") == 1
@@ -54,7 +54,7 @@ def test_a_model_from_the_cache_folder_obeys():
 
 
 def test_torch_is_alone_in_a_step_of_compiled_models(monkeypatch):
-    """It gets one thread while a step is taken, all of them back afterwards and for passes of the module."""
+    """torch gets one thread during a step, and all threads after it and for passes of the module."""
     inside = []
     look = Session.look
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Several texts in one pass a round: each is the one that it is alone."""
+"""Several texts share one pass per round, and each is the same as when it is written alone."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def draft() -> LanguageModel:
 
 
 def requests(draft, rule="greedy", temperature=0.0, skip=()) -> list[TextRequest]:
-    """Four texts with four ways of drafting: trees, chains and copies of every size, and none."""
+    """Four texts with four kinds of drafts: trees, chains and copies of various sizes, and none."""
     drafters = [
         DySpecDrafter(TREES, draft, VOCABULARY),
         PromptLookupDrafter({"length": 5, "max_ngram": 2, "min_ngram": 1}),
@@ -76,7 +76,7 @@ def assert_same(found: list[list], expected: list[list]) -> None:
 
 @pytest.fixture
 def passes(monkeypatch) -> list[int]:
-    """How many sequences each pass on static buffers was over."""
+    """The number of sequences in each pass on static buffers."""
     seen, feed = [], TextBuffers.feed
     monkeypatch.setattr(
         TextBuffers,
@@ -119,7 +119,7 @@ def test_a_lean_target_reads_for_one_after_the_other(draft, passes):
 
 
 def test_prompts_of_one_token_and_trees_beyond_the_largest_pass(draft, passes):
-    """What no pass over all can serve is served by one each."""
+    """If no pass can serve all texts, each text gets its own pass."""
 
     class Wide(NoDrafter):
         def propose(self, context, max_depth):
@@ -160,8 +160,8 @@ def test_closing_closes_every_drafter(draft, monkeypatch):
 
 
 def test_the_embedded_family():
-    """As modules, for the lean path reads one after the other: all drafters in one pass a round, but SmartSpec,
-    which drafts by what shares its pass."""
+    """All drafters share one pass per round, except SmartSpec, which drafts by the texts in its pass. The target
+    is read through its module, because the lean path reads one text after the other."""
     known = [drafter_class(key) for key in offered() if key != "smartspec"]
     classes = [cls for cls in known if cls.loop == "speculative"]
     needs = {role: kind for cls in classes for role, kind in cls.needs.items()}

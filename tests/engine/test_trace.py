@@ -1,4 +1,4 @@
-"""Traces of every drafter: the schema, the statuses, the ids; and traces that are none."""
+"""Traces of every drafter: the schema, the statuses, the ids; and texts that are no traces."""
 
 import copy
 import json
@@ -49,7 +49,7 @@ def test_statuses_are_consistent(trace):
             parent = nodes["parent"][node]
             if parent >= 0 and nodes["status"][parent] != "accepted":
                 assert status == "ignored"
-            unseen = "target" not in step["passes"]  # then what was drafted is kept without a look
+            unseen = "target" not in step["passes"]  # then drafted tokens are kept unseen
             assert (status == "ignored") == (node not in judged and not unseen)
 
 
@@ -95,7 +95,7 @@ def test_p_is_the_targets_after_temperature_and_truncation(trace, reference):
                 logits = reference(torch.tensor([text + path])).logits[0, -1]
             expected = naive(logits, trace.run["sampling"])[nodes["token"][node]]
             if nodes["p"][node] is None:
-                unjudged = nodes["status"][node] == "ignored"  # the target has not looked there yet
+                unjudged = nodes["status"][node] == "ignored"  # the target has not read it yet
                 assert unjudged or not trace.run["verifier"]["lossless"]
                 continue
             assert nodes["p"][node] == pytest.approx(float(expected), abs=2e-4)
@@ -194,7 +194,7 @@ ODD = [
 
 
 def changed(value):
-    """The value with one place in it odd, or left out: every place, of a list its first and last."""
+    """The value with one place odd or left out: each place of an object, the first and last place of a list."""
     yield from ODD
     if isinstance(value, dict):
         for name in value:
@@ -218,7 +218,7 @@ def reader_takes(line) -> bool:
 
 
 def test_the_reader_refuses_what_the_schema_refuses(good):
-    """Its checks are compiled from the schema by another library; a validator that knows this draft is the judge."""
+    """Another library compiles the reader's checks from the schema; the reference is a validator for this draft."""
     told = Counter()
     for line in (good.run, next(step for step in good.steps if step["judgements"]), good.summary):
         for odd in changed(line):

@@ -1,4 +1,4 @@
-"""The draft tree against naive definitions, what it refuses, and what becomes of two that are merged."""
+"""The draft tree against naive definitions, what it refuses, and how two trees are merged."""
 
 import pytest
 import torch
@@ -74,7 +74,7 @@ def test_truncated(tree, depth):
 
 
 def law_of(tree, drawn) -> int | None:
-    """Which tensor a draw's law is."""
+    """The id of the tensor that is a draw's law."""
     return None if drawn.law is None else id(tree.laws[drawn.law])
 
 
@@ -204,7 +204,7 @@ def test_the_tests_would_see_a_tree_that_is_not_sound(fault):
 
 
 def by_path(tree) -> dict[tuple[int, ...], list]:
-    """What was drawn after each path of tokens, in order."""
+    """The draws after each path of tokens, in order."""
     found = {}
     for place, draws in tree.draws.items():
         path = tuple(tree.tokens[node] for node in tree.path(place))

@@ -1,4 +1,4 @@
-"""Policies that fill a canvas: at least one place a pass, and each by its paper's rule."""
+"""Policies that fill a canvas: at least one place per pass, and each policy by its paper's rule."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ from engine.policies.unmasking import AllAtOnce, Canvas, Confident, fill_in
 
 
 def rows(confidences, tokens=None):
-    """[L, 5], the likeliest token of each place, 0 unless it is given, with this probability."""
+    """[L, 5]. At each place, the given token (0 by default) has the given confidence; other tokens share the rest."""
     tokens = tokens or [0] * len(confidences)
     found = torch.tensor([[(1 - c) / 4] * 5 for c in confidences])
     for place, (confidence, token) in enumerate(zip(confidences, tokens, strict=True)):
@@ -23,7 +23,7 @@ def rows(confidences, tokens=None):
 
 
 def opened(places: int) -> UnmaskingFilter:
-    """A filter that looks at nothing but the place itself: right above one half."""
+    """A filter that looks only at the place itself: a confidence above one half counts as right."""
     made = UnmaskingFilter(places, places)
     with torch.no_grad():
         for layer in (made.fc1, made.fc2):

@@ -1,4 +1,4 @@
-"""Runs that nobody records: judged within the target's pass, drafted on the device, the same text."""
+"""Unrecorded runs: judged within the target's pass, drafted on the device, with the same text."""
 
 import pytest
 
@@ -28,12 +28,12 @@ def test_what_the_device_cannot_judge_is_judged_as_ever(
 
 
 def has_room(tree) -> bool:
-    """Whether the tree's draws fit in a pass that judges it: equal draws are counted."""
+    """Whether the tree's draws, including repeated ones, fit in a pass that judges it."""
     return sum(map(len, tree.draws.values())) <= Size.of(1 + len(tree), 0).rows
 
 
 def is_plain(tree) -> bool:
-    """Whether a pass over root and tree alone reads it, for only such a pass judges."""
+    """Whether a pass over only the root and the tree reads it; other passes do not judge."""
     return tree.probes is None and tree.begun is None
 
 
@@ -53,7 +53,7 @@ def test_the_text_is_that_of_a_recorded_run(
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.9, seed=3)])
 def test_where_no_block_is_captured_the_module_drafts_the_same(sampling, static_models):
-    """Its forward is that of the CPU here: lean."""
+    """The module's forward is the lean one here, as on a CPU."""
     for key in ("dflash", "ddtree"):
         rule = "greedy" if sampling.greedy else "rejection"
         expected = steps_of(static_models, built(key, static_models), rule, sampling, True)
@@ -73,7 +73,7 @@ def test_chains_do_not_leave_the_device(key, static_models, static_blocks):
 
 
 class Wide(NoDrafter):
-    """Every token, and one under each: what is kept never stands where it will be."""
+    """Drafts every token with one child each, so that kept rows never stand where they must end up."""
 
     @classmethod
     def kinds(cls, sampling):
@@ -107,9 +107,9 @@ def test_rows_are_moved_within_the_pass(architecture, judged):
 
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_several_texts(rule, sampling, static_models, static_blocks, judged):
-    """Of different lengths, so that some have ended while others go on.
+    """The texts have different lengths, so that some have ended while others go on.
 
-    Left out: SmartSpec, which drafts by what shares its pass; a draft that learns, whose copy is read in
+    Left out: SmartSpec, which drafts by the texts in its pass; a draft that learns, whose copy is read in
     another order; and trees with probe rows or rows that were begun, which the host judges.
     """
     apart = {"smartspec", "online", "omnidraft", "del", "kangaroo"}

@@ -77,6 +77,6 @@ def tiny_hf_model(architecture: str = "llama", seed: int = 0, **changes):
 
 
 def tiny_model(architecture: str = "llama", seed: int = 0, **changes) -> LanguageModel:
-    """Read through its module: compiling takes longer than all that a test does with so small a model."""
+    """Read through its module, because compiling takes longer than any test with so small a model."""
     module = tiny_hf_model(architecture, seed, **changes)
     return language_model(module, None, architecture, lean=False)

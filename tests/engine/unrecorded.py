@@ -1,4 +1,4 @@
-"""Runs of every drafter on tiny models, and what makes an unrecorded one the same as a recorded one."""
+"""Runs of every drafter on tiny models, and the comparison of an unrecorded run with a recorded one."""
 
 from engine.drafters import drafters
 from engine.drafters.base import Drafter
@@ -19,7 +19,7 @@ RULES = [
 JUDGED = [
     key for key, cls in drafters().items() if not cls.mixed_siblings and cls.loop == "speculative"
 ]
-"""Drafters whose trees the device can judge, in the loop in which it does."""
+"""Drafters whose trees the device can judge, in the loop in which it judges them."""
 
 
 def built(key: str, models: Models, **options) -> Drafter:
@@ -36,7 +36,7 @@ def texts(steps) -> list[list[int]]:
 
 
 def assert_same(found: list, expected: list) -> None:
-    """Texts and trees, as far as an unrecorded step knows its tokens."""
+    """Compares texts, and trees as far as an unrecorded step knows their tokens."""
     assert texts(found) == texts(expected)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.tree.parents == theirs.tree.parents

@@ -23,7 +23,7 @@ def mask_of(tree: DraftTree, prefix: int, fed_before: int = 0, batch: int = 1) -
 
 
 def attention_inputs(mask: AncestorBits, heads, kv_heads, head, dtype=torch.float32, spare=3):
-    """query, key, value with room behind the scratch rows, which holds NaN: none may read it."""
+    """query, key and value; the spare rows behind the scratch rows hold NaN and must not be read."""
     batch = mask.words.shape[0]
     end = int(mask.prefix.max()) + mask.scratch
     query = torch.randn(batch, mask.rows, heads, head).to(dtype).transpose(1, 2)
@@ -45,7 +45,7 @@ def with_random_q(tree: DraftTree, vocabulary: int) -> DraftTree:
 
 
 def coins_of(seed: int, count: int) -> Tensor:
-    """As many uniforms as a verifier would toss from this seed, in order."""
+    """The first ``count`` uniforms that a verifier would toss from this seed, in order."""
     chance = JudgeChance(seed)
     return torch.tensor([chance.toss() for _ in range(count)], dtype=torch.float64)
 
@@ -66,7 +66,7 @@ def verdict_of(rule: str, tree: DraftTree, p: Tensor, seed: int) -> Verdict:
 
 
 def same_verdict(run, rule: str, tree: DraftTree, p: Tensor, seed: int) -> None:
-    """Hold verify_tree (either form) against the engine's verifier."""
+    """Compare verify_tree (either form) with the engine's verifier."""
     flat = FlatTree.of(tree, p.shape[-1])
     coins = coins_of(seed, flat.draws.numel() + 1)
     noise = noise_of(seed, max(tree.depths, default=0), p.shape[-1])
@@ -82,7 +82,7 @@ def same_verdict(run, rule: str, tree: DraftTree, p: Tensor, seed: int) -> None:
 
 
 def _same_weights(found, flat: FlatTree, verdict: Verdict) -> None:
-    """What each judged draw was weighed with, in the order of the judgements."""
+    """Compare p, q and accept of each judged draw, in the order of the judgements."""
     judged = iter(verdict.judgements)
     first = flat.first.tolist()
     for place in verdict.walk:

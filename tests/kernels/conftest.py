@@ -1,8 +1,8 @@
 """Where the kernels' tests run.
 
-Triton decides when it is imported whether kernels are interpreted. So what is run under the
-interpreter (interpreted/) gets a process of its own, in which TRITON_INTERPRET is set; the rest,
-compiling among it, needs a process in which it is not.
+Triton decides on import whether kernels are interpreted. So the tests under the interpreter
+(interpreted/) get a process of their own, in which TRITON_INTERPRET is set; the other tests,
+including those that compile, need a process in which it is not set.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The GPU suites where there is no GPU: their arithmetic, and how they say that there is none."""
+"""The GPU suites on a machine without a GPU: their arithmetic, and the message that there is none."""
 
 import json
 
@@ -86,7 +86,7 @@ TOY = Shape("Llama-8B-shaped", 2, 32, 4, 2, 16, 48, 100, False)
 
 
 def test_steps_are_measured_at_toy_size():
-    """The suite's own way on a CPU: passes on static buffers, and the host's part of the loop."""
+    """What the suite runs on a CPU: passes on static buffers, and the host's part of the loop."""
     rows = list(step_times(TOY, H200, nodes=(8, 64), prefix=20))
     assert [row["name"].split(", ", 1)[1] for row in rows] == [
         "1 token", "8 nodes", "64 nodes", "8 nodes, judged", "host, 8 nodes", "4 texts, 8 nodes",

@@ -10,8 +10,8 @@ pytest.importorskip("triton")
 from engine.kernels.compiled import measure, table
 from engine.kernels.hardware import KNOWN
 
-# Every kernel on the GPU that most people rent; elsewhere the ones that need the most registers or
-# shared memory there. The plans for sm_89 are those for sm_86.
+# Every kernel on the GPU that most people rent; on other GPUs, those that need the most registers
+# or shared memory. The plans for sm_89 are those for sm_86.
 COMPILED = {
     80: ("llama-8b, 16 rows, fp32", "rejection"),
     86: ("llama-8b, 64 rows",),
@@ -37,7 +37,7 @@ MOST_STACK = 32  # bytes a thread; more would be a spill in a loop
 @pytest.mark.parametrize("architecture", COMPILED)
 def test_kernels_compile_without_spilling(architecture, capsys):
     rows = measure(COMPILED[architecture], architecture)
-    with capsys.disabled():  # the counts belong into the log of a good run, too
+    with capsys.disabled():  # the log of a passing run shows the counts as well
         print("\n" + table(rows))
     for label, used in rows:
         assert used.shared <= KNOWN[architecture].shared, label

@@ -21,14 +21,14 @@ def llama(rows: int, groups: int = 4, gpu=HOPPER, longest: int = 32768, pairs: i
 @pytest.mark.parametrize("groups", [4, 8])
 @pytest.mark.parametrize("rows", ROWS)
 def test_the_rows_of_a_pass_fill_its_tiles(rows, groups):
-    """And the prefix is read no more often than tiles of 128 rows need."""
+    """And the prefix is read no more often than tiles of 128 rows require."""
     cut, packed = llama(rows, groups), rows * groups
     assert cut.blocks(packed) * cut.block_rows == max(packed, 16)
     assert cut.blocks(packed) == max(1, packed // 128)
 
 
 def test_the_root_is_not_what_costs_another_tile():
-    """Before, with the root on top of a power of two: 64 nodes took five tiles of 64, each of which
+    """Before, the root came on top of a power of two: 64 nodes took five tiles of 64, each of which
     read the prefix."""
     reads = {nodes: llama(_size(1 + nodes)).blocks(4 * _size(1 + nodes)) for nodes in (7, 31, 63)}
     assert reads == {7: 1, 31: 1, 63: 2}
@@ -43,7 +43,7 @@ def _size(count: int) -> int:
 @pytest.mark.parametrize("architecture", sorted(KNOWN))
 @pytest.mark.parametrize("rows", (*ROWS, 9, 17, 65, 256))
 def test_all_programs_run_at_the_same_time(rows, architecture):
-    """The tree's among them. A part of the prefix there must be, so many rows may need more."""
+    """Including the tree's. The prefix has at least one part, so a pass of many rows may need more places."""
     gpu = KNOWN[architecture]
     cut = llama(rows, gpu=gpu)
     programs = cut.blocks(4 * rows) * KV_HEADS * (cut.splits + 1)
@@ -51,7 +51,7 @@ def test_all_programs_run_at_the_same_time(rows, architecture):
 
 
 def test_eight_nodes_fill_a_hopper_and_no_more():
-    """Before, 33 parts of the prefix and the tree: 272 programs in 264 places."""
+    """Before, 33 parts of the prefix and the tree made 272 programs for 264 places."""
     cut = llama(9)
     assert (cut.splits + 1) * KV_HEADS == 264 == places(cut.warps, HOPPER)
 

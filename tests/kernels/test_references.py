@@ -1,4 +1,4 @@
-"""The references against what the engine and torch do on the CPU, and the arrays kernels read."""
+"""The reference kernels against the engine and torch on the CPU, and the arrays that kernels read."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Whether kernels can be launched is found out by launching; a failure ends nothing."""
+"""Whether kernels can be launched is found out by launching one; a failure ends no run."""
 
 import logging
 
@@ -14,7 +14,7 @@ from engine.kernels import tree_attention
 from engine.kernels.lang import on_gpu, runs_on
 from tests.engine.test_static import drafters, pair, steps_of, texts
 
-NO_GPU = torch.device("cpu")  # no compiled kernel runs on its tensors, whatever else is there
+NO_GPU = torch.device("cpu")  # no compiled kernel runs on CPU tensors, with or without a GPU
 
 
 def test_a_launch_that_fails_is_said_once_and_ends_nothing(caplog):
@@ -38,7 +38,7 @@ def test_gpus_before_ampere_are_refused(monkeypatch, caplog):
 
 
 def test_attention_that_cannot_be_launched_ends_no_run(monkeypatch, caplog):
-    """Some sizes need more shared memory than there is: these go another way, the others do not."""
+    """Only sizes that need more shared memory than there is fall back to another implementation."""
     tried = []
 
     def attention(query, *arguments):

@@ -1,4 +1,4 @@
-"""What the page tells its readers to look for is true of the runs that it shows."""
+"""The things that the page tells its readers to look for are true of the runs that it shows."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Lessons: what they claim is true of the finished runs, and a mistake in one is told in a sentence."""
+"""Lessons: their claims are true of the finished runs, and a mistake in a lesson is told in one sentence."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_every_lesson_claims_something_that_a_run_could_deny():
 
 
 def grown(node: object) -> list[dict]:
-    """The brackets in these nodes that have to grow with what they hold."""
+    """The brackets in these nodes that have to grow with their contents."""
     if isinstance(node, list):
         return [one for part in node for one in grown(part)]
     if not isinstance(node, dict):
@@ -118,7 +118,7 @@ def test_of_choices_the_first_true_one_counts_as_in_the_browser(tmp_path):
 
 
 def test_lanes_that_are_nearly_alike_are_told(monkeypatch, tmp_path):
-    """Which one wins may change with every recording."""
+    """The winner of two such lanes may change with every recording."""
     (screen,) = read_lesson(written(tmp_path, 3 * QUESTION))["screens"]
     asked = {"lanes": ["a", "b"], "choices": ["A", "B"], "least": "x", "example": "e"}
     for values, close in (((1.70, 1.68), True), ((1.70, 2.4), False)):
@@ -132,7 +132,7 @@ def test_lanes_that_are_nearly_alike_are_told(monkeypatch, tmp_path):
 
 
 def test_the_price_of_a_drafted_token_is_what_a_step_takes_beyond_a_plain_pass():
-    """1 + ck, in passes over one row, is then what drafting and checking took."""
+    """1 + ck, in passes over one row, then equals the time for drafting and checking."""
     lanes = finished("race-story")
     plain, chain = (lanes[lane].summary for lane in ("none", "chain"))
     told = prices(lanes["chain"], lanes["none"])

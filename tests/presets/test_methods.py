@@ -1,4 +1,4 @@
-"""The cards of the methods: one file a method, read with care, their figures as their runs have them."""
+"""The cards of the methods: one file per method, checked when it is read, with the figures of its runs."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ watch = "Look."
 
 @pytest.fixture
 def read(tmp_path):
-    """read(text): the card in a file of its own, named toy."""
+    """read(text): the card from this text, in a file of its own, named toy."""
 
     def one(text: str):
         (tmp_path / "toy.toml").write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""The price of lossy methods: against texts that are worked out by hand, and the command that prints it."""
+"""The price of lossy methods, compared with texts worked out by hand, and the command that prints it."""
 
 import json
 import math
@@ -25,7 +25,7 @@ def law(target, text):
 
 
 def written(target, count, rank):
-    """A text whose tokens are the target's favourites, but its last one its choice of this rank."""
+    """A text of the target's favourite tokens, except that the last token is its choice of this rank."""
     text = list(PROMPT)
     for place in range(count):
         order = law(target, text)[-1].argsort(descending=True)

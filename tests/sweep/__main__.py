@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     transformers_logging.set_verbosity_error()
     torch.set_num_threads(1)
-    os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp()  # every check is made here
+    os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp()  # empty, so that every check is made
     names = given.names or [*sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), *VARIANTS]
     known = _read(given.results)
     for name in names:

@@ -1,4 +1,4 @@
-"""One architecture: what drafters write with the engine beside what its own generate writes."""
+"""One architecture: the texts that drafters write with the engine, compared with its own generate."""
 
 import copy
 import logging
@@ -29,7 +29,7 @@ WRONG, TRACEBACK = "WRONG", "TRACEBACK"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one drafter, or of all of them (drafter None). words: the sentence of a refusal, or
+    """The outcome for one drafter, or for all of them (drafter None). words: the sentence of a refusal, or
     why the model was not built."""
 
     drafter: str | None
@@ -57,11 +57,11 @@ def random_module(config: PreTrainedConfig, seed: int = 0) -> PreTrainedModel:
 
 
 def outcomes(name: str, make_config, drafters=DRAFTERS, compiled: bool = False) -> list[Outcome]:
-    """make_config: gives the configuration, or raises what its checks raise. compiled: as a model is opened on
-    a CPU; else through its module, for compiling takes longer than all that is written."""
+    """make_config: returns the configuration, or raises what its checks raise. compiled: read the model as it is
+    opened on a CPU; otherwise through its module, because compiling takes longer than writing all the texts."""
     try:
         module = random_module(make_config())
-    except Exception as error:  # configurations and modules raise many kinds
+    except Exception as error:  # configurations and modules raise many kinds of exception
         logging.getLogger(__name__).debug(name, exc_info=error)
         return [Outcome(None, UNBUILDABLE, _line(error))]
     reference, noisy = copy.deepcopy(module), _noisy(module)

@@ -1,4 +1,4 @@
-"""What the sizes of a tiny configuration do not settle, and settings that make another model of an architecture."""
+"""Settings that a tiny configuration needs besides its sizes, and settings that turn an architecture into another."""
 
 
 def _rope(kinds: tuple[str, ...]) -> dict:
@@ -36,7 +36,7 @@ PARTICULAR: dict[str, dict] = {
     "zamba2": {"layers_block_type": ["mamba", "hybrid", "mamba"], "num_hidden_layers": 3},
     "zaya": {"num_experts_per_tok": 1},
 }
-"""What the sizes alone do not settle."""
+"""Settings that an architecture needs besides the sizes."""
 
 VARIANTS: dict[str, tuple[str, dict]] = {
     f"{model_type}, is_decoder": (model_type, {"is_decoder": True})
@@ -58,7 +58,7 @@ VARIANTS: dict[str, tuple[str, dict]] = {
         "xlm-roberta-xl",
     )
 }
-"""Settings that make another model of an architecture: label -> model type and what is changed."""
+"""Settings that turn an architecture into another: label -> model type and changed settings."""
 
 _ROPE = {"rope_theta": 10000.0, "original_max_position_embeddings": 20}
 _FACTORS = {"short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 3.0, 4.0, 5.0]}

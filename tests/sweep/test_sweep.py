@@ -52,7 +52,7 @@ def test_a_configuration_that_cannot_be_built_is_said_to_be_so():
 def test_a_wrong_text_fails_the_sweep(monkeypatch, tmp_path, capsys):
     """The command runs, remembers, and says what is wrong."""
     monkeypatch.setattr("tests.sweep.comparing._generated", lambda module: [0])
-    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))  # is put back behind the test
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))  # restored after the test
     results, written = tmp_path / "results.jsonl", tmp_path / "table.md"
     arguments = ["gpt2", "--results", str(results), "--table", str(written)]
     assert main(arguments) == 1
@@ -60,7 +60,7 @@ def test_a_wrong_text_fails_the_sweep(monkeypatch, tmp_path, capsys):
     kinds = [one["kind"] for one in json.loads(results.read_text())["outcomes"]]
     assert kinds == [WRONG] * len(DRAFTERS)
     assert "1 wrong or ended in a traceback" in written.read_text()
-    monkeypatch.setattr("tests.sweep.__main__.outcomes", None)  # it is not run again
+    monkeypatch.setattr("tests.sweep.__main__.outcomes", None)  # nothing is run again
     assert main(arguments) == 1
 
 

@@ -1,7 +1,7 @@
 """A tiny configuration of any causal architecture that transformers knows.
 
-Sizes are shrunk by their names, everything else stays as the architecture has it. Windows and original
-lengths are shorter than the texts of the sweep, so that they matter.
+Sizes are recognised by their names and shrunk; everything else stays as the architecture has it. Windows and
+original lengths are shorter than the texts of the sweep, so that they matter.
 """
 
 import dataclasses
@@ -98,7 +98,7 @@ SIZES = {name: size for size, names in _SIZES for name in names.split()}
 
 
 def config_of(name: str) -> PreTrainedConfig:
-    """Of a model type, or of one of ``VARIANTS``, with small sizes. Raises what its checks raise."""
+    """The configuration of a model type or of one of ``VARIANTS``, with small sizes. Raises what its checks raise."""
     model_type, changes = VARIANTS.get(name, (name, {}))
     given = PARTICULAR.get(model_type, {}) | changes
     return _tiny(CONFIG_MAPPING[model_type], given)
@@ -118,7 +118,7 @@ def _tiny(cls: type[PreTrainedConfig], changes: dict) -> PreTrainedConfig:
 
 
 def _parts(cls: type[PreTrainedConfig]) -> dict[str, PreTrainedConfig]:
-    """The configurations inside, as this architecture has them."""
+    """The nested configurations, as this architecture has them by default."""
     names = [name for name in cls.sub_configs if name in {f.name for f in dataclasses.fields(cls)}]
     if not names:
         return {}
@@ -137,11 +137,11 @@ _ENDS = (
 
 
 def _token(field: dataclasses.Field) -> int | None:
-    """No token ends a text or is special where that is allowed; padding tells some where they are."""
+    """Where allowed, no token ends a text or is special. Padding stays: some modules count positions by it."""
     default = field.default
     small = isinstance(default, int) and default < 4
     if field.name == "pad_token_id" and small:
         return default
     if default is not None and field.name not in _ENDS:
-        return default  # of an image or a sound, outside the tiny vocabulary
+        return default  # a token of an image or a sound, outside the tiny vocabulary
     return None if "None" in str(field.type) else default % 4

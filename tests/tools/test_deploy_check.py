@@ -1,4 +1,4 @@
-"""The deploy check: good of this tree, and each way in which a tree can be wrong is found."""
+"""The deploy check passes this tree and finds each way in which a tree can be wrong."""
 
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def test_a_tree_without_the_app_is_told(tree):
 
 
 def test_requirements_that_pip_refuses_are_told(tree):
-    """pip itself is asked; it stops at a line that it cannot read, before it asks any index."""
+    """The real pip is run; it stops at a line that it cannot read, before it asks any index."""
     (tree / "requirements.txt").write_text("gradio==!!\n", "utf-8")
     card = {"sdk_version": "6.31.0", "python_version": "3.12"}
     found = list(requirements.resolve(tree, card))

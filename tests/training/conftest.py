@@ -32,7 +32,7 @@ def _one_thread():
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    """Trained on a handful of generated texts: the shape of the real one, 512 entries."""
+    """A tokenizer of the same shape as the real one, with 512 entries, trained on a handful of generated texts."""
     return train_tokenizer(
         (e.text for w in MAKERS for e in itertools.islice(examples(w, 0, Vocabulary()), 60)),
         vocabulary_size=512,
@@ -41,7 +41,7 @@ def tokenizer():
 
 @pytest.fixture
 def hasty(monkeypatch):
-    """The recipes of parts with little text and few looks."""
+    """Makes the recipes of parts use little text and few looks."""
     monkeypatch.setattr(part_recipe, "LOOKS", 4)
     monkeypatch.setattr(teacher, "WINDOWS", 24)
     monkeypatch.setattr(teacher, "PROBED", 12)
@@ -55,7 +55,7 @@ def hasty(monkeypatch):
 
 @pytest.fixture(scope="session")
 def family(tokenizer, tmp_path_factory):
-    """Corpora of a few sentences, and a target that knows nothing."""
+    """Corpora of a few sentences, and an untrained target."""
     folder = tmp_path_factory.mktemp("family")
     torch.manual_seed(0)
     chatting = with_chat(tokenizer)
@@ -70,7 +70,7 @@ def family(tokenizer, tmp_path_factory):
 
 @pytest.fixture
 def places(family, tmp_path):
-    """The command line's folders: corpora and target of the family, everything else in a fresh place."""
+    """The command line's folders: corpora and target of the family, everything else in a fresh folder."""
     models = tmp_path / "models"
     models.mkdir()
     (models / "target").symlink_to(family / "models" / "target")

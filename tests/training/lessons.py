@@ -1,4 +1,4 @@
-"""A tiny target whose text can be learned from, and batches of it, for tests of single students."""
+"""A tiny target whose text can be learned, and batches of this text, for tests of single students."""
 
 from functools import cache
 
@@ -20,7 +20,7 @@ SMALL = {
 
 @cache
 def tiny_target():
-    """Random weights: small enough layers for its text to be learned, large enough for it to vary."""
+    """A target with random weights, small enough for its text to be learned, large enough for the text to vary."""
     torch.manual_seed(3)
     made = LlamaForCausalLM(target_config(VOCABULARY, 0, LAYERS, **SMALL)).eval()
     with torch.no_grad():
@@ -32,7 +32,7 @@ def tiny_target():
 
 @cache
 def own_text():
-    """What the target writes by itself, int64 [48, 24]; an end of text is a token like any other."""
+    """Text that the target writes by itself, int64 [48, 24]; an end of text is a token like any other."""
     torch.manual_seed(4)
     tokens = torch.randint(1, VOCABULARY, (48, 2))
     while tokens.shape[1] < 24:
@@ -43,7 +43,7 @@ def own_text():
 
 @cache
 def greedy_text():
-    """Its greedy text after each of 16 tokens, int64 [16, 24]."""
+    """The target's greedy text after each of 16 tokens, int64 [16, 24]."""
     tokens = torch.arange(1, 17)[:, None]
     while tokens.shape[1] < 24:
         logits = tiny_target()(input_ids=tokens, use_cache=False).logits[:, -1]

@@ -1,4 +1,4 @@
-"""Sums are right: every equation in the generated text is worked out again, and so is every answer."""
+"""The sums are right: every equation and every answer in the generated text is computed again."""
 
 from __future__ import annotations
 

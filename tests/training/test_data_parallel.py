@@ -1,4 +1,4 @@
-"""The target's training: as transformers computes it, resumed as if never stopped, grown as it says."""
+"""The target's training: it computes what transformers computes, resumes as if never stopped, and grows as stated."""
 
 from __future__ import annotations
 

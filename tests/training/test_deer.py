@@ -22,7 +22,7 @@ def student():
 
 
 def test_reading_bit_by_bit_is_reading_at_once(student):
-    """The run's cached passes against the training's forward over the whole text."""
+    """A run's cached passes are compared with the training's forward pass over the whole text."""
     part, tokens = student.start().eval(), own_text()[0]
     read = ReadText(part)
     read.read(tokens[:3])

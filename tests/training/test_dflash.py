@@ -1,4 +1,4 @@
-"""The block-diffusion drafter: what the engine calls equals what was trained, and its files are DFlash's."""
+"""The block-diffusion drafter: the engine calls the same computation that was trained, and the files are DFlash's."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_files(model, tmp_path):
 
 
 def test_published_config(tmp_path):
-    """Fields as in published checkpoints: rope parameters in a dictionary, more fields than we know."""
+    """Fields as in published checkpoints: rope parameters in a dictionary, and fields that we do not know."""
     raw = {
         **json.loads(CONFIG.to_json()),
         "rope_parameters": {"rope_theta": 1e6},
@@ -101,7 +101,7 @@ def test_published_config(tmp_path):
     ],
 )
 def test_a_wrong_config_is_one_sentence(tmp_path, changes):
-    """A tiny file makes no layers of the sizes that its config names."""
+    """A tiny file cannot make the engine build layers of the sizes that its config names."""
     DFlashModel(CONFIG).save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text()) | changes
     (tmp_path / "config.json").write_text(json.dumps(config))

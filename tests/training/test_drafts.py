@@ -33,7 +33,7 @@ def student(key, **options):
 
 
 def test_a_draft_continues_texts_with_its_own_draws():
-    """Token by token as without a cache, and the same again for the same noise."""
+    """Token by token the same as without a cache, given the same noise."""
     draft = student("distillspec").draft
     given = own_text()[:3, :5]
     found = continued(draft, given, 12, torch.Generator().manual_seed(3))

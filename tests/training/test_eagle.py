@@ -1,4 +1,4 @@
-"""EAGLE's lessons: what is trained is what drafts, and a trained cell drafts longer than an untrained one."""
+"""EAGLE's training: the trained computation is what drafts, and a trained cell drafts longer than an untrained one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_trained_cell_drafts_longer(name, target, text, greedy, tmp_path):
-    """By teacher forcing, and in a run of the drafter with the part as it was saved."""
+    """Measured by teacher forcing, and in a run of the drafter with the part as it was saved."""
     made, cell = student(target, text, **SETTINGS[name])
     judged = lesson(target, made, greedy)
     untrained = made.accepted(cell, judged).float().mean()
@@ -89,12 +89,12 @@ def test_a_trained_cell_drafts_longer(name, target, text, greedy, tmp_path):
 
 
 def opened(target):
-    """For the engine, which gives a module an attention function of its own."""
+    """A copy of the target for the engine, which gives a module an attention function of its own."""
     return language_model(copy.deepcopy(target), None, "tiny", lean=False)
 
 
 def written(target, folder) -> list[list[int]]:
-    """The output of each step of a few texts, with a chain of the part in a folder."""
+    """The output of each step of a few texts, drafted in chains by the part in this folder."""
     model = opened(target)
     models = Models(model, {"eagle": KIND.load(str(folder), model, torch.float32, "cpu")})
     options = resolve("eagle", EagleDrafter.options, {"top_k": 1, "nodes": 4, "stop_below": 0.0})
@@ -128,7 +128,7 @@ def test_what_is_unrolled_is_what_drafts(layout, target, text):
 
 @torch.no_grad()
 def test_the_losses_are_those_of_the_papers(target, text):
-    """Row by row, from what the cell says at each of them."""
+    """The expected losses are computed row by row, from the cell's output at each row."""
     embedding, head = target.get_input_embeddings(), target.get_output_embeddings()
     counted = torch.rand(4, 24, generator=torch.Generator().manual_seed(1)) > 0.4
     made, cell = student(target, text)
@@ -168,7 +168,7 @@ def test_the_losses_are_those_of_the_papers(target, text):
 
 @torch.no_grad()
 def test_the_accepted_length_is_that_of_a_chain(target, greedy):
-    """Against drafts of the drafter itself from every place of a greedy text."""
+    """Compared with the drafter's own drafts from every place of a greedy text."""
     made, cell = student(target, greedy, steps=2)
     cell.eval()
     given = lesson(target, made, greedy[:1])

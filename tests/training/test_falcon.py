@@ -1,4 +1,4 @@
-"""Falcon's lessons: a trained cell drafts longer blocks, and glances are runs of the truth."""
+"""Falcon's training: a trained cell drafts longer blocks, and glances are unbroken runs of the true text."""
 
 import pytest
 import torch
@@ -50,7 +50,7 @@ def test_the_accepted_length_is_that_of_a_block():
 
 @torch.no_grad()
 def test_without_a_wrong_token_both_passes_are_the_papers_loss(monkeypatch):
-    """Everything glanced at: then the second pass is the first one, and the loss is that of one."""
+    """With everything glanced at, the second pass equals the first, and the loss is that of one pass."""
     made, cell = student(2)
     given = lesson(tiny_target(), made, own_text()[:3])
     target = tiny_target()

@@ -1,4 +1,4 @@
-"""The recipe that runs the others, on recipes that only write down when they ran."""
+"""The recipe that runs the others, tested with recipes that only record when they ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes after the target, on models that are small: its own text, alignment in several sizes, a comparison."""
+"""The recipes after the target's, on small models: the target's text, alignment in several sizes, a comparison."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STORY = "Tom had a red ball {}. He lost it in the park, and then he found it und
 
 @pytest.fixture
 def folders(tokenizer, tmp_path):
-    """Corpora of a few sentences; a target and a draft that know nothing."""
+    """Corpora of a few sentences; an untrained target and an untrained draft."""
     torch.manual_seed(0)
     chatting = with_chat(tokenizer)
     for name, layers in (("target", 5), ("draft", 1)):

@@ -1,4 +1,4 @@
-"""What a draft size gains, held against runs with that size."""
+"""The gain of a draft size, compared with runs of that size."""
 
 import pytest
 
@@ -17,7 +17,7 @@ NEW_TOKENS = 40
 
 
 def run_with(cls, models, size: int) -> float:
-    """Mean accepted drafted tokens a step and the target's own one, with this size."""
+    """The mean number of accepted drafted tokens per step plus the target's own token, with this size."""
     options = resolve(cls.key, cls.options, {cls.size_option: size})
     accepted = []
     for prompt in PROMPTS:

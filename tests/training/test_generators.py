@@ -1,4 +1,4 @@
-"""Generators: the same seed gives the same text, and the shipped prompts never stand in training text."""
+"""Generators: the same seed gives the same text, and the shipped prompts never occur in training text."""
 
 from __future__ import annotations
 

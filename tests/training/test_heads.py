@@ -1,4 +1,4 @@
-"""Heads in training: a few batches beat the start, and what the recipe reads off a text is what a run keeps."""
+"""Heads in training: a few batches beat the start, and the accepted length in the recipe is that of a run."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_the_recipe_writes_heads_that_the_engine_opens(key, places, hasty):
 
 @pytest.mark.parametrize("key", KEYS)
 def test_trained_heads_beat_those_that_have_learned_nothing(key, tmp_path):
-    """On texts that count from one of 64 tokens to the next, on other stretches than they learned from. The states are
-    those of a target that does not count; its distributions are put in the place of one that does."""
+    """The texts count from one of 64 tokens to the next; the test uses other stretches than the training. The states
+    are those of a target that does not count; its distributions are replaced by those of one that does."""
     module = plain_module(tiny_models(64))
     student = student_class(key)(module, resolve(key, student_class(key).options, {"heads": 2}))
     torch.manual_seed(0)
@@ -103,7 +103,7 @@ def test_trained_heads_beat_those_that_have_learned_nothing(key, tmp_path):
 
 
 def plain_module(models):
-    """The target's module with attention of its own."""
+    """A copy of the target's module with attention of its own."""
     module = copy.deepcopy(models.target.model)
     module.set_attn_implementation("sdpa")
     return module
@@ -130,7 +130,7 @@ def test_the_accepted_length_is_that_of_a_run(key, options):
 
 
 def lesson_of(models, student, text, given) -> Lesson:
-    """What `taught` makes of it, by the engine's own session: the tiny module has its attention."""
+    """What `taught` would make, from the engine's session, because the tiny module has the engine's attention."""
     session = models.target.session(len(text), student.feature_layers)
     logits, features = session.feed(text, range(-1, len(text) - 1))
     counted = torch.arange(len(text)) >= given
@@ -150,7 +150,7 @@ def test_a_lesson_is_what_the_target_makes_of_the_text():
 
 
 def test_accuracies_are_shares_of_the_places_that_count():
-    """Heads that always say the same: the first finds the token 1, the second 1 at rank 1."""
+    """Heads with constant predictions: the first predicts token 1, the second token 2."""
 
     class Constant(torch.nn.Module):
         accuracies = ()
@@ -160,7 +160,7 @@ def test_accuracies_are_shares_of_the_places_that_count():
 
     class Known(student_class("medusa")):
         def logits(self, part, head, states, lesson):
-            favourites = [0.0, 2.0 - 2 * head, 1.0, 0.5]  # ranks of 1: 0, and 3 behind 2 and 3
+            favourites = [0.0, 2.0 - 2 * head, 1.0, 0.5]  # token 1: first, then behind 2 and 3
             return torch.tensor(favourites).expand(1, lesson.tokens.shape[1] - 2 - head, 4)
 
     models = tiny_models(4)
@@ -169,10 +169,10 @@ def test_accuracies_are_shares_of_the_places_that_count():
     counted = torch.tensor([[True] * 3 + [False] + [True] * 2])
     lesson = Lesson(tokens, counted, torch.zeros(1, 6, 1), torch.zeros(1))
     (rows,) = student.measured(Constant(), [lesson]).values()
-    # the first head is asked for 1 1 2 1, of which the second 1 does not count
+    # the first head must predict 1 1 2 1, of which the second 1 does not count
     assert rows[0][0] == pytest.approx(2 / 3, abs=1e-4)
     assert rows[0][1] == pytest.approx(1 / 3, abs=1e-4)
-    # the second for 1 2 1 without the first
+    # the second head must predict 1 2 1, of which the first 1 does not count
     assert rows[1][0] == pytest.approx(1 / 2, abs=1e-4)
 
 

@@ -51,4 +51,4 @@ def test_it_leaves_a_pair_that_the_engine_reads(tokenizer, tmp_path):
     assert "memory: about" in told
     assert "time: a batch takes" in told
     rows = {line.split()[0]: float(line.split()[-1]) for line in said[-1].splitlines()[1:3]}
-    assert rows["target"] < math.log(len(tokenizer)) - 0.5  # better than a model that knows nothing
+    assert rows["target"] < math.log(len(tokenizer)) - 0.5  # better than an untrained model

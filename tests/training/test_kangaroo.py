@@ -28,7 +28,7 @@ def target():
 
 @pytest.fixture(scope="module")
 def module():
-    """The same weights, read by transformers alone, as a recipe does."""
+    """The same weights, read with transformers only, as a recipe reads them."""
     return tiny_hf_model("llama").requires_grad_(False)
 
 
@@ -50,7 +50,7 @@ def test_it_begins_as_the_early_exit(target, module):
 
 
 def texts_of(target, drafter):
-    """Greedy texts of the target, drafted for: (start, tokens), and how many steps each took."""
+    """Greedy texts of the target, written with this drafter: (start, tokens), and the number of steps of each."""
     texts, steps = [], []
     for prompt in PROMPTS:
         request = TextRequest(drafter, verifier("greedy"), Sampling(), prompt, WRITTEN)

@@ -1,4 +1,4 @@
-"""A training that goes on from what the repository keeps of it."""
+"""A training that goes on from the state that the repository keeps of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL = {
 
 
 def trained(config) -> dict:
-    """A state of one layer of two, as if it had been trained."""
+    """A training state with one of two layers, as if it had been trained."""
     state = SharedState(config, 1, torch.float32)
     state.begin(1, seed=3)
     size = state.shape().size()

@@ -1,4 +1,4 @@
-"""The pair that is measured on a GPU, in a small size here."""
+"""The pair that is measured on a GPU, trained at a small size."""
 
 import torch
 from transformers import AutoModelForCausalLM

@@ -1,4 +1,4 @@
-"""The filter of Learn2PD: the oracle it learns from, drafts as a run would make them, its files."""
+"""The filter of Learn2PD: the oracle that it learns from, drafts as a run would make them, and its files."""
 
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ def student():
 
 
 def divided(student, given):
-    """A filter that passes about half of the places: those with more confidence than the median."""
+    """A filter that passes about half of the places: those with a confidence above the median."""
     anchors = torch.tensor([[3, 9]]).expand(len(given.tokens), -1)
     first = next(student.passes(given, anchors, lambda seen: seen.filled))
     part, places = student.start(), student.places
@@ -95,7 +95,7 @@ def test_the_accepted_length_is_that_of_a_runs_blocks(student):
 
 
 class Plain(FilterStudent):
-    """Blocks in which exactly the places of a confidence above 0.4 are right."""
+    """A student with made-up blocks in which exactly the places with a confidence above 0.4 are right."""
 
     def passes(self, lesson, anchors, choose):
         draw = torch.Generator().manual_seed(lesson.index)

@@ -35,7 +35,7 @@ SMALL = {
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_resumed_loop_equals_uninterrupted(tmp_path, monkeypatch, precision):
-    """In either number format; which of them it is would else be decided by a measurement in each run."""
+    """Tested in both number formats, because a measurement would otherwise choose the format in each run."""
     monkeypatch.setattr(loop, "pick_precision", lambda device: precision)
 
     def run(folder: str, stops: list[float]) -> torch.Tensor:
@@ -93,11 +93,11 @@ def test_divergences_are_their_textbook_values():
     assert values["jensen_shannon"] == pytest.approx(middle)
     skewed = torch.tensor([[0.98, 0.01, 0.01]])
     reverse, forward = (DIVERGENCES[n](skewed.log(), p.log()) for n in ("reverse_kl", "forward_kl"))
-    assert reverse < forward  # a draft that leaves out what the target may say
+    assert reverse < forward  # the draft leaves out tokens that the target may say
 
 
 def test_tvd_plus_plus_points_where_the_total_variation_does_with_less_noise():
-    """Its gradient is that of the total variation times one number; the unnormalised one is equal to it."""
+    """The gradient of TVD++ is the total variation's times one number; without normalisation the two are equal."""
     torch.manual_seed(0)
     logits = torch.randn(6, 5, requires_grad=True)
     log_p = torch.randn(6, 5).log_softmax(-1)

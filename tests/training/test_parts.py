@@ -1,4 +1,4 @@
-"""The recipe of the parts: a toy that learns, is stopped and goes on, for the family's target and for a stranger's."""
+"""The recipe of the parts: a toy learns, is stopped and goes on, for the family's target and for a stranger's."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(places, monke
 
 
 def the_sentence(capsys) -> str:
-    """What stands on standard error behind the bars of transformers: one line."""
+    """The text on standard error after the progress bars of transformers: one line."""
     told = capsys.readouterr().err.rpartition("error: ")[2]
     assert told.count("\n") == 1
     return told
@@ -139,7 +139,7 @@ def test_too_large_a_batch_is_refused_before_anything_is_computed():
 
 
 def test_any_other_target_can_be_named(places, tokenizer, tmp_path):
-    """Of another architecture, without corpora; its prompts are lines of a file."""
+    """The target has another architecture and no corpora; its prompts are lines of a file."""
     _, given = places
     torch.manual_seed(1)
     config = Qwen2Config(
@@ -177,7 +177,7 @@ def test_prompts_that_are_held_out_are_not_written_after(tokenizer, tmp_path):
 
 
 def test_the_accepted_length_is_walked_as_a_run_would(monkeypatch):
-    """Of eight tokens written after a prompt of two: steps of 1 + 2, 1 + 0, 1 + 3 tokens. The last one is cut."""
+    """Eight tokens after a prompt of two are written in steps of 1 + 2, 1 + 0 and 1 + 3 tokens; the last is cut."""
 
     class Known:
         def accepted(self, part, lesson):

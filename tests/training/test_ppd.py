@@ -1,4 +1,4 @@
-"""Prompt tokens in training: they are read as in a run, they learn, and what is kept of them is counted right."""
+"""Prompt tokens in training: they are read as in a run, they learn, and their accepted tokens are counted right."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ def lesson_of(student, tokens, counted=None, index=0):
 
 
 def test_they_are_read_as_in_a_run(module):
-    """Behind several places of a text at once, as behind one place in the pass of a step."""
+    """Reading them behind several places of a text at once gives the same as behind one place in a step's pass."""
     student = student_of(module, places=2, members=2)
     part = student.start()
     asked = [1, 4, 5]
@@ -69,12 +69,12 @@ def test_what_is_not_counted_is_not_learned(module):
 
 
 def test_what_would_be_kept(module):
-    """From each root: the prompt tokens behind the token before it, one place after the other."""
+    """For each root, the prompt tokens behind the token before it are compared with the text, place by place."""
     student = student_of(module, places=3)
     part = student.start()
     every = student.logits(part, TOKENS, list(range(7))).argmax(-1)
     tokens = TOKENS.clone()
-    tokens[0, 3:6] = every[0, 1]  # behind token 1, of which it does not depend on later tokens
+    tokens[0, 3:6] = every[0, 1]  # read behind token 1, so independent of later tokens
     kept = student.accepted(part, lesson_of(student, tokens))
     again = student.logits(part, tokens, list(range(7))).argmax(-1)
     for window in range(2):

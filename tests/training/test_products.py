@@ -1,4 +1,4 @@
-"""Products of halves, and a training step made of them."""
+"""Products of half-precision matrices, and a training step made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held-out honesty over all corpora: what is held out is in no training text, nor is what ends in mid-sentence."""
+"""Honest held-out text over all corpora: no training text contains held-out text or text that ends in mid-sentence."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_labels_are_the_chances_with_which_the_target_keeps_the_drafts_tokens(pa
 
 
 def test_a_refused_token_counts_several_times(pair):
-    """A head that says one number for all is best at the weighted share, not at the share."""
+    """A head that says one number for all tokens has its lowest loss at the weighted share, not at the plain share."""
     given = lesson(pair, 1)
     asked = student(pair, rejected_weight=6.0, layers=0)
     _, chance, counts = asked._mixed(given)
@@ -92,7 +92,7 @@ def test_a_refused_token_counts_several_times(pair):
 
 
 def test_the_accepted_length_is_that_of_chains_that_stop(pair):
-    """Against a chain written token by token."""
+    """Compared with a chain written token by token."""
     target, draft = pair
     prompt = torch.tensor([[3, 5, 7, 2]])
     text = target.generate(prompt, max_new_tokens=20, do_sample=False, eos_token_id=None)

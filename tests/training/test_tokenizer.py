@@ -1,4 +1,4 @@
-"""Byte-level BPE: nothing is lost, digits stand alone, the special tokens have their places."""
+"""Byte-level BPE: nothing is lost, each digit is a token, and the special tokens have their places."""
 
 from __future__ import annotations
 

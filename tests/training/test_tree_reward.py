@@ -1,5 +1,5 @@
-"""GTO: trees as the drafter grows them, their reward by hand, and a loss that follows it. FSPAD: a cell that begins as
-EAGLE's. Both as recipes that tell before and after."""
+"""GTO: trees as the drafter grows them, their reward worked out by hand, and a loss that follows the reward. FSPAD: a
+cell that begins as EAGLE's. The recipes of both report the accepted length before and after."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_target_reads_all_trees_in_one_pass(target):
 
 
 def test_the_reward_is_the_expected_accepted_length_of_the_branches():
-    """Root: 0 with .5, 1 with .3; behind 0: 2 with .4. Branches of .5 + .2 and of .3 tokens."""
+    """At the root p is .5 for 0 and .3 for 1; behind 0 it is .4 for 2. So the branches have .5 + .2 and .3 tokens."""
     tree = GrownTree(1, [0, 1, 2], [ROOT, ROOT, 0])
     behind = torch.tensor([0.5, 0.3, 0.1, 0.1])
     laws = torch.tensor([[0.3, 0.2, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
@@ -127,7 +127,7 @@ def test_what_is_accepted_of_better_trees_becomes_likelier(target):
     assert roots.shape == (6, 4) and (roots.diff(dim=-1) == 1).all() and roots.min() >= 1
     rewards, paths = made._judged(part, given, roots)
     weight = tree_reward.advantages(*rewards).flatten()
-    # only what was accepted can be learned from, and only where the tree was better or worse than the first cell's
+    # the loss learns only from accepted tokens, and only where the tree was better or worse than the first cell's
     chosen = [at for at, path in enumerate(paths) if path and abs(weight[at]) > 0.5]
     assert len(chosen) > 2
     steps = max(map(len, paths))
@@ -148,7 +148,7 @@ def test_what_is_accepted_of_better_trees_becomes_likelier(target):
 
 
 def test_likelihoods_are_those_of_a_draft(target):
-    """Of a path's tokens, a step of the drafter's reader after the other."""
+    """The likelihoods of a path's tokens, computed with one step of the drafter's reader after the other."""
     _, cell = cell_of(target)
     made = gto(target, cell)
     given = lesson(target, made, own_text()[:1])

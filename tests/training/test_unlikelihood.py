@@ -1,4 +1,4 @@
-"""Unlearning of repetition: what counts as one, and that its loss makes a planted one less likely."""
+"""Unlearning of repetition: what counts as a repetition, and a loss that makes a planted one less likely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""These tests do many tiny operations: more than one thread only makes them wait."""
+"""These tests do many tiny operations, which more than one thread only slows down."""
 
 import pytest
 import torch

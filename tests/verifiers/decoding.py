@@ -1,8 +1,8 @@
-"""The exact law of what one step of the real decode loop writes, by looking at every branch.
+"""The exact law of the tokens that one step of the real decode loop writes, by enumerating every branch.
 
-Drafter, loop and verifier run as they are; their chance (``engine.chance``) asks an oracle. Steps before the
-one looked at take their chances from dice, so that it starts from the state a run leaves behind.
-If every step, whatever came before, writes what the target would have written, so does the run.
+Drafter, loop and verifier run unchanged; their source of chance (``engine.chance``) asks an oracle. Steps
+before the one under test use dice instead, so that it starts from a state that a run really leaves behind.
+If every step has the target's law, whatever came before it, so has the run.
 """
 
 import itertools
@@ -29,12 +29,12 @@ from tests.verifiers.enumeration import (
     branches,
 )
 
-LENGTH = 3  # tokens of the law; what a step writes beyond is not compared
+LENGTH = 3  # tokens of the law; tokens that a step writes beyond these are not compared
 ROOM = 30
 
 
 class Dice:
-    """Answers as an oracle does, by chance."""
+    """Answers like an oracle, but at random."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -48,12 +48,12 @@ class Dice:
 
 
 class Watch:
-    """Where the chances of a run come from: dice at first, an oracle for the step looked at."""
+    """The source of a run's chances: dice at first, an oracle for the step under test."""
 
     def __init__(self, dice: Dice) -> None:
         self.source: Oracle | Dice = dice
         self.final_law: Tensor | None = None
-        """The law rejection drew its final token from, in the step that is looked at."""
+        """The law from which rejection drew its final token in the step under test."""
 
     def choose(self, probabilities: Tensor) -> int:
         return self.source.choose(probabilities)
@@ -125,7 +125,7 @@ def run_error(
 ) -> float:
     """How far the law of a run of LENGTH tokens is from the target's, with every step enumerated.
 
-    For loops in which drafted tokens wait for a later step: there one step alone proves nothing.
+    For loops in which drafted tokens wait for a later step, so that a single step proves nothing.
     """
     law: Law = {}
 
@@ -147,14 +147,14 @@ def run_error(
 
 
 class EveryDraw(OracleJudgeChance):
-    """Asks the oracle also for the final tokens, because other steps follow them."""
+    """Asks the oracle for final tokens as well, because further steps follow them."""
 
     def draw(self, p: Tensor, position: int) -> int:
         return self.oracle.choose(p)
 
 
 class Remembering:
-    """A rule that remembers its last verdict, coins beyond an end of text included."""
+    """A rule that remembers its last verdict, including coins tossed beyond an end of text."""
 
     def __init__(self, rule: Verifier) -> None:
         self._rule = rule
@@ -168,7 +168,7 @@ class Remembering:
 
 
 class RememberingAll(Remembering):
-    """The same with the judgements of every verdict so far."""
+    """Also remembers the judgements of every verdict so far."""
 
     def __init__(self, rule: Verifier) -> None:
         super().__init__(rule)
@@ -181,7 +181,7 @@ class RememberingAll(Remembering):
 
 
 class Reader:
-    """The target's own law of text after a context, read from it directly.
+    """The target's own law of the text after a context, read directly from the target.
 
     constraint: makes the constraint on what follows the prompt, or None.
     """
@@ -198,7 +198,7 @@ class Reader:
         self._known: dict[Path, list[float]] = {}
 
     def law(self, context: Path, start: Path) -> Law:
-        """Continuations of ``context`` that begin with ``start``, LENGTH long or ended."""
+        """The law of continuations of ``context`` that begin with ``start``, LENGTH long or ended."""
         if len(start) == LENGTH or (start and start[-1] in self._target.end_tokens):
             return {start: 1.0}
         law: Law = {}

@@ -1,8 +1,8 @@
 """Every branch of a random program, each with its probability.
 
 The program asks an oracle for all its random choices: the drafter's draws, the verifier's coins
-and the tokens drawn at the end. Running it again and again with every possible script of answers
-gives its exact output distribution, with the real verifier code doing the work.
+and the tokens drawn at the end. Running the program once for every possible script of answers
+gives its exact output distribution, computed by the real verifier code.
 """
 
 import itertools
@@ -17,14 +17,14 @@ from engine.sampling import Sampling
 from engine.tree import ROOT, DraftTree
 from engine.verifiers import Case, Judgement, Verdict, Verifier
 
-KEPT, REFUSED = 0.0, 1 - 2**-53  # the coins that decide, unless accept is 0 or 1
+KEPT, REFUSED = 0.0, 1 - 2**-53  # coins that keep or refuse a token, unless accept is 0 or 1
 
 Path = tuple[int, ...]
 Law = dict[Path, float]
 
 
 class Oracle:
-    """Answers from a script, then with the first possibility; remembers the other ones."""
+    """Answers from a script, then with the first possible answer; remembers the other ones."""
 
     def __init__(self, script: Path) -> None:
         self.script = script
@@ -35,21 +35,21 @@ class Oracle:
         self.final_law: Tensor | None = None
 
     def choose(self, probabilities: Tensor) -> int:
-        """An index, with its probability put on the weight of this branch."""
+        """An index; the weight of this branch is multiplied by its probability."""
         possible = probabilities.nonzero().flatten().tolist()
         answer = self._answer(possible)
         self.weight *= float(probabilities[answer] / probabilities.double().sum())
         return answer
 
     def toss(self) -> float:
-        """A coin; ``weigh`` puts its probability on the weight afterwards."""
+        """A coin; ``weigh`` multiplies the weight by its probability afterwards."""
         self.tossed.append(len(self.answers))
         return (KEPT, REFUSED)[self._answer([0, 1])]
 
     def weigh(self, judgements: list[Judgement]) -> None:
-        """Read the probabilities of the coins off what they decided.
+        """Take the probability of each coin from the judgement that it decided.
 
-        Below a coin that cannot fall like this nothing more is explored.
+        The branches below a coin that cannot fall this way are not explored further.
         """
         coins = [judgement for judgement in judgements if judgement.coin is not None]
         for place, judgement in zip(self.tossed, coins, strict=True):
@@ -60,7 +60,7 @@ class Oracle:
                 break
 
     def final_draw(self, law: Tensor) -> int:
-        """The last draw of a step: remembered, for one branch is enough for all its tokens."""
+        """The last draw of a step; its law is remembered, so one branch is enough for all tokens."""
         self.final_law = law
         return int(law.argmax())
 
@@ -76,7 +76,7 @@ class Oracle:
 
 
 class OracleDraftChance(DraftChance):
-    """A drafter's chance that asks an oracle (or anything that chooses as one does)."""
+    """A drafter's source of chance that asks an oracle (or anything with such a ``choose``)."""
 
     def __init__(self, oracle) -> None:
         self.oracle = oracle
@@ -92,9 +92,9 @@ class OracleDraftChance(DraftChance):
 
 
 class OracleJudgeChance(JudgeChance):
-    """A verifier's chance that asks an oracle.
+    """A verifier's source of chance that asks an oracle.
 
-    A rule that draws at every place of the walk needs every draw; for the others one branch is
+    A rule that draws at every place of the walk needs every draw; for other rules one branch is
     enough for all final tokens, because nothing comes after them.
     """
 
@@ -121,7 +121,7 @@ def branches(program: Callable[[Oracle], object]) -> Iterator[tuple[object, Orac
 class World:
     """A target and a draft on a tiny vocabulary: a random p and q after every path.
 
-    Weights are small whole numbers, so that zeros and ties come often.
+    Weights are small whole numbers, so zeros and ties are frequent.
     """
 
     def __init__(self, seed: int, vocabulary: int = 3, zeros: bool = True) -> None:
@@ -129,7 +129,7 @@ class World:
         self.rows: dict[tuple[str, Path], Tensor] = {}
 
     def row(self, name: str, path: Path) -> Tensor:
-        """[V] float32, as the engine has it."""
+        """[V] float32, as in the engine."""
         key = (name, path)
         if key not in self.rows:
             rng = random.Random(f"{self.seed} {name} {path}")
@@ -177,7 +177,7 @@ def output_law(
 ) -> Law:
     """Exact law of the first ``length`` tokens that one step writes.
 
-    Where the step wrote fewer, the target itself goes on. each: looks at every branch.
+    Where the step writes fewer, the target itself continues. each: is called for every branch.
     """
 
     def step(oracle: Oracle) -> list[tuple[Path, float]]:
@@ -212,7 +212,7 @@ def error(
     length: int,
     each: Callable[[DraftTree, Verdict], None] = lambda tree, verdict: None,
 ) -> float:
-    """How far the output of this drafter under this rule is from the target's."""
+    """How far the output law of this drafter under this rule is from the target's."""
     law = output_law(world, grow, rule, length, each)
     assert abs(sum(law.values()) - 1) < 1e-6
     return distance(law, world.target_law(length))

@@ -1,4 +1,4 @@
-"""Drafters on a tiny world, every draw through the oracle. Some of them are wrong on purpose."""
+"""Drafters on a tiny world that make every draw through the oracle. Some are wrong on purpose."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from engine.tree import ROOT, DraftTree
 from tests.verifiers.enumeration import Oracle, Path, World, path_of
 
 Plan = Callable[[Path], tuple[str, int]]
-"""Kind and number of draws after a path."""
+"""The kind and number of draws after a path."""
 
 
 def planned(plan: Plan, depth: int) -> Callable[[Oracle, World], DraftTree]:
-    """A tree whose shape and kinds follow the plan and look at no drawn value but the path."""
+    """A tree whose shape and kinds follow the plan, which sees no drawn value but the path."""
 
     def grow(oracle: Oracle, world: World) -> DraftTree:
         tree = DraftTree()
@@ -37,7 +37,7 @@ def draw_children(
             token = int(left.argmax())
         elif float(left.sum()) > 0:
             token = oracle.choose(left)
-        else:  # more draws than q has tokens: any that is not there yet
+        else:  # more draws than q has tokens: any token that is not there yet
             there = {tree.tokens[child] for child in tree.children(parent)}
             token = next(t for t in range(world.vocabulary) if t not in there)
         tree.draw(parent, token, kind, None if kind == "one_hot" else q, "test")
@@ -46,7 +46,7 @@ def draw_children(
 
 
 def drops_unlikely(oracle: Oracle, world: World) -> DraftTree:
-    """A chain of one that throws away a draw of low q: the bias in the law of exactness."""
+    """A chain of one token, thrown away if its q is low: the bias in the law of exactness."""
     tree = DraftTree()
     q = world.q(())
     token = oracle.choose(q)
@@ -56,14 +56,14 @@ def drops_unlikely(oracle: Oracle, world: World) -> DraftTree:
 
 
 def merges_repeats(oracle: Oracle, world: World) -> DraftTree:
-    """Three i.i.d. draws of which equal ones are handed over once."""
+    """Three i.i.d. draws, but equal ones are handed over only once."""
     tree = planned(lambda path: ("iid", 3), 1)(oracle, world)
     tree.draws[ROOT] = list(dict.fromkeys(tree.draws[ROOT]))
     return tree
 
 
 def best_first(oracle: Oracle, world: World) -> DraftTree:
-    """Two draws without replacement, handed over in the order of their q, not of drawing."""
+    """Two draws without replacement, handed over in order of q, not in the order drawn."""
     tree = planned(lambda path: ("without_replacement", 2), 1)(oracle, world)
     tree.draws[ROOT].sort(key=lambda drawn: -tree.q[drawn.node])
     return tree

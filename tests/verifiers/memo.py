@@ -1,7 +1,7 @@
-"""A language model that is asked only once about each text.
+"""A language model that computes each text only once.
 
-It answers as the real one does (whose own tree attention has tests of its own), so that many
-runs of the decode loop, the drafters and the verifiers cost little.
+It answers as the real model does (whose tree attention has tests of its own), so many runs of
+the decode loop, the drafters and the verifiers cost little.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class MemoModel:
 
 
 class MemoSession:
-    """Offers the same as ``engine.target.session.Session``."""
+    """Has the interface of ``engine.target.session.Session``."""
 
     def __init__(self, model: MemoModel, features: tuple[int, ...]) -> None:
         self.model, self.features = model, features

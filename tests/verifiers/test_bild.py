@@ -1,4 +1,4 @@
-"""Big Little Decoder: the rollback rule by hand-made p, and where its drafter stops."""
+"""Big Little Decoder: the rollback rule on hand-made p, and where its drafter stops."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def case(sampling, tokens=(0, 0)):
 @pytest.mark.parametrize("sampling", [GREEDY, Sampling(1.0)], ids=("greedy", "sampled"))
 @pytest.mark.parametrize("threshold, kept", [(0.6, 0), (0.7, 1), (2.2, 1), (2.4, 2)])
 def test_the_first_token_beyond_the_threshold_is_rolled_back(sampling, threshold, kept):
-    """The distances are -log .5 = .69 and -log .1 = 2.30, at temperature 0 by the plain softmax."""
+    """The distances are -log .5 = .69 and -log .1 = 2.30; at temperature 0 they use the plain softmax."""
     verdict = verifier("bild", {"rollback": threshold}).judge(case(sampling))
     assert verdict.accepted == list(range(kept))
     assert verdict.final == ("bonus" if kept == 2 else "recovered")
@@ -62,7 +62,7 @@ def test_a_token_that_the_target_cannot_write_is_rolled_back():
 
 @pytest.mark.parametrize("sampling", [GREEDY, Sampling(0.9, seed=2)], ids=("greedy", "sampled"))
 def test_the_small_model_stops_before_the_place_where_it_is_unsure(sampling):
-    """And only there, unless the step is full."""
+    """And it stops only there, unless the step is full."""
     models, fallback = tiny_models(16), 0.35
     settings = resolve("bild", BigLittleDrafter.options, {"fallback": fallback, "length": 4})
     drafter, stopped = BigLittleDrafter.build(settings, models), 0

@@ -1,4 +1,4 @@
-"""A constraint keeps the constrained target's law, and its forced tokens cost no draft."""
+"""Constrained runs keep the constrained target's law, and forced tokens cost no draft."""
 
 import json
 from itertools import product
@@ -70,7 +70,7 @@ class Grammar(Constraint):
 
 
 class Free(Grammar):
-    """The same grammar, of which the drafter is told nothing and nothing is forced."""
+    """The same grammar, but nothing is forced and the drafter is told nothing of it."""
 
     def forced(self, continuation, most):
         return []
@@ -113,7 +113,7 @@ def test_the_law_of_the_constrained_target(models, real_models, key, rule, gramm
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("grammar", [Grammar, Free])
 def test_unchecked_tokens_keep_to_the_constraint(real_models, grammar, temperature):
-    """Each token is the placeholders' own for its place, whatever was forced before it."""
+    """Each unforced token is the placeholders' own prediction for its place, whatever was forced before."""
     cls = drafters()["lud"]
     drafter = cls.build(resolve("lud", cls.options, {"sure": 0.0}), real_models)
     refused = displaced = 0
@@ -137,7 +137,7 @@ def test_unchecked_tokens_keep_to_the_constraint(real_models, grammar, temperatu
 
 
 def test_a_constraint_that_one_side_ignores_is_caught(models):
-    """The truth without the constraint is another law."""
+    """Without the constraint the target's law is a different one."""
     cls = drafters()["chain"]
     settings = resolve("chain", cls.options, dict(cls.trial))
     found = step_error(
@@ -156,7 +156,7 @@ def test_a_constraint_that_one_side_ignores_is_caught(models):
 
 
 class Switch:
-    """None for the reader, who asks first; the grammar for every run."""
+    """Gives None to the reader, which asks first, and the grammar to every run."""
 
     def __init__(self):
         self.asked = 0

@@ -103,7 +103,7 @@ def test_gumbel_top_k_is_drawing_one_after_another():
 
 
 class BestFirst(RSDBeam):
-    """The right sequences, but siblings are handed over by q instead of by perturbed value."""
+    """The right sequences, but siblings are handed over in order of q, not of perturbed value."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -113,7 +113,7 @@ class BestFirst(RSDBeam):
 
 
 class CopiesOfTheLaw(RSDBeam):
-    """Every sibling brings its own copy of q: what was refused stays in it."""
+    """Every sibling brings its own copy of q, in which refused tokens remain."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -125,7 +125,7 @@ class CopiesOfTheLaw(RSDBeam):
 
 
 class Likeliest(RSDBeam):
-    """Sequences are kept by q after all, though their tokens were drawn."""
+    """Sequences are kept by their q, although their tokens were drawn."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -188,7 +188,7 @@ def test_a_beam_keeps_its_width_at_every_level():
 
 
 def test_the_greedy_beam_is_beam_search():
-    """The sequences with the highest probability of those that the level above allows."""
+    """The most probable sequences among those that the level above allows."""
     tree = proposed(RSDBeam, DraftChance(0), Sampling(), 4, width=2, length=2)
     search, beam = Gumbels(2, 2), [((), 1.0)]
     for depth in (1, 2):
@@ -250,7 +250,7 @@ def test_the_meter_stands_beside_every_rule(cls, key, options):
 
 
 def test_a_trace_of_spectr_is_valid():
-    """Its p and q stay probabilities, with the division factor applied."""
+    """With the division factor applied, its p and q are still probabilities."""
     trace = trace_of("Once upon a time", drafter="multi_chain", temperature=1.0, max_new_tokens=12)
     judged = [entry for step in trace.steps for entry in step["judgements"]]
     assert {"k_sequential"} <= {entry["rule"] for entry in judged}

@@ -1,4 +1,4 @@
-"""DySpec lets drawn values shape its tree. It is exact because it chooses a slot, then draws."""
+"""DySpec lets drawn values shape its tree. It is exact because it chooses a slot before it draws."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def least_likely_leaf(tree: DraftTree) -> int:
 
 
 class Pruned(DySpecDrafter):
-    """Grows one node too many and drops the leaf with the least q: drawn, then thrown away."""
+    """Grows one node too many and drops the leaf with the least q, although it was drawn."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -84,7 +84,7 @@ class Pruned(DySpecDrafter):
 
 
 class PrunedAndSaysSo(Pruned):
-    """The same tree, judged as what it has become: guesses."""
+    """The same tree, judged as one-hot guesses, which it has become."""
 
     @classmethod
     def kinds(cls, sampling):
@@ -95,7 +95,7 @@ class PrunedAndSaysSo(Pruned):
 
 
 class Sorted(DySpecDrafter):
-    """Hands siblings over likeliest first, not as drawn."""
+    """Hands siblings over likeliest first, not in the order drawn."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -105,7 +105,7 @@ class Sorted(DySpecDrafter):
 
 
 class StaysInQ(DySpecDrafter):
-    """Declares independent draws where each was drawn without the ones before."""
+    """Declares draws independent, although each was drawn without the tokens before it."""
 
     def propose(self, context, max_depth):
         return redrawn(super().propose(context, max_depth), "iid")

@@ -1,4 +1,4 @@
-"""Exactness by enumeration: every drawn tree, every run of the coins, every final token."""
+"""Exactness by enumeration: every drawn tree, every outcome of the coins, every final token."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ seeds = st.integers(0, 10**6)
 
 
 def consistent(tree, verdict):
-    """What holds of every verdict, whatever the rule."""
+    """Check what must hold of every verdict, whatever the rule."""
     status, path = verdict.status, verdict.accepted
     assert verdict.walk == [-1, *path]
     assert [tree.parents[node] for node in path] == verdict.walk[:-1]
@@ -42,7 +42,7 @@ def consistent(tree, verdict):
 @given(seed=seeds, vocabulary=st.integers(2, 4), draws=st.integers(1, 3))
 @example(seed=1, vocabulary=4, draws=4)
 def test_siblings(kind, seed, vocabulary, draws):
-    """One level. Without replacement may ask for more than q has: the rest is judged one-hot."""
+    """One level. Draws without replacement may exceed q's tokens: the rest is judged one-hot."""
     draws = min(draws, vocabulary) if kind != "iid" else draws
     grow = growers.planned(lambda path: (kind, draws), 1)
     assert error(World(seed, vocabulary), grow, verifier("rejection"), 2, consistent) < EXACT
@@ -91,7 +91,7 @@ def test_p_equal_to_q_leaves_no_residual():
 
 
 def test_disjoint_support():
-    """Whatever the draft says is impossible for the target."""
+    """Every token that the draft proposes is impossible for the target."""
     for kind in KINDS:
         world = World(0, 4)
         world.rows["p", ()] = torch.tensor([0.5, 0.5, 0.0, 0.0])
@@ -108,7 +108,7 @@ def test_sampler_match(seed, kind):
 
 
 def test_sampler_match_needs_no_true_q():
-    """A wrong q, a dropped draw: nothing of it can bias a rule that ignores q."""
+    """Neither a wrong q nor a dropped draw can bias a rule that ignores q."""
     for wrong in (growers.drops_unlikely, growers.best_first, growers.sharpened):
         assert error(World(4, 3), wrong, verifier("sampler_match"), 2, consistent) < EXACT
 
@@ -126,7 +126,7 @@ class WithTrial(Rejection):
 
 
 class NoResidual(SiblingTrial):
-    """After a refusal the target is asked again as if nothing had happened."""
+    """After a refusal p stays the same, as if nothing had happened."""
 
     def refuse(self, token, rule, drawn):
         before = self.p
@@ -152,7 +152,7 @@ class QNotRenormalised(SiblingTrial):
 
 
 class OnlyTheTokenLeaves(SiblingTrial):
-    """q-drawn siblings treated as one-hot ones: p without the token instead of p - q."""
+    """Siblings drawn from q are treated as one-hot: p without the token instead of p - q."""
 
     def refuse(self, token, rule, drawn):
         super().refuse(token, "one_hot", drawn)

@@ -1,4 +1,4 @@
-"""Generalised aggressive decoding: its blocks, what it makes of a dropped one, and the rule of GAD++."""
+"""Generalised aggressive decoding: its blocks, its use of a dropped block, and the rule of GAD++."""
 
 import math
 
@@ -42,8 +42,8 @@ def test_with_temperature_the_favourites_are_drafted_one_hot():
 
 
 def rest_of(block, output):
-    """What follows the shortest end of the output that stands exactly once in the block, if the output
-    left the block; by looking everywhere."""
+    """The rest of the block after the shortest suffix of the output that occurs exactly once in the block,
+    if the output left the block; found by trying everything."""
     if output[: len(block)] == block[: len(output)]:
         return []
     for size in range(1, len(output) + 1):
@@ -58,7 +58,7 @@ def rest_of(block, output):
 @settings(max_examples=200, deadline=None)
 @given(block=st.lists(st.integers(0, 4), max_size=7), data=st.data())
 def test_the_rest_against_a_search(block, data):
-    """An output as a step makes it: some of the block, and one token of the target's."""
+    """An output like a step's: the start of the block, then one token from the target."""
     kept = data.draw(st.integers(0, len(block)))
     output = [*block[:kept], data.draw(st.integers(0, 5))]
     drafter = GeneralisedAggressiveDrafter.__new__(GeneralisedAggressiveDrafter)
@@ -67,8 +67,8 @@ def test_the_rest_against_a_search(block, data):
 
 
 def test_the_rest_is_a_second_branch():
-    """Blocks of a model that says every other word twice, the fault of parallel drafting: where the
-    target says it once, what followed in the dropped block is right."""
+    """Blocks that say a word twice, the typical fault of parallel drafting: where the target says it once,
+    the rest of the dropped block is right."""
     models, drawn, rule = tiny_models(16), Sampling(1.0, seed=4), "sampler_match"
     plain = PROMPT + text_of(steps_of(models, "none", PROMPT, 40, drawn, rule))
 
@@ -108,7 +108,7 @@ def case(sampling, tokens):
     [(1, 9.0, 0), (2, 0.5, 0), (2, 0.52, 1), (2, 9.0, 1), (3, 1.7, 1), (3, 1.8, 2)],
 )
 def test_rank_and_gap_decide(sampling, beta, tau, kept):
-    """The first token is second by log(5/3) = 0.51, the other third by log(6) = 1.79."""
+    """The first token ranks second, log(5/3) = 0.51 behind; the other third, log(6) = 1.79 behind."""
     verdict = verifier("gad", {"beta": beta, "tau": tau}).judge(case(sampling, (1, 0)))
     assert verdict.accepted == list(range(kept))
     assert verdict.final == ("bonus" if kept == 2 else "recovered")

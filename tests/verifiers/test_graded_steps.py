@@ -1,4 +1,4 @@
-"""A rule without final tokens: every drafter goes on behind the last kept node, and forced tokens stay."""
+"""A rule without final tokens: every drafter continues after the last kept node, and forced tokens stay."""
 
 from functools import cache
 
@@ -22,7 +22,7 @@ DRAFTERS = [
     if cls.loop == "speculative" and cls.needs.keys() <= AT_HAND
 ]
 STATELESS = ("chain", "medusa", "hydra", "clover", "eagle", "falcon", "chimera", "kangaroo")
-"""Their first draft of a text is that of a text that has come so far."""
+"""Drafters that draft in mid-text as they would with the text so far as a fresh prompt."""
 
 
 @cache
@@ -56,7 +56,7 @@ def test_drafts_behind_a_kept_one_are_those_of_a_fresh_reading(key):
 
 @pytest.mark.parametrize("key", ["specreason", "chain"])
 def test_forced_tokens_stay_where_the_step_is_refused(key):
-    """What is left is the target's own text under the constraint."""
+    """The text is then the target's own under the constraint."""
     pair = models(4)
     plain = text_of(written("none", [1, 2, 0], COUNT, 9.0, behind_a_zero(), pair))
     first, *steps = written(key, [1, 2, 0], COUNT, 9.0, behind_a_zero(), pair)
@@ -66,7 +66,7 @@ def test_forced_tokens_stay_where_the_step_is_refused(key):
 
 
 def behind_a_zero():
-    """Two tokens are forced."""
+    """A grammar that has just seen a 0, so that two tokens are forced."""
     constraint = Grammar()
     constraint.text = (0,)
     return constraint

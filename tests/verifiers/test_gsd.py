@@ -1,4 +1,4 @@
-"""Acceptance by clusters: the exact rule for clusters of one, and a price that is what is written."""
+"""Acceptance by clusters: the exact rule for clusters of one, and a price that is the output's true distance from p."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Several drafts a place: SpecTr's rule, what rules keep, and the bound of the transport problem."""
+"""Several drafts per place: SpecTr's rule, how often rules keep a draft, and the transport bound."""
 
 import itertools
 
@@ -43,7 +43,7 @@ def pairs(count, vocabulary, seed=0):
 
 
 def kept_by_spectr(p, q, draws):
-    """[count], how often SpecTr keeps one of the drafts."""
+    """[count]: how often SpecTr keeps one of the drafts."""
     return torch.tensor(
         [factor_and_share(*one, draws)[1] for one in zip(p, q, strict=True)]
     ).double()
@@ -89,7 +89,7 @@ class NothingRepaired(KSequentialTrial):
 
 
 class FirstResidual(KSequentialTrial):
-    """What one refused draft leaves of p, though the factor was larger and there were two."""
+    """The residual of one refused draft, although the factor is larger and two were refused."""
 
     def refuse(self, token, rule, drawn):
         self.refused += 1
@@ -136,7 +136,7 @@ def test_spectr_keeps_at_least_what_rejection_keeps_of_independent_drafts(vocabu
 
 
 def recursive(p, q, draws):
-    """[R], how often rejection sampling keeps one of so many independent drafts."""
+    """[R]: how often rejection sampling keeps one of this many independent drafts."""
     refused = torch.ones(len(p), dtype=p.dtype)
     for _ in range(draws):
         refused = refused * (1 - torch.minimum(p, q).sum(-1))
@@ -150,7 +150,7 @@ def recursive(p, q, draws):
 
 
 def draft_sets(q, kind, draws, fixed):
-    """Each set of drafts with its probability, by looking at every way of drawing them."""
+    """Each set of drafts with its probability, by enumerating every way of drawing it."""
     found = {}
     for drawn in itertools.product(range(len(q)), repeat=draws):
         weight, left = 1.0, q.clone()
@@ -219,12 +219,12 @@ def test_every_rule_stays_below_the_bound_of_its_way_of_sampling(draws):
 
 
 def matched(p, among):
-    """[R], how often the target's own token is among the drafts."""
+    """[R]: how often the target's own token is among the drafts."""
     return (p * among).sum(-1)
 
 
 def without_replacement(p, q, draws):
-    """[R], how often rejection sampling keeps one of the draws, token after token that it refuses."""
+    """[R]: how often rejection sampling keeps one of the draws, by recursion over each refused token."""
     kept = torch.minimum(p, q).sum(-1)
     if draws == 1:
         return kept
@@ -240,11 +240,11 @@ def without_replacement(p, q, draws):
     return kept
 
 
-# ---- What a rule keeps, against the rule itself ---------------------------------------------------
+# ---- Expected acceptance, against the rule itself ----------------------------------------------
 
 
 def kept_by_enumeration(world, grow, rule):
-    """The chance that the rule keeps a draft, by looking at every branch of draws and coins."""
+    """The probability that the rule keeps a draft, over every branch of draws and coins."""
 
     def step(oracle):
         tree = grow(oracle, world)

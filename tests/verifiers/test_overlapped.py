@@ -1,4 +1,4 @@
-"""PEARL's loop: exact in every branch, really two at once, and nothing at work between steps."""
+"""PEARL's loop: exact in every branch, draft and target truly concurrent, nothing running between steps."""
 
 import dataclasses
 import itertools
@@ -89,7 +89,7 @@ class HidesItsSampling(PearlDrafter):
 
 
 class ForgetsUnlikely(OverlappedText):
-    """Of the tokens that wait for the next step it throws those away that q finds unlikely."""
+    """Throws away the tokens waiting for the next step, from the first that q finds unlikely."""
 
     def step(self, pair, clock, elapsed):
         step = super().step(pair, clock, elapsed)
@@ -112,7 +112,7 @@ def test_a_planted_bias_of_the_loop_is_caught(monkeypatch):
 
 
 def test_every_q_is_that_of_the_text_before_the_token():
-    """Also of tokens that were drafted before the text in front of them had been checked."""
+    """This also holds of tokens drafted before the text in front of them was checked."""
     models, sampling = small(16), Sampling(0.9, seed=5)
     draft, context, seen = models.part("draft"), list(PROMPT), 0
     for step in steps_of(models, pearl(models, length=3), sampling, "rejection", 30):
@@ -132,7 +132,7 @@ SAMPLES, FALSE_ALARM = 400, 1e-3
 
 
 def test_the_first_tokens_of_many_runs():
-    """At a false alarm of one in a thousand; a quarter of the probability moved would be seen."""
+    """One false alarm in a thousand; a shift of a quarter of the probability would be detected."""
     models, sampling = memo(4), Sampling(0.8)
     law = Reader(models, sampling).law(PROMPT, ())
     likeliest = max(law, key=law.get)
@@ -177,7 +177,7 @@ def test_beyond_the_context_of_the_draft_the_target_goes_on_alone():
 
 
 def test_a_refused_token_throws_away_what_was_drafted_behind_it():
-    """A step holds the tokens whose fate it decides, and each drafted token stands in one step."""
+    """A step holds the tokens whose fate it decides, and each drafted token appears in one step."""
     models = small(16)
     steps = list(steps_of(models, pearl(models, length=3), count=30))
     refused = [step for step in steps if "rejected" in step.verdict.status]
@@ -206,7 +206,7 @@ def test_the_same_seed_gives_the_same_steps():
 
 
 class Meets(PearlDrafter):
-    """Goes on only when the target is at work, and lets the target go on only when it is."""
+    """Drafts only once the target is at work, and holds the target until drafting has begun."""
 
     def begin(self, start):
         super().begin(start)

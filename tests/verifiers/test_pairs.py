@@ -24,7 +24,7 @@ from tests.verifiers.tiny import tiny_models
 EXACT = 1e-5  # float32 laws; the planted biases are a thousand times larger
 PROMPT = (1, 2, 0, 1, 2)
 
-CASES = {  # vocabulary, sampling, steps before the one that is looked at
+CASES = {  # vocabulary, sampling, steps before the one under test
     "t1": (4, Sampling(1.0), 0),
     "t0.7": (4, Sampling(0.7), 1),
     "top_p": (4, Sampling(1.0, top_p=0.8), 2),
@@ -82,7 +82,7 @@ def memo(vocabulary, end_token=None):
 
 
 def cases(cls, rule):
-    """One is enough for a rule that looks at no q, which test_exactness shows on any tree, and for
+    """One case is enough for a rule that ignores q, which test_exactness shows on any tree, and for
     draws that SpecTr leaves to rejection sampling."""
     left = isinstance(rule, SpecTr) and "iid" not in cls.kinds(Sampling(1.0))
     return ["top_p"] if rule.same_text or left else CASES
@@ -127,7 +127,7 @@ class DropsUnlikely(ChainDrafter):
 
 
 class KeepsUnlikely(ChainDrafter):
-    """The same stop, but the drawn token stays: nothing comes after it."""
+    """The same stop, but the drawn token is kept and nothing is drafted after it."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -146,7 +146,7 @@ class HidesItsSampling(ChainDrafter):
 def test_a_planted_bias_is_caught(wrong):
     models, rule = memo(4), verifier("rejection")
     assert step_error(models, maker(wrong, models), rule, Sampling(1.0), PROMPT) > 100 * EXACT
-    rule = verifier("sampler_match")  # for which all of this is no matter
+    rule = verifier("sampler_match")  # which these faults cannot bias
     assert step_error(models, maker(wrong, models), rule, Sampling(1.0), PROMPT) < EXACT
 
 
@@ -218,7 +218,7 @@ def two_token_law(models):
 
 @pytest.mark.parametrize("key", exact_keys())
 def test_the_first_tokens_of_many_runs(key):
-    """Sampler-match is left to the comparison of texts, which says more."""
+    """Sampler-match is covered by the comparison of texts, which shows more."""
     models = (small if drafters()[key].uses_target else memo)(8)
     law = two_token_law(models)
     drawn = first_two(models, maker(drafters()[key], models), verifier("rejection"), SAMPLES)
@@ -226,9 +226,9 @@ def test_the_first_tokens_of_many_runs(key):
 
 
 def test_many_runs_show_a_planted_bias():
-    """And any that moves a quarter of the probability to the likeliest text.
+    """And any bias that moves a quarter of the probability to the likeliest text.
 
-    Smaller ones are the business of the enumeration; this is here for the streams and the noise.
+    The enumeration finds smaller biases; this test covers the streams and the noise.
     """
     models = memo(8)
     law = two_token_law(models)

@@ -1,4 +1,4 @@
-"""Typical acceptance: the threshold and the longest path by hand-made p, and where it says that it is lossy."""
+"""Typical acceptance: the threshold and the longest path on hand-made p, and where it is shown as lossy."""
 
 import math
 
@@ -17,7 +17,7 @@ from tests.engine.family import request, trace_of
 from tests.verifiers.tiny import tiny_models
 
 UNSURE = [0.25] * 4
-"""Entropy log 4: delta / 4 is the threshold, where that is below epsilon."""
+"""Entropy log 4: the threshold is delta / 4 where that is below epsilon."""
 SURE = [0.97, 0.01, 0.01, 0.01]
 """Entropy 0.168: exp(-H) = 0.8456."""
 
@@ -40,7 +40,7 @@ def chain(*tokens):
     "row, options, kept",
     [
         (UNSURE, {"epsilon": 0.3, "delta": 0.9}, True),  # .25 > min(.3, .9 / 4 = .225)
-        (UNSURE, {"epsilon": 0.3, "delta": 1.0}, False),  # .25 > .25 is wrong
+        (UNSURE, {"epsilon": 0.3, "delta": 1.0}, False),  # .25 > .25 is false
         (UNSURE, {"epsilon": 0.2, "delta": 1.0}, True),
         ([0.2, 0.79, 0.005, 0.005], {"epsilon": 0.3, "delta": 0.3}, True),  # exp(-.560) * .3 = .171
         (
@@ -49,7 +49,7 @@ def chain(*tokens):
             False,
         ),  # exp(-.484) * .3 = .185
         ([0.15, 0.84, 0.005, 0.005], {}, True),  # epsilon .09
-        ([0.0, 1.0, 0.0, 0.0], {"epsilon": 0.0}, False),  # never what the target cannot write
+        ([0.0, 1.0, 0.0, 0.0], {"epsilon": 0.0}, False),  # impossible for the target
     ],
 )
 def test_the_threshold_is_the_papers(row, options, kept):
@@ -95,7 +95,7 @@ def test_of_paths_of_one_length_the_likeliest_is_kept():
 
 
 def test_the_final_token_is_the_favourite_whatever_the_seed():
-    """As in the paper, which is one more way in which the text is not the target's."""
+    """As in the paper; this is another way in which the text is not the target's."""
     assert {judged(chain(), [[0.3, 0.4, 0.3, 0.0]]).final_token for _ in range(20)} == {1}
 
 

@@ -1,4 +1,4 @@
-"""What a verdict says of any tree, and that real coins and real noise keep the target's law."""
+"""What a verdict says about any tree, and that real coins and real noise keep the target's law."""
 
 import pytest
 import torch
@@ -158,7 +158,7 @@ def test_the_walk_touches_only_its_own_rows():
 
 
 def test_a_refusal_that_leaves_no_mass_keeps_p():
-    """p = q up to rounding and still refused: the replacement comes from p."""
+    """p = q up to rounding, yet the token is refused: the replacement comes from p."""
     p = torch.tensor([0.25, 0.75])
     trial = SiblingTrial(p, [p.clone()])
     trial.refuse(0, "iid", Draw(0, "iid", 0))
@@ -171,7 +171,7 @@ SAMPLES = 2500
 
 @pytest.mark.parametrize("kind", ["one_hot", "iid", "without_replacement"])
 def test_real_coins_and_noise(kind):
-    """The stream of coins and the noise by position, one seed a sample, as a run uses them."""
+    """The stream of coins and the noise by position, as a run uses them; one seed per sample."""
     p = torch.tensor([[0.45, 0.25, 0.2, 0.1, 0.0, 0.0]])
     q = torch.tensor([0.1, 0.3, 0.1, 0.3, 0.2, 0.0])
     law = {(token,): float(p[0, token]) for token in range(V)}

@@ -1,4 +1,4 @@
-"""Models of a few tokens' vocabulary, for proofs that look at every branch."""
+"""Models with a vocabulary of a few tokens, for proofs that enumerate every branch."""
 
 import copy
 
@@ -26,11 +26,11 @@ from tests.parts import (
 
 
 def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
-    """A target of two layers, a draft that is the target with noise on it, and a part of every other kind.
-    The list of tokens ends with token 0.
+    """A target of two layers, a draft that is the target plus noise, and a part of every other kind.
+    The token list of the part ``vocabulary`` ends with token 0.
 
     The weights are large, so that distributions differ from context to context. With seed 2 and a
-    vocabulary of 4 a refusal mostly leaves two or three tokens: with one, many faults are hidden.
+    vocabulary of 4 a refusal mostly leaves two or three tokens; with only one left, many faults would be hidden.
     """
     torch.manual_seed(seed)
     config = LlamaConfig(

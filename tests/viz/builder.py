@@ -1,7 +1,7 @@
 """Makes contract-valid traces without a model: a toy target p, a toy draft q, the real rules.
 
-Every number in them is true to the rule that the run names, so that sentences and figures can be
-held against them.
+Every number in a trace follows the rule that the run names, so that sentences and figures can be
+checked against it.
 """
 
 import json
@@ -86,7 +86,7 @@ class Toy:
         return [w / total for w in weights]
 
     def _pair(self) -> tuple[list[float], list[float]]:
-        """p and q, alike but not the same."""
+        """p and q, which are similar but not the same."""
         p, other = self._law(3.0), self._law(3.0)
         q = [0.45 * a + 0.55 * b for a, b in zip(p, other, strict=True)]
         return p, q

@@ -1,4 +1,4 @@
-"""Pages for the drawing tests that complain about requests, dialogs and errors."""
+"""Pages for the drawing tests. They report requests, dialogs and errors."""
 
 import time
 
@@ -18,7 +18,7 @@ def until(page, condition: str, seconds: float = 60) -> None:
 
 
 class Watched:
-    """A page and everything about it that must not happen."""
+    """A page, and a record of everything that must not happen on it."""
 
     def __init__(self, page) -> None:
         self.page = page
@@ -57,7 +57,7 @@ def watched(browser):
 
 @pytest.fixture
 def replay(watched, tmp_path):
-    """replay(ndjson): the exported page, opened from its file and standing still at step 0."""
+    """replay(ndjson): the exported page, opened from its file and paused at step 0."""
 
     def open_(text: str, title: str = "Draftscope", still: bool = True, **options):
         file = tmp_path / "out.html"
@@ -101,5 +101,5 @@ def script(browser):
 
 @pytest.fixture(scope="module")
 def given(script, request):
-    """What every expression of the file's CASES gives, by case."""
+    """By case: the value of each expression in the file's CASES."""
     return results(script, request.module.CASES)

@@ -14,7 +14,7 @@ def ndjson(lines: list[dict]) -> str:
 
 
 def exhibited(toy: Toy | None = None, words: list[str] | None = None, kinds=KINDS) -> list[dict]:
-    """The lines of a run whose steps have exhibits of these kinds and a meter. words: for every text in them."""
+    """The lines of a run whose steps have exhibits of these kinds and a meter. words: their texts come from these."""
     lines = (toy or Toy(steps=8, budget=20, seed=2)).lines()
     for step in lines[1:-1]:
         draw = random.Random(step["index"])
@@ -24,7 +24,7 @@ def exhibited(toy: Toy | None = None, words: list[str] | None = None, kinds=KIND
 
 
 def overlapped(lines: list[dict]) -> list[dict]:
-    """The same run as if drafting went on while the target verified: spans, and what the clock showed."""
+    """The same run as if drafting went on while the target verified: with spans and the time on the clock."""
     at = 5.0
     for step in lines[1:-1]:
         spent = step["milliseconds"]

@@ -1,6 +1,7 @@
-// Small worlds for the tables of test_words.py, test_trace_model.py, test_drawing.py and test_player.py: steps, traces and a clock that a test turns by hand.
+// Helpers for the tables of test_words.py, test_trace_model.py, test_drawing.py and test_player.py: steps, traces and a
+// clock that a test advances by hand.
 const toy = (globalThis.toy = {
-  /** A tree of equally tall nodes laid out: the y of each. parents: -1 = the root. */
+  /** The y of each node in the layout of a tree of equally tall nodes. parents: -1 = the root. */
   places(parents, height = 10, gap = 0) {
     const children = new Map([[-1, []]]), heights = parents.map(() => height);
     heights.root = height;
@@ -44,7 +45,7 @@ const toy = (globalThis.toy = {
     return model;
   },
 
-  /** What a reader makes of one string after the other. */
+  /** The results of one reader that is fed these strings one after the other. */
   read(...wholes) {
     const reader = Draftscope.lineReader();
     return wholes.map((whole) => { const { reset, added, trouble } = reader.feed(whole); return [reset, added.length, Boolean(trouble)]; });
@@ -56,7 +57,8 @@ const toy = (globalThis.toy = {
     return toy.run(totals.map(step), { pace, drive: (player) => player.play(), ...more }).map(([at, number, stage, told]) => (told === undefined || !judgements ? [at, number, stage] : [at, number, stage, told]));
   },
 
-  /** An opening: the pace of each step, how long its verdict stood, and where it came to rest. drafted: nodes a step; the last but two is the telling one. */
+  /** An opening: the pace of each step, how long its verdict stood, and where it came to rest.
+   * drafted: nodes per step; the third step from the end is the telling one. */
   opening({ drafted, drive }) {
     const nodes = (count) => Array.from({ length: count }, (_, i) => [i ? 0 : -1, i === 2 ? "rejected" : "accepted"]);
     const steps = toy.model(...drafted.map((count, i) => toy.judged(i === drafted.length - 3 ? nodes(count) : nodes(Math.min(count, 2))))).steps;

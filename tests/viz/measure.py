@@ -1,6 +1,6 @@
-"""python -m tests.viz.measure: how fast the drawing code is in Chromium, and how soon the page's first screens stand, printed.
+"""python -m tests.viz.measure: prints how fast Chromium draws, and how soon the page's first screens are drawn.
 
-Scrubbing is timed with style and layout forced, so that a figure is what one step costs the page.
+Scrubbing is timed with style and layout forced, so that each figure is the page's cost of one step.
 """
 
 import statistics

@@ -1,5 +1,5 @@
-"""Tables for the pure functions of the drawing code: an expression and what it must give. Those of a file are evaluated on
-one page, with the small worlds of ``functions.js``."""
+"""Tables for the pure functions of the drawing code: each row is an expression and its expected value. The tables of a
+test file are evaluated on one page, with the helpers of ``functions.js``."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +12,12 @@ Cases = Mapping[str, tuple[str, object]]
 
 
 def cases(**tables: Cases) -> dict[str, tuple[str, object]]:
-    """The rows of these tables, each by the names of its table and its own."""
+    """The rows of these tables, each under its table's name and its own."""
     return {f"{name}: {case}": row for name, rows in tables.items() for case, row in rows.items()}
 
 
 def results(page, wanted: Cases) -> dict[str, object]:
-    """What every expression gives on this page, by case."""
+    """By case: the value of each expression on this page."""
     page.add_script_tag(content=(Path(__file__).parent / "functions.js").read_text("utf-8"))
     tries = ", ".join(f"() => ({expression})" for expression, _ in wanted.values())
     found = page.evaluate(

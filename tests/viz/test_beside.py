@@ -1,4 +1,4 @@
-"""Two runs of one prompt beside each other."""
+"""Two runs of one prompt, shown beside each other."""
 
 import json
 
@@ -23,7 +23,7 @@ const view = Draftscope.mountBeside(document.getElementById("view"));
 
 @pytest.fixture
 def pair(watched, tmp_path):
-    """pair(first, second): a page on which both have been fed."""
+    """pair(first, second): a page that was fed both runs."""
 
     def open_(
         first: str, second: str, feed: str = "view.feedFirst(runs[0]); view.feed(runs[1])", **o
@@ -63,12 +63,12 @@ def test_the_first_differing_token_is_marked_in_both(pair):
     both = zip(tokens(first), tokens(second), strict=False)
     parts = next(i for i, (a, b) in enumerate(both) if a != b)
     until(page, f"view.parts === {parts}")
-    until(page, f"view.position === {parts}")  # it opens there
+    until(page, f"view.position === {parts}")  # it opens at this token
     assert f"part at token {parts + 1}" in page.inner_text(".ds-same")
     for lane in ("first", "what-if"):
         marked = page.locator(f"[data-run={lane}] .text [data-differs]")
         assert [m.get_attribute("data-index") for m in marked.all()] == [str(parts)]
-        # and it is this token that is explained
+        # and this token is the one explained
         chosen = page.locator(f"[data-run={lane}] .tree [data-selected]")
         assert chosen.get_attribute("data-token-text") == marked.first.text_content()
     a, b = summary(first), summary(second)

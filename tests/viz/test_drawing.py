@@ -1,4 +1,4 @@
-"""Where things are drawn, and how large; see ``tests.viz.tables``."""
+"""The positions and sizes of drawn things; see ``tests.viz.tables``."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The card "This method, this step": every kind of exhibit, one height, hostile and malformed data."""
+"""The card "This method, this step": every kind of exhibit, all at one height, and hostile and malformed data."""
 
 import copy
 import json

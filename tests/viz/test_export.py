@@ -1,4 +1,4 @@
-"""python -m viz: one file, or one line and exit code 2."""
+"""python -m viz writes one file, or prints one line and exits with code 2."""
 
 import json
 import subprocess

@@ -79,7 +79,7 @@ def test_no_hover_text_is_markup():
     for text in shown:
         assert "<" not in text.replace("<extra></extra>", "") and "%{" not in text
     assert all("<" not in written(text) and '"' not in written(text) for text in HOSTILE)
-    # and the mean tree that is taken away names places only
+    # and the exported mean tree names places only
     tree = ElementTree.fromstring(graphml(mean_tree(one)))
     words = {text for element in tree.iter() for text in (element.text, *element.attrib.values())}
     assert len(words) > 10 and not words & {text for text in HOSTILE if text}

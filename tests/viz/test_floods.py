@@ -1,4 +1,4 @@
-"""Floods of marks, of invisible characters, of direction marks: the picture stays as it would be."""
+"""Floods of marks, of invisible characters and of direction marks do not change the picture's layout."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_a_race_keeps_its_layout(replay_race):
 
 
 def test_honest_marks_stay(script):
-    """Vietnamese, Hindi, Thai, Arabic, a family and a heart: none of them has more than four in a row."""
+    """Vietnamese, Hindi, Thai, Arabic, a family and a heart: none of them has more than four marks in a row."""
     words = ["Việt Nam ệ", "नमस्ते क्षि", "ก็ที่นี้", "مُحَمَّدٌ", "❤️‍🔥", "e\u0301\u0323\u0302\u0308"]
     shown = script.evaluate("words => words.map((w) => Draftscope.running(w))", words)
     assert [one for one in shown if "…" in one] == []

@@ -26,7 +26,7 @@ def sources(tmp_path_factory):
 
 
 def odd() -> str:
-    """A run whose every word has broken pages before."""
+    """A run in which every word is one that has broken pages before."""
     return Toy(steps=2, words=list(HOSTILE), prompt=" ".join(HOSTILE), key="<b>x</b>").ndjson()
 
 
@@ -44,7 +44,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def addresses(folder):
-    """Of the folder: on the disk, and below a path of a server."""
+    """The folder's addresses: on the disk, and below a path of a server."""
     handler = functools.partial(Quiet, directory=folder.parents[1])
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -56,7 +56,7 @@ def addresses(folder):
 
 @pytest.fixture
 def reader(browser):
-    """A page; afterwards: no script failed, nothing was refused by the policy, no dialog opened."""
+    """A page. Asserts afterwards that no script failed, the policy refused nothing, and no dialog opened."""
     page = browser.new_page()
     page.troubles, page.asked = [], []
     page.on("pageerror", lambda error: page.troubles.append(str(error)))

@@ -39,7 +39,7 @@ def laws(count: int) -> list:
 
 
 def odds(tools, rule: str) -> list[float]:
-    """By pair: how likely such a histogram is if tokens come from p."""
+    """By pair: the p-value of the histogram if its tokens come from p."""
     pairs = laws(PAIRS)
     counts = tools.evaluate(TOSS, [rule, pairs, TOSSES])
     return [
@@ -95,7 +95,7 @@ def test_the_number_of_a_class_is_one_that_there_is(tools):
 
 
 def test_the_curve_counts_what_a_chain_gains(tools):
-    """Against the sum over all outcomes of a chain: i guesses kept, then a refusal, or all k kept."""
+    """Compared with the sum over all outcomes of a chain: i tokens accepted, then one rejected, or all k accepted."""
     for alpha, k in ((0.3, 2), (0.8, 5), (0.0, 3), (1.0, 4)):
         outcomes = sum((i + 1) * alpha**i * (1 - alpha) for i in range(k)) + (k + 1) * alpha**k
         told = tools.evaluate("([a, k]) => Draftscope.expectedTokens(a, k)", [alpha, k])

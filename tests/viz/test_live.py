@@ -81,7 +81,7 @@ def test_pause_step_and_error(watched):
 
 
 def test_a_run_that_is_over_before_its_trace_comes_is_drawn_whole_at_once(watched):
-    """The word "done" and the trace travel apart; what is on the screen then is an older run."""
+    """The word "done" and the trace arrive separately; until the trace comes, the screen shows an older run."""
     page = open_live(watched)
     page.evaluate(LIVE, [Toy(steps=12, seed=1).ndjson(), 4])
     page.evaluate("view.setState('running')")

@@ -1,4 +1,4 @@
-"""The sentence under a race: whether the lanes that owe each other one text wrote it."""
+"""The sentence under a race: whether the lanes that must write the same text did so."""
 
 import json
 

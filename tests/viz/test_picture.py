@@ -1,4 +1,4 @@
-"""A run whose tokens are patches: the picture in the place of the text, patches in the tree, strangers' numbers."""
+"""A run whose tokens are patches: the picture replaces the text, the tree shows patches, and bad numbers do no harm."""
 
 import json
 

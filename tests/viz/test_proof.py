@@ -1,4 +1,4 @@
-"""What a run proves, in its own numbers: never more than was checked."""
+"""The sentences on what a run proves, in its own numbers, claim no more than was checked."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Races as files: taken apart, joined, and refused in one sentence when they are none."""
+"""Races as files: they are split and joined, and a file that is no race is refused in one sentence."""
 
 import json
 

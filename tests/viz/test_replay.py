@@ -1,4 +1,4 @@
-"""The exported page in a real browser: replays, scrubs, explains, asks nobody for anything."""
+"""The exported page in a real browser: it replays, scrubs and explains, and requests nothing."""
 
 import json
 
@@ -173,7 +173,7 @@ def test_a_finished_trace_plays_by_itself_and_stands_still_where_that_is_wished(
 
 
 def test_the_still_picture_tells_something(replay):
-    """The last step of a text may have no room left to draft; that is no picture to open on."""
+    """The last step of a text may have no room left to draft, so the page must not open on it."""
     toy = Toy(steps=12, seed=2)
     _, steps, _ = lines(toy)
     page = replay(toy.ndjson(), still=False, reduced_motion="reduce")

@@ -1,4 +1,4 @@
-"""A rule's own sentences, from the trace; and the engine's sentences for the rules that it has."""
+"""A rule's own sentences, read from the trace, and the engine's sentences for its rules."""
 
 import re
 
@@ -65,7 +65,7 @@ def test_a_template_is_filled_with_what_the_judgement_used(script):
 
 
 def test_odd_templates_do_no_harm(script):
-    """What is inserted is not looked at again; unknown placeholders and kinds of value are left alone."""
+    """Inserted text is not searched for placeholders; unknown placeholders and kinds of value are left alone."""
     fill = "([template, values]) => Draftscope.fillTemplate(template, values)"
     values = {"token": "{p}", "p": "0.5"}
     assert (

@@ -1,4 +1,4 @@
-"""The figure of the scaling law, and that the page has it once the recipe was run."""
+"""The figure of the scaling law, which the page has once the recipe has run."""
 
 import json
 

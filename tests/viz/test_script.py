@@ -100,7 +100,7 @@ def test_split_characters_are_mended(script):
 
 
 def step_of(nodes: list[dict], judgements: list[dict], output: dict, distributions=()) -> dict:
-    """A step from a short description; node: token, parent, status and maybe p and q."""
+    """A step from a short description. node: piece, parent, status and optionally p and q."""
     depth: list[int] = []
     for node in nodes:
         depth.append(1 if node["parent"] < 0 else depth[node["parent"]] + 1)
@@ -127,7 +127,7 @@ def step_of(nodes: list[dict], judgements: list[dict], output: dict, distributio
 
 
 def why(script, step: dict, node, temperature: float = 0.8) -> str:
-    """The sentence for a node, in a run whose rule brings none of its own."""
+    """The sentence for a node, in a run whose rule has no sentences of its own."""
     run = {"verifier": {"lossless": True}, "sampling": {"temperature": temperature}}
     return script.evaluate(
         "([s, n, run]) => Draftscope.sentence(Draftscope.enrich(s, 0, run), n)", [step, node, run]

@@ -1,4 +1,4 @@
-"""Who drafted what in a merged tree, and work that overlaps."""
+"""The source of each node in a merged tree, and work that overlaps."""
 
 import pytest
 

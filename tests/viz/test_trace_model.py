@@ -1,4 +1,4 @@
-"""What is made of the lines of a trace, and which step tells the most; see ``tests.viz.tables``."""
+"""The model made from the lines of a trace, and the step that tells the most; see ``tests.viz.tables``."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""tree_attention under the interpreter: shapes, strides, dtypes, and what layers may ask for."""
+"""tree_attention under the interpreter: shapes, strides, dtypes, and the options that layers may set."""
 
 import pytest
 import torch
@@ -61,7 +61,7 @@ def test_own_plan_and_long_prefix():
 
 
 def test_as_many_rows_as_there_may_be():
-    """256 rows that see any of one another, by the plan that a GPU would take."""
+    """256 rows that see one another at random, under the plan that a GPU would use."""
     torch.manual_seed(0)
     seen = torch.rand(256, 256) < 0.1
     mask = AncestorBits.of(seen, torch.randint(0, 9, (256,)), 65)
@@ -69,7 +69,7 @@ def test_as_many_rows_as_there_may_be():
 
 
 def test_a_prefix_of_32k():
-    """Split as a GPU would split it; the last part is not a full one."""
+    """The prefix is split as on a GPU; the last part is not a full one."""
     torch.manual_seed(0)
     mask = AncestorBits.of(torch.ones(3, 3, dtype=torch.bool).tril(), torch.arange(3), 32700)
     agree(attention_inputs(mask, 4, 1, 64, torch.float16), mask)
@@ -102,7 +102,7 @@ def test_heads_multiplied_a_few_dimensions_at_a_time(head):
 
 
 def test_rows_anywhere_among_the_scratch_rows():
-    """A padded pass of a captured graph: rows 2 and 3 of 32, of which most are not there."""
+    """A padded pass of a captured graph: rows 2 and 3 of 32, most of which are unused."""
     torch.manual_seed(0)
     seen = torch.zeros(2, 32, dtype=torch.bool)
     seen[0, [0, 2]] = seen[1, [0, 1, 3]] = True

@@ -1,4 +1,4 @@
-"""The suite ``kernels`` at toy size: every part runs, and every promised figure comes out of it."""
+"""The suite ``kernels`` at toy size: every part runs, and the suite yields every promised figure."""
 
 from engine.gpu.bench.costs import Ceilings, Shape
 from engine.gpu.bench.goals import kernel_goals

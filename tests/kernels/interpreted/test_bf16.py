@@ -1,8 +1,8 @@
 """bf16 numerics of the kernels that multiply matrices, against float64 and a bound.
 
-Triton's interpreter keeps bf16 as bits, multiplies those bits in a dot and cuts off where a GPU
-rounds. Here both are mended, so that what runs is the kernel: bf16 operands, fp32 sums, and
-rounding to nearest where it rounds.
+Triton's interpreter keeps bf16 as bits, multiplies those bits in a dot and truncates where a GPU
+rounds. The tests mend both, so that the kernel runs as on a GPU: bf16 operands, fp32 sums, and
+rounding to nearest.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ from engine.kernels.head_topk import head_topk_reference, head_topk_triton
 from engine.kernels.tree_attention import tree_attention_reference, tree_attention_triton
 from tests.kernels.cases import attention_inputs
 
-ROUNDED = 2**-8  # how far, relatively, a number moves when it is rounded to bf16
-FP32 = 1e-5  # what fp32 sums of this length add
+ROUNDED = 2**-8  # the largest relative error of rounding to bf16
+FP32 = 1e-5  # the error that fp32 sums of this length add
 
 
 def _widened(handle):
@@ -55,8 +55,8 @@ def bf16_case():
 def excess(inputs, mask, cut) -> float:
     """The largest error over its bound.
 
-    Scores and sums are fp32. Weights are rounded before they meet v, the output once more: with
-    weights w an output is off by at most ROUNDED (sum of w |v|, and its own size).
+    Scores and sums are fp32. The weights w are rounded before they are multiplied by v, and the
+    output is rounded again: it is off by at most ROUNDED (sum of w |v| + its own size).
     """
     found = tree_attention_triton(*inputs, mask, cut=cut).double()
     exact = [tensor.double() for tensor in inputs]
@@ -72,7 +72,7 @@ def test_attention_stays_within_its_rounding(splits, true_bf16):
 
 
 def test_a_broken_dot_would_be_seen():
-    """The interpreter as it is: bits multiplied as numbers."""
+    """The unmended interpreter multiplies bits as if they were numbers."""
     assert not excess(*bf16_case(), Plan(32, 16, 1, 4, 2)) <= 1
 
 

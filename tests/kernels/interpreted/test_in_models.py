@@ -1,4 +1,4 @@
-"""The way of a GPU through whole models: attention, verdict and commit by the kernels, interpreted."""
+"""The GPU path through whole models: attention, verdict and commit by the kernels, interpreted."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ PATH = [0, 2, 4, 5]
 
 @pytest.fixture
 def on_gpu(monkeypatch):
-    """Tensors of the CPU are treated as a GPU's are; counts the kernels' calls."""
+    """Treats CPU tensors as if they were on a GPU, and counts the kernel calls."""
     calls = {"attention": 0, "commit": 0}
 
     def counted(name, function):
@@ -46,7 +46,7 @@ def model_of(architecture: str, static: bool, **changes) -> LanguageModel:
 
 
 def logits_of(architecture: str, static: bool) -> torch.Tensor:
-    """Of a tree after a prefix longer than the window, and of the step after its commit."""
+    """Logits of a tree after a prefix longer than the window, and of the step after its commit."""
     session = model_of(architecture, static).session(40)
     session.prefill([7 * n % VOCABULARY for n in range(15)])
     first, _ = session.feed(*TREE)
@@ -85,7 +85,7 @@ LOOPS = [
 
 
 def outputs(static: bool, rule: str, temperature: float, drafter) -> list[list[int]]:
-    """Of steps that no one watches, so that on static buffers the kernel judges."""
+    """The outputs of unrecorded steps, in which the kernel judges on static buffers."""
     model = model_of("llama", static, num_hidden_layers=1)
     sampling, prompt = Sampling(temperature, seed=2), [3, 14, 15, 9]
     request = TextRequest(drafter(model), verifier(rule), sampling, prompt, 6)
@@ -104,7 +104,7 @@ def test_the_loop_writes_what_it_writes_on_the_cpu(
 
 
 def test_several_texts_in_one_pass(request, monkeypatch):
-    """Prefixes and trees of different lengths in one launch of the attention kernel a layer."""
+    """Prefixes and trees of different lengths in one launch of the attention kernel per layer."""
     monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 64)
     monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 32)
 

@@ -169,9 +169,9 @@ CUTS = [
 @pytest.mark.parametrize("levels", [3, 10**6])
 @pytest.mark.parametrize("sampling", CUTS, ids=str)
 def test_truncation(sampling, levels):
-    """With many equals (few levels of logits), too; and a token that cannot be.
+    """Also with many equal logits (few levels), and with an impossible token.
 
-    Of equals at the edge any may be kept: torch's topk on the host leaves open which.
+    Of equal logits at the edge any may be kept: torch's topk on the host does not specify which.
     """
     torch.manual_seed(0)
     logits = torch.randint(levels, (5, 41)) * (4 / levels)

@@ -22,7 +22,7 @@ from tests.kernels.cases import (
 )
 from tests.trees import trees
 
-VOCABULARY = 21  # more than one block of the vocabulary, and a part of one
+VOCABULARY = 21  # one whole block of the vocabulary, and part of another
 
 
 def kernel(*arguments):
@@ -39,7 +39,7 @@ def test_verdicts_are_the_engines(tree, seed, rule):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rows_and_noise_that_are_parts_of_longer_ones(rule):
-    """As a pass gives them: logits of a padded vocabulary, noise with rows to spare."""
+    """As a pass provides them: logits of a padded vocabulary, noise with rows to spare."""
     torch.manual_seed(2)
     tree = siblings("without_replacement", peaked(VOCABULARY))
 
@@ -110,7 +110,7 @@ def test_a_planted_fault_is_seen(fault):
 
 
 def broken_rows(tree: DraftTree, place: int, fill: str) -> torch.Tensor:
-    """Rows of which one holds NaN: all of it, as a softmax makes it, or logits here and there."""
+    """Rows, one of which holds NaN: everywhere, as after a softmax, or in a few of its entries."""
     rows = peaked(len(tree) + 1, VOCABULARY)
     if fill == "all":
         rows[place] = float("nan")
@@ -129,7 +129,7 @@ def test_nan_ends_the_walk_with_a_token_of_the_vocabulary(rule, fill):
     flat, coins = FlatTree.of(tree, VOCABULARY), torch.zeros(4, dtype=torch.float64)
     for place in range(len(tree) + 1):
         rows, noise = broken_rows(tree, place, fill), noise_of(0, 3, VOCABULARY)
-        for node, token in enumerate(tree.tokens[:place]):  # the walk comes to the place
+        for node, token in enumerate(tree.tokens[:place]):  # the walk reaches the place
             rows[node] = torch.nn.functional.one_hot(torch.tensor(token), VOCABULARY)
         found = kernel(rule, rows, flat, coins, noise)
         expected = verify_tree_reference(rule, rows, flat, coins, noise)
