@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from engine.policies.goodput import expected_tokens
 from presets.lessons.quiz import quiz
 
 Random = Callable[[], float]
@@ -17,8 +18,8 @@ MILLION = 1e6
 
 
 def _tokens(alpha: float, k: float) -> float:
-    """Tokens that a step with a chain of k gains on average; alpha < 1."""
-    return (1 - alpha ** (k + 1)) / (1 - alpha)
+    """Tokens that a step with a chain of k gains on average."""
+    return expected_tokens(alpha, int(k))[-1]
 
 
 ANSWERS: dict[str, Callable[..., float]] = {
