@@ -1,7 +1,8 @@
-"""Visitors' own models: which pair each has chosen, and what is resident.
+"""Visitors' own models and conversations: which pair each has chosen, what was said, and what is resident.
 
 A visitor names a target and perhaps a draft. A model that the host allows is opened (``engine.parts.admission``),
-shared by all who chose it, and put away once no visitor has it chosen.
+shared by all who chose it, and put away once no visitor has it chosen. Without own models the page's target converses,
+if it has a chat template.
 """
 
 import json
@@ -9,12 +10,14 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from app.settings import LIMITS, Limits, allowed_models, model_paths
 from engine.chat import has_template
 from engine.errors import UserError
 from engine.parts.admission import Allowed, admit
 from engine.parts.draft import open_model
+from engine.parts.files import needed_config
 from engine.parts.loading import ModelPaths, load_models
 from engine.progress import Tell, silent
 from engine.run import RunRequest
@@ -26,14 +29,22 @@ MOST_VISITORS = 500
 
 @dataclass
 class Choice:
-    """One visitor's settings. turns: those of the conversation so far. told: the page's details of the loaded pair."""
+    """One visitor's settings. paths: None for the page's own models. chat: the prompt is the next turn of the
+    conversation. system: the turn before all others; "" for none. turns: those of user and assistant so far. told: the
+    page's details of the loaded pair."""
 
     paths: ModelPaths | None = None
     chat: bool = False
+    system: str = ""
     turns: list[dict[str, str]] = field(default_factory=list)
     stop: tuple[str, ...] = ()
     told: dict = field(default_factory=dict)
     touched: float = field(default_factory=time.monotonic)
+
+    @property
+    def said(self) -> list[dict[str, str]]:
+        """The conversation so far, the system turn included."""
+        return [*([{"role": "system", "content": self.system}] if self.system else []), *self.turns]
 
 
 class OwnModels:
@@ -63,7 +74,8 @@ class OwnModels:
         wishes = {"target": target, "draft": draft}
         found = {}
         with self._lock:
-            self._choices.setdefault(session, Choice()).paths = None
+            choice = self._choices.setdefault(session, Choice())
+            choice.paths, choice.chat = None, False
         for role, wish in wishes.items():
             if role == "draft" and not wish:
                 continue
@@ -133,12 +145,14 @@ class OwnModels:
         talk: the prompt is the next turn of the conversation, where one is held.
         """
         choice = self.of(session)
-        if choice.paths is None or request.models.target != model_paths().target:
+        if request.models.target != model_paths().target:
             return request  # another embedded family was asked for
-        request = replace(request, models=choice.paths, stop=choice.stop)
+        request = replace(
+            request, models=choice.paths or request.models, stop=choice.stop or request.stop
+        )
         if not (talk and choice.chat):
             return request
-        turns = [*choice.turns, {"role": "user", "content": request.prompt}]
+        turns = [*choice.said, {"role": "user", "content": request.prompt}]
         return replace(request, prompt="", messages=turns)
 
     def answered(self, session: str, trace: str | None) -> None:
@@ -149,19 +163,36 @@ class OwnModels:
             return
         run, summary = json.loads(lines[0]), json.loads(lines[-1])
         asked = run["prompt"].get("messages")
-        if asked is None or asked[:-1] != choice.turns or summary["kind"] != "summary":
+        if asked is None or asked[:-1] != choice.said or summary["kind"] != "summary":
             return
-        ends = set(choice.told.get("ends", ()))
         text = summary["text"]
-        for end in ends:
+        for end in self._ends(choice):
             text = text.removesuffix(end)
-        choice.turns = [*asked, {"role": "assistant", "content": text}]
+        choice.turns = [*choice.turns, asked[-1], {"role": "assistant", "content": text}]
+
+    def _ends(self, choice: Choice) -> Iterable[str]:
+        if choice.paths is not None:
+            return choice.told["ends"]
+        return special_texts(load_models(model_paths(), {}).target)
+
+
+def page_converses() -> bool:
+    """Whether the page's own target has a chat template; read from its files, without opening it."""
+    folder, config = Path(model_paths().target), "tokenizer_config.json"
+    if (folder / "chat_template.jinja").is_file():
+        return True
+    return (folder / config).is_file() and "chat_template" in needed_config(folder, config)
+
+
+def special_texts(model: LanguageModel) -> list[str]:
+    """The texts of the special tokens, with which an answer may end."""
+    tokenizer = model.tokenizer
+    specials = [tokenizer.decode([one]) for one in tokenizer.all_special_ids]
+    return [one for one in {*specials, *tokenizer.get_added_vocab()} if one]
 
 
 def told(model: LanguageModel, paths: ModelPaths) -> dict:
     """The details of a loaded pair that the page shows."""
-    tokenizer = model.tokenizer
-    specials = [tokenizer.decode([one]) for one in tokenizer.all_special_ids]
     return {
         "target": model.name,
         "parameters": model.parameters,
@@ -169,7 +200,7 @@ def told(model: LanguageModel, paths: ModelPaths) -> dict:
         "draft": paths.parts.get("draft", "").rpartition("/")[2],
         "chat": has_template(model),
         "sampling": own_sampling(model.model),
-        "ends": [one for one in {*specials, *tokenizer.get_added_vocab()} if one],
+        "ends": special_texts(model),
     }
 
 

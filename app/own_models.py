@@ -1,4 +1,4 @@
-"""The section "Own models" of Watch: bring a target and a draft, talk to a chat model, end texts early.
+"""The section "Conversation and own models" of Watch: talk to a chat model, end texts early, bring a target and a draft.
 
 The choices made here hold for Watch and Compare during this visit. They are kept on the server (``app.own``), so that
 no address and no trace carries them.
@@ -10,24 +10,28 @@ from collections.abc import Iterator
 import gradio as gr
 
 from app import live, telling
-from app.own import Choice, own
+from app.own import Choice, own, page_converses
 from app.parts import QUICK, SLOW, html
 from engine.ending import StopStrings
 from engine.errors import UserError
 from engine.printable import one_line
 
 MOST_TOLD = 4000  # characters of a turn that go back to the page
+MOST_SYSTEM = 1000  # characters of a system turn
 
 
 class OwnSection:
     """The section's components; ``wire`` gives them their events."""
 
     def __init__(self) -> None:
-        with gr.Accordion("Own models", open=False, elem_id="own", visible=bool(own.allowed)):
+        titles = ["Conversation"] * page_converses() + ["Own models"] * bool(own.allowed)
+        title = " and ".join(titles).capitalize()
+        with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)):
             self.view = html(
                 "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
                 "trigger, watch}); /* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
                 value=shown(Choice()),
+                bring=bool(own.allowed),
                 allowed=[one for one in own.allowed.patterns if one not in ("*", "/")],
                 elem_id="own-models",
             )
@@ -50,7 +54,9 @@ def shown(choice: Choice, task: str = "", share: float = 0.0, problem: str = "")
     return json.dumps(
         {
             "loaded": choice.told if choice.paths else None,
+            "converses": converses(choice),
             "chat": choice.chat,
+            "system": choice.system,
             "turns": turns,
             "stop": list(choice.stop),
             "task": task,
@@ -58,6 +64,11 @@ def shown(choice: Choice, task: str = "", share: float = 0.0, problem: str = "")
             "problem": one_line(problem),
         }
     )
+
+
+def converses(choice: Choice) -> bool:
+    """Whether the target of this choice has a chat template."""
+    return page_converses() if choice.paths is None else bool(choice.told.get("chat"))
 
 
 def _load(request: gr.Request, event: gr.EventData) -> Iterator[str]:
@@ -83,7 +94,7 @@ def _unload(request: gr.Request) -> str:
 
 
 def _set(request: gr.Request, event: gr.EventData) -> str:
-    """Set whether the prompt is a turn of a conversation, and set the stop strings."""
+    """Set whether the prompt is a turn of a conversation, the system turn and the stop strings."""
     given = event._data if isinstance(event._data, dict) else {}
     choice = own.of(request.session_hash)
     stop = given.get("stop")
@@ -93,7 +104,12 @@ def _set(request: gr.Request, event: gr.EventData) -> str:
     except UserError as error:
         return shown(choice, problem=str(error))
     choice.stop = tuple(wanted)
-    choice.chat = given.get("chat") is True and bool(choice.told.get("chat"))
+    system = given.get("system")
+    if isinstance(system, str) and len(system) > MOST_SYSTEM:
+        return shown(choice, problem=f"A system turn has at most {MOST_SYSTEM:,} characters.")
+    if isinstance(system, str) and system.strip() != choice.system:
+        choice.system, choice.turns = system.strip(), []
+    choice.chat = given.get("chat") is True and converses(choice)
     return shown(choice)
 
 

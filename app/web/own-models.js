@@ -1,5 +1,5 @@
-// "Own models": a target and a draft of the visitor's, a conversation with a chat model, strings that end a text.
-// The value is JSON from the server: {loaded, chat, turns, stop, task, share, problem}.
+// "Conversation and own models": a conversation with a chat model, strings that end a text, a target and a draft of the
+// visitor's. The value is JSON from the server: {loaded, converses, chat, system, turns, stop, task, share, problem}.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -22,12 +22,15 @@
     const fresh = el("button", { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => c.trigger("fresh") });
     const sampling = el("button", { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants", onclick: () => c.trigger("own_sampling") });
     const stop = el("textarea", { id: "own-stop", rows: 2, maxlength: 2000, placeholder: "one a line; \\n is a line break", onchange: tell });
-    const talk = el("div", { class: "pg-own-talk" }, chatLine, turns, fresh);
-    const loaded = el("div", { class: "pg-own-loaded" }, facts, talk, sampling, field("Strings that end the text", stop));
-    c.element.append(allowed, field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress, problem, loaded);
+    const system = el("textarea", { id: "own-system", rows: 1, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.", onchange: tell });
+    const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, fresh);
+    const talk = el("div", { class: "pg-own-talk" }, chatLine, said);
+    const bring = el("div", { class: "pg-own-bring" }, el("strong", { text: "Own models" }), allowed, field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress);
+    c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, sampling);
+    bring.hidden = !c.props.bring;
 
     const strings = () => stop.value.split("\n").filter(Boolean).map((line) => line.replaceAll("\\n", "\n"));
-    function tell() { c.trigger("adjust", { chat: chat.checked, stop: strings() }); }
+    function tell() { c.trigger("adjust", { chat: chat.checked, system: system.value, stop: strings() }); }
 
     function turnLine({ role, content }) {
       return el("li", { class: `pg-own-turn pg-own-${role}` }, el("strong", { text: role === "user" ? "You" : "Model" }), el("span", { text: content }));
@@ -40,12 +43,13 @@
       bar.value = now.share;
       Draftscope.write(doing, now.task ? ` ${now.task}` : "");
       Draftscope.write(problem, now.problem);
-      loaded.hidden = unload.hidden = !pair;
-      if (!pair) return;
-      Draftscope.write(facts, `${pair.target}: ${pair.parameters.toLocaleString("en")} parameters, a context of ${pair.context.toLocaleString("en")} tokens` +
+      facts.hidden = sampling.hidden = unload.hidden = !pair;
+      if (pair) Draftscope.write(facts, `${pair.target}: ${pair.parameters.toLocaleString("en")} parameters, a context of ${pair.context.toLocaleString("en")} tokens` +
         `${pair.draft ? `; ${pair.draft} drafts` : "; no draft model"}. Watch and Compare use it now.`);
-      talk.hidden = !pair.chat;
+      talk.hidden = !now.converses;
       chat.checked = now.chat;
+      said.hidden = !now.chat;
+      if (document.activeElement !== system) system.value = now.system;
       turns.replaceChildren(...now.turns.map(turnLine));
       fresh.hidden = !now.turns.length;
     }

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from .common import UserError, need_data, say
+from .common import UserError, need_data, place, say
 
 SHIPPED = Path(__file__).resolve().parents[2] / "presets" / "models" / "target"
 SEED = "9"  # of the target and its windows
@@ -33,7 +33,7 @@ def trunk(minutes: float) -> Lines:
         "tokenizer": ["--start", str(SHIPPED), "tokenizer"],
         "windows": ["--seed", SEED, "windows"],
         "target": ["--seed", SEED, "target"],
-        "text": ["--tokens", "900000", "text"],
+        "text": ["--tokens", "640000", "text"],
         "vocabulary": ["vocabulary"],
         "draft": ["draft"],
         "larger-draft": ["--larger", "draft"],
@@ -41,6 +41,12 @@ def trunk(minutes: float) -> Lines:
         "align": [*aligned, "draft,larger-draft,diffusion", "align"],
         "align-16": [*aligned, "diffusion-16", "align"],
     }
+
+
+def untrained(trunk: Lines, target: Path) -> Lines:
+    """The trunk without the recipe `target` where the finished target lies in this folder."""
+    finished = (target / "model.safetensors").exists()
+    return {key: words for key, words in trunk.items() if not (finished and key == "target")}
 
 
 def lanes(minutes: float) -> list[Lines]:
@@ -105,4 +111,5 @@ def family(args) -> None:
     folders = ("data", "checkpoints", "models", "kept")
     places = [word for name in folders for word in (f"--{name}", str(getattr(args, name)))]
     minutes = args.minutes or MINUTES
-    Family(args.checkpoints, places, _start).run_all(trunk(minutes), lanes(minutes))
+    first = untrained(trunk(minutes), place(args, "target"))
+    Family(args.checkpoints, places, _start).run_all(first, lanes(minutes))

@@ -1,4 +1,4 @@
-"""The engine's runs of the family: every drafter on prompts of every workload, greedy."""
+"""The engine's runs of the family: drafters on prompts of every workload, greedy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
 
 DEPTHS = 6
+SHOWN = ("chain", "dyspec", "prompt_lookup", "dflash", "ddtree")
+"""The drafters of the model card: those that the draft and the diffusion drafter are made for, and a look-up beside
+them."""
 
 
 def summaries(models: ModelPaths, cls, prompts: Iterable[str], new_tokens: int) -> list[dict]:
@@ -37,14 +40,14 @@ def by_depth(lines: list[dict]) -> list[float | None]:
 def measure(
     models: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
 ) -> dict:
-    """workload -> drafter -> mean accepted tokens (all runs together) and acceptance by depth. need: only the drafters
-    that need this model."""
+    """workload -> drafter of `SHOWN` -> mean accepted tokens (all runs together) and acceptance by depth. need: only the
+    drafters that need this model."""
     found: dict[str, dict] = {}
     for workload, some in prompts.items():
         found[workload] = {}
-        for cls in drafters().values():
+        for cls in (drafters()[key] for key in SHOWN):
             missing = not cls.needs.keys() <= models.parts.keys()
-            if cls.key == "none" or missing or (need and need not in cls.needs):
+            if missing or (need and need not in cls.needs):
                 continue
             lines = summaries(models, cls, some, new_tokens)
             name = f"{cls.key}, {cls.usual_size} nodes" if cls.size_option else cls.key

@@ -79,7 +79,6 @@ TARGET_PLAN = TrainingPlan(
     decay_from=0.92,
     unlikely_from=0.97,
 )
-# The drafts' start: three of the same files.
-_DRAFT_FILES = (WindowFile(0, 256), WindowFile(1, 256), WindowFile(6, 512))
-DRAFT_PLAN = TrainingPlan(_DRAFT_FILES, layers=2)
-LARGER_DRAFT_PLAN = TrainingPlan(_DRAFT_FILES, layers=3)
+# The drafts' start reads some of the same files.
+DRAFT_PLAN = TrainingPlan(numbered((256,) * 3) + (WindowFile(5, 512), WindowFile(6, 512)), layers=3)
+LARGER_DRAFT_PLAN = TrainingPlan((WindowFile(6, 512),), layers=3)

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from app.own import OwnModels
-from app.settings import LIMITS, allowed_models
+from app.own import OwnModels, page_converses
+from app.settings import LIMITS, allowed_models, model_paths
 from engine.errors import UserError
 from engine.parts.admission import Allowed
 from engine.parts.draft import open_model
 from engine.run import RunRequest, open_run
 from presets import family
-from tests.pairs import strangers_pair
+from tests.pairs import CONVERSING, strangers_pair
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,28 @@ def test_on_a_space_it_is_off_by_default(monkeypatch):
 
 def request(prompt: str) -> RunRequest:
     return RunRequest(prompt, family(), drafter="chain", options={"length": 2}, max_new_tokens=6)
+
+
+def test_the_pages_own_target_converses_behind_a_system_turn(monkeypatch):
+    monkeypatch.setenv("DRAFTSCOPE_TARGET", str(CONVERSING))
+    own = OwnModels(Allowed())
+    assert page_converses()
+    choice = own.of("a")
+
+    def asked(prompt: str) -> RunRequest:
+        return RunRequest(prompt, model_paths(), drafter="prompt_lookup", max_new_tokens=12)
+
+    assert own.applied("a", asked("x")).prompt == "x", "not before the visitor wants to converse"
+    choice.chat, choice.system, choice.stop = True, "Answer in one sentence.", ("never said",)
+    wanted = own.applied("a", asked("Tell me about a dog."))
+    assert wanted.models == model_paths() and wanted.stop == ("never said",)
+    assert [turn["role"] for turn in wanted.messages] == ["system", "user"]
+    run = open_run(wanted)
+    own.answered("a", "".join([run.header(), *run.steps(), run.summary()]))
+    assert [turn["role"] for turn in choice.turns] == ["user", "assistant"]
+    assert not any(end in choice.turns[1]["content"] for end in ("<|end|>", "<|endoftext|>"))
+    again = own.applied("a", asked("And then?"))
+    assert [turn["role"] for turn in again.messages] == ["system", "user", "assistant", "user"]
 
 
 def test_a_conversation_grows_by_what_was_answered(pair):

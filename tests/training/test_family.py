@@ -8,7 +8,7 @@ import pytest
 
 from engine.training.__main__ import parser
 from engine.training.common import UserError
-from engine.training.family import Family, lanes, trunk
+from engine.training.family import Family, lanes, trunk, untrained
 from engine.training.recipes import RECIPES
 
 TRUNK = {"target": ["target"], "draft": ["draft"], "larger-draft": ["--larger", "draft"]}
@@ -63,3 +63,12 @@ def test_a_part_that_fails_keeps_no_other_from_learning(tmp_path, ran):
     with pytest.raises(UserError, match="eagle"):
         family_of(tmp_path, ran, failing=["eagle"]).run_all(TRUNK, LANES)
     assert {name for name, _ in ran} >= {"gto", "medusa"}
+
+
+def test_a_finished_target_is_not_trained_again(tmp_path):
+    target = tmp_path / "target"
+    assert untrained(TRUNK, target) == TRUNK
+    target.mkdir()
+    assert untrained(TRUNK, target) == TRUNK, "an empty folder is no target"
+    (target / "model.safetensors").touch()
+    assert list(untrained(TRUNK, target)) == ["draft", "larger-draft"]
