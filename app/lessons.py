@@ -17,7 +17,7 @@ from viz.race import joined
 
 TAB = "learn"
 SET = ("temperature", "seed", "prompt")
-"""The settings of an example that a reader may change, besides its draft length."""
+"""The settings of an example that a reader may change, besides the options of its drafter."""
 
 
 def learn_shelf() -> dict:
@@ -74,8 +74,6 @@ def job(wish: Mapping[str, object]) -> Job:
     pair = json.loads(values["pair"])
     if isinstance(wish.get("options"), dict):
         pair["options"] = {**pair["options"], **wish["options"]}
-    if "length" in wish:
-        pair["options"] = {**pair["options"], "length": wish["length"]}
     asked = {one: wish[one] for one in SET if one in wish}
     return live.opened([request({**values, **asked, "pair": json.dumps(pair)})])[0]
 

@@ -22,6 +22,7 @@ SUITE_NAMES = (
     "pictures",
     "continuous",
     "vocabtrim",
+    "online",
     "within",
     "kernels",
     "gpu",

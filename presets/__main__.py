@@ -1,19 +1,20 @@
 """`python -m presets`: run every preset and every race once; keep their traces for the page.
 `python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the figures of the
 method cards. `python -m presets price [KEY ...]`: the costs of lossy methods. `python -m presets check`: whether each
-"look for" and each claim of a lesson is true."""
+"look for" and each claim of a lesson is true. `python -m presets prompts NAME [WORKLOAD]`: with which prompts of its
+workload, or of another one, an example shows what it promises."""
 
 import sys
 
 from engine.errors import UserError, unknown
-from engine.run import RunRequest
-from presets import Preset, RacePreset, family, presets, race_file, races, trace_file
+from presets import Preset, RacePreset, presets, race_file, races, trace_file
 from presets.checked import record_checked
 from presets.conditions import untrue
+from presets.fitting import fitting
 from presets.lessons.claims import untrue_claims
 from presets.methods.measuring import measure
 from presets.methods.pricing import measure_prices
-from presets.recording import record, request_of
+from presets.recording import lane_requests, record, request_of
 
 
 def main(arguments: list[str]) -> int:
@@ -23,6 +24,9 @@ def main(arguments: list[str]) -> int:
             measure(arguments[1:])
         elif arguments[:1] == ["price"]:
             measure_prices(arguments[1:])
+        elif arguments[:1] == ["prompts"] and len(arguments) in (2, 3):
+            for prompt, broken in fitting(*arguments[1:]):
+                print(f"{prompt}: {'; '.join(broken) or 'fits'}", flush=True)
         elif arguments == ["check"]:
             return report()
         else:
@@ -48,17 +52,8 @@ def record_one(card: Preset | RacePreset) -> None:
     if isinstance(card, Preset):
         record(request_of(card), trace_file(card.name))
         return
-    for lane in card.lanes:
-        request = RunRequest(
-            card.prompt,
-            family(card.models),
-            lane.drafter,
-            options=lane.options,
-            verifier=lane.verifier,
-            temperature=card.temperature,
-            max_new_tokens=card.max_new_tokens,
-        )
-        record(request, race_file(card.name, lane.name))
+    for lane, request in lane_requests(card):
+        record(request, race_file(card.name, lane))
 
 
 def report() -> int:

@@ -29,10 +29,10 @@ CONDITION = re.compile(
 )
 
 
-def holds(condition: str, name: str) -> bool:
-    """Whether the condition is true of the finished trace, or race, of this example.
+def holds(condition: str, name: str, traces: Mapping[str, Trace] | None = None) -> bool:
+    """Whether the condition is true of the finished trace, or race, of this example, or of other traces of it.
 
-    Raises UserError where the condition cannot be read, or names something that does not exist.
+    traces: by lane, as ``finished`` gives them. Raises UserError where the condition cannot be read, or names something that does not exist.
     """
     found = CONDITION.fullmatch(condition)
     if found is None:
@@ -40,14 +40,14 @@ def holds(condition: str, name: str) -> bool:
     left, right = found["left"], found["right"]
     worth = _number(right)
     if worth is None:
-        worth = figure(right, found["of"] or name)
-    return COMPARISONS[found["sign"]](figure(left, name), worth)
+        worth = figure(right, found["of"]) if found["of"] else figure(right, name, traces)
+    return COMPARISONS[found["sign"]](figure(left, name, traces), worth)
 
 
-def figure(asked: str, name: str) -> float:
-    """The value of a figure, ``NAME`` or ``LANE.NAME``, of this example's finished trace or race."""
+def figure(asked: str, name: str, traces: Mapping[str, Trace] | None = None) -> float:
+    """The value of a figure, ``NAME`` or ``LANE.NAME``, of this example's finished trace or race, or of these traces."""
     lane, _, wanted = asked.rpartition(".")
-    traces = finished(name)
+    traces = traces or finished(name)
     if lane not in traces or wanted not in KNOWN:
         raise UserError(f"There is no figure {asked!r} of {name}.")
     return KNOWN[wanted](traces[lane])

@@ -1,11 +1,12 @@
 """Makes finished traces: runs an example once, and keeps its trace for the page."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine.run import RunRequest, open_run
 from engine.trace import write_lines
 from presets import HERE, family
-from presets.listed import Preset
+from presets.listed import Preset, RacePreset
 
 
 def request_of(example: Preset) -> RunRequest:
@@ -21,6 +22,21 @@ def request_of(example: Preset) -> RunRequest:
         temperature=example.temperature,
         max_new_tokens=example.max_new_tokens,
     )
+
+
+def lane_requests(race: RacePreset) -> Iterator[tuple[str, RunRequest]]:
+    """The runs that a race stands for, each with the name of its lane."""
+    for lane in race.lanes:
+        request = RunRequest(
+            race.prompt,
+            family(race.models),
+            lane.drafter,
+            options=lane.options,
+            verifier=lane.verifier,
+            temperature=race.temperature,
+            max_new_tokens=race.max_new_tokens,
+        )
+        yield lane.name, request
 
 
 def record(request: RunRequest, path: Path) -> None:

@@ -14,10 +14,7 @@ from transformers import (
 )
 
 from engine.training.chat_template import CHAT_TOKENS, TEMPLATE
-from presets import HERE, family
-
-CONVERSING = HERE / "training" / "target"
-"""The next embedded target, which has a chat template."""
+from presets import family
 
 TARGET_ROWS, DRAFT_ROWS = 4160, 4224
 """Rows of the embeddings; the tokenizer knows fewer tokens than either."""

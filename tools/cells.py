@@ -87,14 +87,10 @@ def _race(told: Mapping, here: str) -> list[Cell]:
 
 
 def _live(told: Mapping, here: str) -> list[Cell]:
-    start = {name: told["start"][name] for name in told["controls"]}
-    options = {**told.get("options", {})}
-    if "length" in start:
-        options["length"] = start.pop("length")
     lines = [
         f'request = request_of(examples()["{told["example"]}"])',
-        f"request = replace(request, options={{**request.options, **{options!r}}})",
-        *(f"request = replace(request, {name}={value!r})" for name, value in start.items()),
+        f"request = replace(request, options={{**request.options, **{told['options']!r}}})",
+        *(f"request = replace(request, {name}={value!r})" for name, value in told["start"].items()),
         "run = open_run(request)",
         'trace = read_trace("".join([run.header(), *run.steps(), run.summary()]))',
         'print(trace.run["prompt"]["text"] + trace.summary["text"])',

@@ -100,19 +100,15 @@
 
   /** A run of the reader's own: controls, Run and Stop, and the picture. heard(trace): called when it has ended. */
   function liveRun(element, spec, heard, trigger) {
-    const { el } = Draftscope, wish = { example: spec.example, options: spec.options || {}, ...Object.fromEntries(spec.controls.map((name) => [name, spec.start[name]])) };
-    const slider = (name, label, high, step) => Draftscope.lessonSlider({ label, low: name === "length" ? 1 : 0, high, step, value: wish[name], told: String, onInput: (value) => { wish[name] = value; } }).element;
+    const { el } = Draftscope, wish = { ...spec.start, example: spec.example, options: { ...spec.options } };
+    const holder = (name) => (name in spec.start ? wish : wish.options), set = (name, value) => { holder(name)[name] = value; };
+    const slider = (name) => Draftscope.lessonSlider({ ...spec.sliders[name], value: holder(name)[name], told: String, onInput: (value) => set(name, value) }).element;
     const promptId = Draftscope.freshId("prompt");
-    const CONTROLS = {
-      length: () => slider("length", "Longest draft, in tokens", 16, 1),
-      temperature: () => slider("temperature", "Temperature", 2, 0.1),
-      seed: () => slider("seed", "Seed", 20, 1),
-      prompt: () => el("div", {}, el("label", { for: promptId, text: "Prompt" }), Object.assign(el("textarea", { id: promptId, rows: 3, oninput: (event) => { wish.prompt = event.target.value; } }), { value: spec.start.prompt })),
-    };
+    const prompt = () => el("div", {}, el("label", { for: promptId, text: "Prompt" }), Object.assign(el("textarea", { id: promptId, rows: 3, oninput: (event) => set("prompt", event.target.value) }), { value: wish.prompt }));
     const run = el("button", { type: "button", class: "ln-button", "data-main": "", id: "learn-run", text: "Run", onclick: begin });
     const stop = el("button", { type: "button", class: "ln-button", id: "learn-stop", text: "Stop", disabled: true, onclick: () => P.ask(ROOM, "ask_stop") });
     const said = el("p", { class: "ln-quiet", id: "learn-said" }), hold = el("div");
-    element.append(el("div", { class: "ln-live-controls" }, ...spec.controls.map((name) => CONTROLS[name]()), el("div", { class: "ln-buttons" }, run, stop, said)), hold);
+    element.append(el("div", { class: "ln-live-controls" }, ...spec.controls.map((name) => (name === "prompt" ? prompt() : slider(name))), el("div", { class: "ln-buttons" }, run, stop, said)), hold);
     const view = relay.view = Draftscope.mountWatch(hold, { ids: false, keys: false });
     let mine = false;
 
@@ -120,7 +116,7 @@
       relay.view = view;
       mine = true;
       P.begin(ROOM);
-      trigger("asked", { ...wish });
+      trigger("asked", { ...wish, options: { ...wish.options } });
     }
     const unfollow = P.follow(ROOM, () => {
       if (relay.view !== view || !mine) return;

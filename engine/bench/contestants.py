@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from engine.drafters import drafters
 from engine.loops import run_loop
+from engine.memory import Memory
 from engine.options import Value, resolve
 from engine.parts.loading import Models
 from engine.policies.draft_size import settle_size
@@ -43,7 +44,12 @@ class Contestant(ABC):
 
 
 class Ours(Contestant):
-    """One drafter of this engine with its default options. Its steps are neither written to a trace nor shown."""
+    """One drafter of this engine with its default options. Its steps are neither written to a trace nor shown.
+
+    Every text begins without memories of the others, because a drafter that remembers texts would meet each prompt
+    again in the next round. Only what keeps nothing but settings that it searched for goes on with its search from
+    text to text, as it does for a visitor; its later rounds do not pay for the search again.
+    """
 
     group = "ours"
 
@@ -58,6 +64,7 @@ class Ours(Contestant):
             options = resolve(cls.key, cls.options, {})
             options = settle_size(cls, options, models, Sampling())
         self.options = options
+        self._memory = Memory() if cls.keeps_settings_only else None
 
     def write(self, prompt, count):
         tokens, passes, stages = [], Counter(), Counter()
@@ -74,7 +81,8 @@ class Ours(Contestant):
 
     def _steps(self, prompt: Sequence[int], count: int) -> Iterator[Step]:
         drafter = self._class.build(self.options, self._models)
-        request = TextRequest(drafter, verifier("greedy"), Sampling(), prompt, count)
+        rule = verifier("greedy")
+        request = TextRequest(drafter, rule, Sampling(), prompt, count, memory=self._memory)
         with torch_threads(self._models.target.torch_threads):
             yield from run_loop(self._models.target, request)
 

@@ -1,8 +1,10 @@
 """`python -m engine bench --suite retrieval`: drafters that look things up, greedy, in turns.
 
 Speeds on the workloads as they are, on requests that repeat earlier ones with a small change (some drafters
-remember earlier texts), and after long prompts; RASD is also compared with each of its two sources alone. Then the
-time and memory of a lookup by the length of the text.
+remember earlier texts), and after long prompts; RASD is also compared with each of its two sources alone: DySpec's
+tree of the same draft model, and the datastore. Each of the three may draft ``NODES`` nodes in a step; RASD spends half
+of them on the draft model and a quarter on each place in which it looks, the text itself and the datastore. Then the time
+and memory of a lookup by the length of the text.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.sampling import Sampling
 from engine.text import TextRequest
+from engine.threads import torch_threads
 from engine.trace import write_lines
 from engine.verifiers import verifier
 
@@ -37,6 +40,15 @@ KEYS = ("prompt_lookup", "suffix", "token_recycling", "aded", "dyspec", "datasto
 LONG = ("prompt_lookup", "suffix", "chain", "rapid")
 """The drafters for long prompts; ``chain`` is the draft model of ``rapid``, given the whole prompt."""
 AGAINST = (("suffix", "prompt_lookup"), ("rasd", "dyspec"), ("rasd", "datastore"), ("rapid", "chain"))  # fmt: skip
+SOURCES = ("dyspec", "datastore")  # of rasd
+NODES = 16
+OPTIONS = {
+    "rasd": {"budget": NODES // 2, "retrieved": NODES // 4},
+    "dyspec": {"budget": NODES},
+    "datastore": {"retrieved": NODES},
+}
+"""Drafter -> options with which it takes part, where they are not the usual ones."""
+AGAIN = "repeated"  # requests of all workloads, slightly changed; itself no workload
 REPEATED = 20  # requests
 BEFORE = 4  # other requests before the one that is asked, in a long prompt
 LENGTHS = (1_000, 10_000, 100_000)  # tokens of the text that is searched
@@ -66,15 +78,16 @@ def retrieval(
     rounds, share = (1, 8) if quick else (3, 2)
     able = {key for key in (*KEYS, *LONG) if needs_of(key).keys() <= models.parts.keys()}
     keys, long_keys = ([key for key in some if key in able] for some in (KEYS, LONG))
-    speeds = []
-    for name, cards in workloads.items():
-        asked = [(None, card["prompt"]) for card in cards[::share]]
-        speeds += compare(models, name, asked, rounds, keys)
     every = interleaved(workloads)
     again = [(prompt, slightly_changed(prompt)) for prompt in every[: 2 * REPEATED // share]]
-    speeds += compare(models, "repeated", again, rounds, keys)
-    asked = [(None, prompt) for prompt in long_prompts(every)[: 2 * REPEATED // share]]
-    speeds += compare(models, "long", asked, rounds, long_keys)
+    long = [(None, prompt) for prompt in long_prompts(every)[: 2 * REPEATED // share]]
+    speeds = []
+    with torch_threads(models.target.torch_threads):
+        for name, cards in workloads.items():
+            asked = [(None, card["prompt"]) for card in cards[::share]]
+            speeds += compare(models, name, asked, rounds, keys)
+        speeds += compare(models, AGAIN, again, rounds, keys)
+        speeds += compare(models, "long", long, rounds, long_keys)
     lengths = LENGTHS[:2] if quick else LENGTHS
     lookups = [cost for length in lengths for cost in lookup_costs(models, length, every)]
     print(table(speeds, lookups))
@@ -172,7 +185,7 @@ def compare(
 def write(models: Models, key: str, prompt: str, memory: Memory) -> tuple[list[int], int]:
     """The tokens written after the prompt, and the passes of the target that they took."""
     cls = contestant(key)
-    drafter = cls.build(resolve(key, cls.options, {}), models)
+    drafter = cls.build(resolve(key, cls.options, OPTIONS.get(key, {})), models)
     tokens = models.target.tokenizer(prompt)["input_ids"][TOKENS - models.target.max_context :]
     request = TextRequest(drafter, verifier("greedy"), Sampling(), tokens, TOKENS, memory=memory)
     text, passes = [], 0
@@ -189,15 +202,30 @@ def table(speeds: Sequence[Speed], lookups: Sequence[Lookup]) -> str:
         f"{s.same:10.0%}"
         for s in speeds
     ]
-    of = {(s.workload, s.drafter): s.tokens_per_second for s in speeds}
-    for one, other in AGAINST:
-        for name in dict.fromkeys(s.workload for s in speeds):
-            if {(name, one), (name, other)} <= of.keys():
-                lines.append(
-                    f"{one} against {other}, {name}: {of[name, one] / of[name, other]:.2f}"
-                )
+    lines += _compared(speeds)
     lines.append(f"{'text':>12} {'what':20} {'lookup, µs':>11} {'memory, MB':>11}")
     for cost in lookups:
         memory = "" if cost.bytes is None else f"{cost.bytes / 1e6:.2f}"
         lines.append(f"{cost.tokens:12,} {cost.what:20} {cost.microseconds:11.0f} {memory:>11}")
     return "\n".join(lines)
+
+
+def _compared(speeds: Sequence[Speed]) -> list[str]:
+    """The speeds of drafters divided by those of others, by workload, and where rasd beats both its sources."""
+    of = {(s.workload, s.drafter): s.tokens_per_second for s in speeds}
+    names = dict.fromkeys(s.workload for s in speeds)
+    lines = [
+        f"{one} against {other}, {name}: {of[name, one] / of[name, other]:.2f}"
+        for one, other in AGAINST
+        for name in names
+        if {(name, one), (name, other)} <= of.keys()
+    ]
+    asked = [
+        n for n in names if n != AGAIN and {(n, key) for key in ("rasd", *SOURCES)} <= of.keys()
+    ]
+    if asked:
+        above = sum(of[n, "rasd"] > max(of[n, key] for key in SOURCES) for n in asked)
+        lines.append(
+            f"rasd is above both its sources on {above} of {len(asked)} workloads, with {NODES} nodes each"
+        )
+    return lines

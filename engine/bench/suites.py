@@ -20,6 +20,7 @@ SUITES = {
     "pictures": "engine.bench.pictures:pictures",
     "continuous": "engine.bench.continuous:continuous",
     "vocabtrim": "engine.bench.vocabtrim:vocabtrim",
+    "online": "engine.bench.online:online",
     "within": "engine.bench.within:within",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",

@@ -1,4 +1,5 @@
-"""`python -m engine bench --suite within`: what drafting from within the target gains: heads, features, own layers.
+"""`python -m engine bench --suite within`: what trained parts gain: heads, features and own layers of the target, the
+head that stops a chain, a draft with another vocabulary, and a diffusion model of its own.
 
 Greedy texts, contestants in turn; each contestant takes part only on the workloads of its figures. A figure whose part
 is not shipped, or belongs to another target, is replaced by one sentence.
@@ -19,6 +20,7 @@ from engine.bench.figures import rows as figures
 from engine.bench.rounds import Result, race
 from engine.drafters import drafter
 from engine.errors import UserError
+from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.trace import write_lines
 
@@ -27,6 +29,9 @@ QUICK = Plan(prompts=2, rounds=1, tokens=48, schedules=())
 EVERY = ("story", "edit", "template", "code", "arithmetic", "operations")
 RECIPES = {"gto": "eagle", "fspad": "eagle"}
 """Parts that another drafter uses: the recipe's key -> the drafter's."""
+FIXED = {f"chain of {length}": length for length in (2, 3, 4, 6, 8, 12)}
+"""Chains that never stop early, by the names that they have as contestants."""
+BEST_FIXED = "the best fixed chain"
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Figure:
 
     of: the contestant. kind: ``step`` (tokens per step), ``speed`` (tokens per second divided by those of ``beside``, a
     geometric mean), ``faster`` (workloads with more tokens per second than ``beside``) or ``longer`` (tokens per step
-    minus those of ``beside``). least: None where the figure is only reported. above: whether the value must exceed
+    minus those of ``beside``). beside: a contestant, or ``BEST_FIXED``. least: None where the figure is only reported. above: whether the value must exceed
     ``least``.
     """
 
@@ -46,6 +51,13 @@ class Figure:
     workloads: tuple[str, ...] = EVERY
     beside: str = ""
     above: bool = False
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """The contestants beside which ``of`` is measured."""
+        if self.beside == BEST_FIXED:
+            return tuple(FIXED)
+        return (self.beside,) if self.beside else ()
 
     @property
     def what(self) -> str:
@@ -71,6 +83,10 @@ TABLE = (
     Figure("ppd", "step", 2, 3, ("template",)),
     Figure("gto", "longer", 0, None, beside="eagle", above=True),
     Figure("fspad", "longer", 0, None, beside="eagle", above=True),
+    Figure("specdec_pp", "speed", 1.0, 1.1, beside=BEST_FIXED),
+    Figure("omnidraft", "step", 1.5, None, ("story",)),
+    Figure("deer", "step", 3, None, ("template",)),
+    Figure("deer", "step", 3, None, ("code",)),
 )
 
 
@@ -101,7 +117,7 @@ class _Field:
     @classmethod
     def of(cls, paths: ModelPaths) -> _Field:
         made = cls()
-        named = [name for row in TABLE for name in (row.of, row.beside) if name]
+        named = [name for row in TABLE for name in (row.of, *row.rivals)]
         for name in dict.fromkeys(["none", *named]):
             try:
                 made.present[name] = made.contestant(name, paths)
@@ -112,10 +128,10 @@ class _Field:
     def contestant(self, name: str, paths: ModelPaths) -> Ours:
         """A contestant of ``RECIPES`` takes over the options of the drafter that uses its part, so that trees of one
         size are compared. Raises UserError with one sentence where its part is missing or does not fit."""
-        like = RECIPES.get(name)
+        like = "chain" if name in FIXED else RECIPES.get(name)
         cls = drafter(like or name)
         roles = dict(cls.needs)
-        if like is not None:
+        if name in RECIPES:
             ((own, kind),) = cls.needs.items()
             roles = {name: kind}
         for role in roles:
@@ -124,6 +140,9 @@ class _Field:
                     f"The part {role} is not shipped; `python -m engine.training {role}` makes it."
                 )
         models = load_models(paths, roles, "float32", "cpu")
+        if name in FIXED:
+            options = {"length": FIXED[name], "stop_below": 0.0}
+            return Ours(cls, models, name, resolve(cls.key, cls.options, options))
         if like is None:
             return Ours(cls, models, name)
         folders = {"target": models.folders["target"], own: models.folders[name]}
@@ -135,7 +154,7 @@ class _Field:
         asked = {"none"}
         for row in TABLE:
             if workload in row.workloads:
-                asked |= {row.of, row.beside}
+                asked |= {row.of, *row.rivals}
         return [one for name, one in self.present.items() if name in asked]
 
 
@@ -181,10 +200,10 @@ def run_within(
 
 
 def _row(figure: Figure, results: Sequence[Result], taking: _Field) -> Row:
-    missing = next((name for name in (figure.of, figure.beside) if name in taking.absent), None)
+    names = (figure.of, *figure.rivals)
+    missing = next((name for name in names if name in taking.absent), None)
     if missing is not None:
         return Row(figure, reason=taking.absent[missing])
-    names = [name for name in (figure.of, figure.beside) if name]
     groups = dict.fromkeys(names, "ours")
     own = [one for one in results if one.prompt.workload in figure.workloads]
     table = figures([one for one in own if one.contestant in groups], groups)
@@ -192,9 +211,13 @@ def _row(figure: Figure, results: Sequence[Result], taking: _Field) -> Row:
     if figure.kind in ("step", "longer"):
         steps = [_tokens_a_step(own, name) for name in names]
         return Row(figure, steps[0] - (steps[1] if figure.kind == "longer" else 0))
-    ratios = [speeds[one, figure.of] / speeds[one, figure.beside] for one in figure.workloads]
-    value = geometric_mean(ratios) if figure.kind == "speed" else sum(one > 1 for one in ratios)
-    return Row(figure, float(value))
+    ratios = {
+        name: [speeds[one, figure.of] / speeds[one, name] for one in figure.workloads]
+        for name in figure.rivals
+    }
+    if figure.kind == "speed":
+        return Row(figure, float(min(map(geometric_mean, ratios.values()))))
+    return Row(figure, float(sum(one > 1 for one in ratios[figure.beside])))
 
 
 def _tokens_a_step(results: Sequence[Result], name: str) -> float:

@@ -125,6 +125,9 @@ class Drafter(ABC):
     learns: ClassVar[bool] = False
     """Whether the drafter keeps anything in the visitor's memory."""
 
+    keeps_settings_only: ClassVar[bool] = False
+    """Whether it keeps settings that it searched for, and nothing of the texts."""
+
     size_option: ClassVar[str | None] = None
     """The option that sets the number of drafted nodes; 0 means the number that pays on this machine."""
 

@@ -5,8 +5,9 @@ Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self
 last positions of the prompt; see ``engine.policies.exits``. The target goes on from the exit, so each
 layer reads a drafted row once.
 
-Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``), and the
-exits are then measured only every few steps, because a small target's head costs as much as a layer.
+Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``). A small
+target's head costs as much as a layer, so the head is then counted too, and the exits are measured only every few
+steps. With ``when=always`` the plan is the paper's, which counts layers alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from engine.exhibits import Curve, Exhibit, Gauge, Layer, Series
 from engine.exhibits import Layers as LayersExhibit
 from engine.options import Option
 from engine.policies.exits import Exits, Plan
+from engine.target.layers import head_in_layers
 from engine.tree import DraftTree
 
 ELEMENTS = 2**24
@@ -99,7 +101,9 @@ class DynamicExitDrafter(OwnLayersDrafter):
         self._exits = None
         self._undrafted = 0  # steps in a row without a draft
         if self.feature_layers:
-            self._exits = Exits(self.target.layers, self.settings["decay"])
+            counted = self.settings["when"] == "pays"
+            head = head_in_layers(self.target.model) if counted else 0.0
+            self._exits = Exits(self.target.layers, self.settings["decay"], head)
             self._look(start.features)
 
     def propose(self, context, max_depth):
@@ -150,8 +154,8 @@ class DynamicExitDrafter(OwnLayersDrafter):
             note="A bar is the share of recent positions at which this layer's exit chose the target's token.",
             layers=shown,
         )
-        plain = 1 / self.target.layers
-        gains = (self._exits.per_layer(most)[:, 1:].max(-1).values / plain).tolist()
+        values = self._exits.per_layer(most)
+        gains = (values[:, 1:].max(-1).values / values[0, 0]).tolist()
         curve = Curve(
             title="Tokens per layer by exit, plain decoding = 1",
             note="The mark shows the exit that drafts."

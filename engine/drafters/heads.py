@@ -107,12 +107,16 @@ class HeadsDrafter(Drafter):
         after the state, the root first; all have the same length."""
 
     def _choices(self, hidden: Tensor, project: nn.Module, count: int) -> list[Choices]:
-        """hidden: [R, H] of heads, project: H -> V. Raises UserError for NaN."""
+        """hidden: [R, H] of heads, project: H -> V. Raises UserError for NaN.
+
+        The tokens are ranked by the logits: top-k and top-p, which hold for the law that is shown, cut tokens of the
+        head, while the target may well keep them, and would leave all these tokens equal.
+        """
         logits = project(hidden)
         if not self.target.asynchronous:
             refuse_nan(logits, self.title)
         laws = display_distribution(logits, self.sampling).cpu()
-        best = laws.topk(min(count, laws.shape[-1])).indices.tolist()
+        best = logits.topk(min(count, logits.shape[-1])).indices.tolist()
         return list(zip(laws, best, strict=True))
 
     def _spoken(self, kept: Kept) -> list[Tensor]:
@@ -121,11 +125,12 @@ class HeadsDrafter(Drafter):
         return [law for law in laws if law is not None]
 
     def _table(self, spoken: Sequence[Tensor], written: Sequence[int]) -> Table:
-        """Each head's first choices, the token that was written in its place, and its rank."""
+        """Each head's first choices that are not cut, the token that was written in its place, and its rank."""
         rows = []
         for depth, law in enumerate(spoken):
             token = written[depth] if depth < len(written) else None
-            best = law.topk(min(SHOWN, len(law))).indices.tolist()
+            values, tokens = law.topk(min(SHOWN, len(law)))
+            best = tokens[values > 0].tolist()
             rows.append(
                 [
                     f"head {self._first + depth + 1}",

@@ -21,7 +21,7 @@ import torch
 from engine.drafters.base import Drafter
 from engine.exhibits import Table, Token
 from engine.options import Option
-from engine.target.seen import Probes
+from engine.target.seen import MOST_PROBES, Probes
 from engine.tree import ROOT, DraftTree
 
 Ngram = tuple[int, ...]
@@ -63,7 +63,7 @@ class LookaheadDrafter(Drafter):
             "window",
             "int",
             5,
-            "Columns of the window: places guessed ahead.",
+            f"Columns of the window: places guessed ahead (at most {MOST_PROBES} guesses on all levels).",
             1,
             16,
             label="Window",
@@ -99,6 +99,7 @@ class LookaheadDrafter(Drafter):
     def __init__(self, settings, target) -> None:
         super().__init__(settings)
         self.target = target
+        self._width = min(settings["window"], MOST_PROBES // (settings["ngram"] - 1))
 
     @classmethod
     def build(cls, settings, models):
@@ -115,9 +116,7 @@ class LookaheadDrafter(Drafter):
         if self.settings["prompt_ngrams"]:
             for first in range(len(prompt) - size + 1):
                 self._pool.add(tuple(prompt[first : first + size]))
-        guesses = [
-            self.chance.draw(torch.ones(len(prompt))) for _ in range(self.settings["window"])
-        ]
+        guesses = [self.chance.draw(torch.ones(len(prompt))) for _ in range(self._width)]
         self._levels = [[prompt[place] for place in guesses]]
 
     def propose(self, context, max_depth):
@@ -132,7 +131,7 @@ class LookaheadDrafter(Drafter):
     def _look_ahead(self, tree: DraftTree, position: int) -> None:
         """Put the window into the pass, as far as the target's context has room for it."""
         room = self.target.max_context - position - len(self._levels)
-        width = min(self.settings["window"], room)
+        width = min(self._width, room)
         if width < 1:
             return
         first, parents, tokens = len(tree), [], []
@@ -161,7 +160,7 @@ class LookaheadDrafter(Drafter):
     def _table(self, position: int, drafted: int) -> Table:
         """Each place ahead with the guesses of the levels; where they are equal, the window has come to rest."""
         rows, still = [], 0
-        levels, width = len(self._levels), self.settings["window"]
+        levels, width = len(self._levels), self._width
         for place in range(width + levels - 1):
             columns = [place - level for level in range(levels)]
             guesses = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 SHORT = 4  # cues of at most so many letters (yes, wait) begin many other words, so only whole words match
 ENDINGS = {"line": ("\n",), "sentence": ("\n", ".")}
@@ -21,17 +21,22 @@ COLUMN_CUES = {"affirmation": ("answer",), "reflection": ("borrow:",)}
 
 
 class Steps:
-    """The steps of a text. Without a tokenizer no token ends a step."""
+    """The steps of a text. Without a tokenizer only the end of the text ends a step."""
 
-    def __init__(self, tokenizer, ending: str) -> None:
-        """ending: a key of ``ENDINGS``."""
+    def __init__(self, tokenizer, ending: str, end_tokens: Container[int]) -> None:
+        """ending: a key of ``ENDINGS``. end_tokens: those that end the text."""
         self._tokenizer, self._ends = tokenizer, ENDINGS[ending]
+        self._end_tokens = end_tokens
         self._known: dict[int, bool] = {}
 
     def ended(self, step: Sequence[int]) -> bool:
         """Whether the last of these tokens ends a step. Neither white space alone nor an empty sequence is a
-        step."""
-        return bool(step) and self._ends_with(step[-1]) and any(self._says(token) for token in step)
+        step, but an end of the text is one by itself: nothing drafted behind it could be kept."""
+        if not step:
+            return False
+        if step[-1] in self._end_tokens:
+            return True
+        return self._ends_with(step[-1]) and any(self._says(token) for token in step)
 
     def _ends_with(self, token: int) -> bool:
         if token not in self._known:

@@ -73,7 +73,8 @@ class SpecReasonDrafter(DraftModelDrafter):
 
     def begin(self, start):
         super().begin(start)
-        self._steps = Steps(self.target.tokenizer, self.settings["ending"])
+        target = self.target
+        self._steps = Steps(target.tokenizer, self.settings["ending"], target.end_tokens)
         self._rewritten: list[int] | None = None  # of the step that the large model is writing
         self._written = {"small": 0, "large": 0}
         asks = self.settings["score"] == "question"

@@ -68,14 +68,15 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
     loop = "switching"
     trial = {"ahead": 2, "taken": 2, "verifying": 3}
 
-    def __init__(self, settings, draft, vocabulary, tokenizer) -> None:
+    def __init__(self, settings, draft, vocabulary, tokenizer, end_tokens) -> None:
         super().__init__(settings, draft, vocabulary)
-        self.tokenizer = tokenizer
+        self.tokenizer, self.end_tokens = tokenizer, end_tokens
 
     @classmethod
     def build(cls, settings, models):
         target = models.target
-        return cls(settings, models.part("draft"), target.vocab_size, target.tokenizer)
+        draft, ends = models.part("draft"), target.end_tokens
+        return cls(settings, draft, target.vocab_size, target.tokenizer, ends)
 
     @classmethod
     def kinds(cls, sampling):
@@ -83,7 +84,7 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
 
     def begin(self, start):
         super().begin(start)
-        self._steps = Steps(self.tokenizer, self.settings["ending"])
+        self._steps = Steps(self.tokenizer, self.settings["ending"], self.end_tokens)
         self._step: list[int] = []  # tokens of the step so far
         self._large = 0  # tokens that the large model still has to write
         self._ready = DraftTree()  # tokens looked ahead

@@ -96,7 +96,8 @@ class SuffixDrafter(RememberingDrafter):
     def begin(self, start):
         super().begin(start)
         self.index, self._read = SuffixAutomaton(), 0
-        self._written: list[int] = []
+        self._prompt = len(start.prompt)
+        self._written: list[int] = []  # the tokens behind the prompt, forced ones among them
         self._earlier = start.memory.store((self.key, self._target), EarlierTexts)
         self._before = (
             self._earlier.automaton
@@ -105,6 +106,7 @@ class SuffixDrafter(RememberingDrafter):
 
     def propose(self, context, max_depth):
         self._follow(context)
+        self._written = list(context[self._prompt :])
         best = max(self._trees(max_depth), key=lambda tree: tree.score, default=None)
         tree = DraftTree()
         if best is not None:
@@ -118,7 +120,8 @@ class SuffixDrafter(RememberingDrafter):
         return tree
 
     def observe(self, kept):
-        self._written += kept.tokens
+        if kept.position == self._prompt + len(self._written):  # else forced tokens were not seen
+            self._written += kept.tokens
 
     def close(self):
         """The text has ended: later texts may copy its output."""

@@ -7,13 +7,14 @@ alternatives are also verified, and more of them where the draft is less confide
 own keys and values.
 
 Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of skip
-sets and drafts together may cost a small share of the time (``engine.policies.ledger``), so which steps draft
-depends on the clock, except with ``when=always``.
+sets and drafts together may cost a small share of the time, and a few steps at the start
+(``engine.policies.ledger``), so which steps draft depends on the clock, except with ``when=always``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -42,6 +43,7 @@ class SwiftDrafter(Drafter):
     summary = "The target drafts for itself without some of its middle layers, chosen on the fly."
     uses_target = True
     learns = True
+    keeps_settings_only = True
     options = (
         Option("length", "int", 6, "Most tokens drafted in a step.", 1, 32, label="Length"),
         Option(
@@ -143,12 +145,13 @@ class SwiftDrafter(Drafter):
         self._shown: tuple[int, list[Exhibit]] | None = None
 
     def propose(self, context, max_depth):
-        self._tried = bool(self._search.sublayers) and self._improve(context)
+        known = context[: self.start.target.length + 1]  # up to the root; forced tokens may follow
+        self._tried = bool(self._search.sublayers) and self._improve(known)
         skipped, matchness = self._search.best
         tree = DraftTree()
         length = min(self.settings["length"], max_depth)
         if skipped and self._pays(skipped, length):
-            self._draft(tree, context[-1], Layers(skipped=skipped), length)
+            self._draft(tree, context, Layers(skipped=skipped), length)
         tree.exhibits += self._exhibits(skipped, matchness)
         return tree
 
@@ -190,17 +193,18 @@ class SwiftDrafter(Drafter):
                 return True
         return False
 
-    def _draft(self, tree: DraftTree, root: int, layers: Layers, length: int) -> None:
+    def _draft(self, tree: DraftTree, context: Sequence[int], layers: Layers, length: int) -> None:
         """A chain from the skipping target, fed to the target's own session and dropped again."""
-        session, parent, token, row = self.start.target, ROOT, root, -1
+        session, parent = self.start.target, ROOT
+        rows = context[session.length :]  # the root, and the forced tokens after it
         for _ in range(length):
-            q = self._q(session.states([token], [row], layers))[0]
+            parents = range(session.rows - 1, session.rows - 1 + len(rows))
+            q = self._q(session.states(rows, parents, layers)[-1:])[0]
             confidence = float(q.max())
-            row += 1
             tokens = self._candidates(q, self._width(confidence))
             kind = "one_hot" if self.sampling.greedy else "without_replacement"
             drawn = [tree.draw(parent, token, kind, q, "own layers") for token in tokens]
-            parent, token = drawn[0], tokens[0]
+            parent, rows = drawn[0], tokens[:1]
             if confidence < self.settings["confidence"]:
                 break  # the tokens drawn so far stay: a drawn token must never be dropped
         session.drop()
@@ -221,7 +225,8 @@ class SwiftDrafter(Drafter):
         return tokens
 
     def _improve(self, context) -> bool:
-        """Now and then, try one more skip set on the last tokens. Returns whether one was tried."""
+        """Now and then, try one more skip set on the last tokens. context: up to the root. Returns whether one was
+        tried."""
         window = min(self.settings["window"], len(context) - 2)
         tried, best = len(self._search.scores), self._search.best[1]
         done = tried >= self.settings["trials"] or best >= ENOUGH

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedConfig
 
 from engine.errors import UserError
-from engine.parts.files import load_published, read_config, read_tensors, write_part
+from engine.parts.files import in_dtype, load_published, read_config, read_tensors, write_part
 from engine.parts.head_ranks import FIELD, Accuracies, accuracies_of, usual
 from engine.parts.hydra_heads import decoder_like, filled_like
 from engine.parts.kinds import PartKind
@@ -129,7 +129,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> CloverHeads:
             f"{folder.name} holds no Clover heads for {target.name}: {error}."
         ) from None
     made.accuracies = accuracies_of(config, heads, folder.name)
-    return made.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
+    return in_dtype(made, target.dtype).to(device).eval().requires_grad_(False)
 
 
 KIND = PartKind(NOUN, _load)

@@ -23,7 +23,7 @@ from engine.errors import UserError
 from engine.opening import refuse_pickled
 from engine.parts.eagle_cell import EagleCell, Pieces
 from engine.parts.eagle_config import EagleConfig, Layout
-from engine.parts.files import json_object, stored_tensors
+from engine.parts.files import in_dtype, json_object, stored_tensors
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 BEFORE, AFTER = "draftscope_before", "draftscope_after"
@@ -146,7 +146,7 @@ def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> No
 
 def _filled(cell: EagleCell, named: Mapping[str, Tensor], dtype: torch.dtype) -> EagleCell:
     """The cell, which has no storage yet, with these tensors in it."""
-    made = EagleCell(cell.config, cell.pieces).to(dtype)
+    made = in_dtype(EagleCell(cell.config, cell.pieces), dtype)
     made.load_state_dict(dict(named))
     return made
 

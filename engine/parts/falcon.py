@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from engine.errors import UserError
 from engine.opening import refuse_pickled
 from engine.parts.falcon_cell import FalconCell, FalconConfig
-from engine.parts.files import json_object, stored_tensors
+from engine.parts.files import in_dtype, json_object, stored_tensors
 from engine.parts.kinds import PartKind
 from engine.target.language_model import LanguageModel
 
@@ -62,7 +62,7 @@ def open_cell(path: str, dtype: torch.dtype, device: str) -> FalconCell:
             raise UserError(
                 f"The weights of {folder.name} are not those that its configuration promises: {name}."
             )
-    cell = FalconCell(config).to(dtype)
+    cell = in_dtype(FalconCell(config), dtype)
     cell.load_state_dict(tensors)
     return cell.to(device).eval().requires_grad_(False)
 

@@ -93,6 +93,18 @@ def load_published(
     module.load_state_dict({own: tensors[name] for name, own in names.items()}, assign=True)
 
 
+def in_dtype(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """The module with its weights in this dtype. Buffers that are no weights keep their own: rotary frequencies
+    rounded to bfloat16 would turn late positions by other angles than those of the training."""
+    weights = module.state_dict().keys()
+    kept = {name: each for name, each in module.named_buffers() if name not in weights}
+    module.to(dtype)
+    for name, each in kept.items():
+        owner, _, leaf = name.rpartition(".")
+        setattr(module.get_submodule(owner), leaf, each)
+    return module
+
+
 def read_config(folder: Path) -> dict:
     """The config.json; {} if there is none. Raises UserError if it is not a JSON object."""
     if not (folder / CONFIG).is_file():

@@ -10,7 +10,8 @@ The layout of the published checkpoints: ``hydra_mlp.{head}.{layer}.linear.{weig
 ``hydra_mlp.{head}.0.res_connection.{weight,bias}``, ``hydra_lm_head.{head}.{weight,bias}``; with a prefix
 ``prefix_embeding_layer.{layers.0.*,norm.weight}``, and dropout layers count, so that blocks have the numbers 1, 3, 5
 ... and a projection is ``hydra_lm_head.{head}.1.*``. Embeddings in the file are the target's and are ignored. A
-checkpoint without projections shares the target's head.
+checkpoint without projections shares the target's head. The authors' code makes one block and repeats it behind the
+first; a file without duplicates holds it once, and the config's ``hydra_num_layers`` says how often it runs.
 
 Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary, R rows.
 """
@@ -28,7 +29,14 @@ from torch import Tensor, nn
 from transformers import AutoModel, Cache, PreTrainedConfig
 
 from engine.errors import UserError
-from engine.parts.files import WEIGHTS, load_published, read_config, read_tensors, write_part
+from engine.parts.files import (
+    WEIGHTS,
+    in_dtype,
+    load_published,
+    read_config,
+    read_tensors,
+    write_part,
+)
 from engine.parts.head_ranks import Accuracies, accuracies_of, usual
 from engine.parts.kinds import PartKind
 from engine.target.language_model import LanguageModel
@@ -36,7 +44,8 @@ from engine.target.language_model import LanguageModel
 FILES = ("hydra_lm_head.safetensors", WEIGHTS)
 NOUN = "set of Hydra heads"
 PREFIX = "prefix_embeding_layer."  # spelled so in the checkpoints
-OFFSET = "hidden_state_offset"
+OFFSET, LAYERS = "hidden_state_offset", "hydra_num_layers"
+MOST = 64  # heads, or blocks of a head
 _BLOCK = re.compile(r"hydra_mlp\.(\d{1,3})\.(\d{1,3})\.(linear|res_connection)\.(weight|bias)")
 _PROJECTION = re.compile(r"hydra_lm_head\.(\d{1,3})\.(?:1\.)?(weight|bias)")
 _BORROWED = ("input_embed_fn.weight", f"{PREFIX}embed_tokens.weight")
@@ -110,9 +119,7 @@ class HydraHeads(nn.Module):
 
     def names(self) -> dict[str, str]:
         """Published name of each weight -> its name in this module."""
-        places = (
-            (1, 2) if self.prefix is not None else (0, 1)
-        )  # the number of the first block, and the step to the next
+        start, step = _numbering(self.prefix is not None)
         found: dict[str, str] = {}
         for own in self.state_dict():
             kind, _, rest = own.partition(".")
@@ -120,10 +127,10 @@ class HydraHeads(nn.Module):
                 found[PREFIX + rest] = own
             elif kind == "lm_head":
                 head, _, leaf = rest.partition(".")
-                found[f"hydra_lm_head.{head}.{'1.' if places[0] else ''}{leaf}"] = own
+                found[f"hydra_lm_head.{head}.{'1.' if start else ''}{leaf}"] = own
             else:
                 head, layer, leaf = rest.split(".", 2)
-                found[f"hydra_mlp.{head}.{places[0] + places[1] * int(layer)}.{leaf}"] = own
+                found[f"hydra_mlp.{head}.{start + step * int(layer)}.{leaf}"] = own
         return found
 
     def save(self, folder: Path, about: Mapping) -> None:
@@ -132,7 +139,7 @@ class HydraHeads(nn.Module):
             "architectures": ["HydraModel"],
             "model_type": "hydra",
             "hydra_num_heads": len(self),
-            "hydra_num_layers": len(self.blocks[0]),
+            LAYERS: len(self.blocks[0]),
             "hydra_head_arch": "mlp" if self.prefix is None else "prefix-mlp",
             "grounded_heads": True,
             OFFSET: self.offset,
@@ -140,6 +147,11 @@ class HydraHeads(nn.Module):
         weights = self.state_dict()
         tensors = {name: weights[own] for name, own in self.names().items()}
         write_part(folder, tensors, config | dict(about))
+
+
+def _numbering(prefix: bool) -> tuple[int, int]:
+    """The number of the first block in published names, and the step to the next one."""
+    return (1, 2) if prefix else (0, 1)
 
 
 def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
@@ -163,9 +175,15 @@ def filled_like(decoder: nn.Module, config: PreTrainedConfig, layers: int) -> nn
 
 
 def from_published(
-    tensors: Mapping[str, Tensor], width: int, vocabulary: int, config: PreTrainedConfig
+    tensors: Mapping[str, Tensor],
+    width: int,
+    vocabulary: int,
+    config: PreTrainedConfig,
+    layers: object = None,
 ) -> HydraHeads:
     """Heads from tensors under the published names, for a target of this width, vocabulary and config.
+
+    layers: the blocks of a head that the heads' own config promises; None: those in the file.
 
     Raises ValueError, whose message ends a sentence, if they are not Hydra's or do not fit.
     """
@@ -176,15 +194,41 @@ def from_published(
         raise ValueError("its weights have other names")
     heads = 1 + max(int(found[1]) for found in (*blocks.values(), *projections.values()))
     numbers = sorted({int(found[2]) for found in blocks.values()})
-    if heads > 64 or len(numbers) > 64:
+    promised = layers if isinstance(layers, int) else 0
+    if max(heads, len(numbers), promised) > MOST:
         raise ValueError("it has too many heads or layers")
     prefix = config if any(name.startswith(PREFIX) for name in tensors) else None
+    if promised > len(numbers):
+        tensors = _repeated(tensors, numbers, promised, prefix is not None)
+    count = max(promised, len(numbers))
     with torch.device("meta"):
-        made = HydraHeads(heads, len(numbers), width, vocabulary if projections else None, prefix)
+        made = HydraHeads(heads, count, width, vocabulary if projections else None, prefix)
     load_published(made, made.names(), tensors)
     if prefix is not None:
         made.prefix = filled_like(made.prefix, prefix, 1)
     return made
+
+
+def _repeated(
+    tensors: Mapping[str, Tensor], numbers: list[int], promised: int, prefix: bool
+) -> dict[str, Tensor]:
+    """The tensors with a copy of the block behind the first one at each place where it runs. numbers: of the blocks in
+    the file. Raises ValueError if more than one block stands behind the first, or none."""
+    if len(numbers) != 2:
+        raise ValueError(
+            f"its heads have {len(numbers)} blocks, where its configuration promises {promised}"
+        )
+    found = dict(tensors)
+    start, step = _numbering(prefix)
+    for name, tensor in tensors.items():
+        block = _BLOCK.fullmatch(name)
+        if block is not None and int(block[2]) == numbers[1]:
+            for layer in range(1, promised):
+                number = start + step * layer
+                found.setdefault(
+                    f"hydra_mlp.{block[1]}.{number}.{block[3]}.{block[4]}", tensor.clone()
+                )
+    return found
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> HydraHeads:
@@ -192,7 +236,9 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> HydraHeads:
     config, tensors = read_config(folder), read_tensors(folder, NOUN, FILES)
     own = target.model.config.get_text_config(decoder=True)
     try:
-        heads = from_published(tensors, target.hidden_size, target.vocab_size, own)
+        heads = from_published(
+            tensors, target.hidden_size, target.vocab_size, own, config.get(LAYERS)
+        )
     except ValueError as error:
         raise UserError(f"{folder.name} holds no Hydra heads for {target.name}: {error}.") from None
     heads.accuracies = accuracies_of(config, len(heads), folder.name)
@@ -201,7 +247,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> HydraHeads:
         raise UserError(
             f"The configuration of {folder.name} asks for layers that {target.name} lacks."
         )
-    return heads.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
+    return in_dtype(heads, target.dtype).to(device).eval().requires_grad_(False)
 
 
 KIND = PartKind(NOUN, _load)

@@ -5,6 +5,9 @@ target has verified: the token that the exit would have drafted there. The share
 target's own, older positions counting less, is the acceptance rate a of that exit. With d tokens drafted by the
 first l of L layers, a step writes (1 - a^(d+1)) / (1 - a) tokens on average and runs L + d l layers one after
 another. The ratio of the two is *tokens per layer*; the exit and the length with the largest ratio are taken.
+
+Beyond the paper: the head runs once for each drafted token and once to verify. Where it costs as much as h layers, a
+step costs L + h + d (l + h), and a step of plain decoding L + h.
 """
 
 from __future__ import annotations
@@ -27,9 +30,10 @@ class Plan:
 class Exits:
     """The exits after 1 to L - 1 layers; row i of the counts is for the exit after i + 1 layers."""
 
-    def __init__(self, layers: int, decay: float) -> None:
-        """layers: L, at least 2. decay: the factor on earlier counts at each step."""
-        self._layers, self._decay = layers, decay
+    def __init__(self, layers: int, decay: float, head: float = 0.0) -> None:
+        """layers: L, at least 2. decay: the factor on earlier counts at each step. head: h, the cost of the head in
+        layers; 0 leaves it out, as the paper does."""
+        self._layers, self._decay, self._head = layers, decay, head
         self._counts = torch.zeros(layers - 1, 2, dtype=torch.float64)  # agreed, disagreed
         self._confidences = torch.zeros(layers - 1, 2, dtype=torch.float64)  # sums, likewise
 
@@ -58,7 +62,8 @@ class Exits:
         lengths = torch.arange(most + 1, dtype=torch.float64)
         written = (self.acceptance[:, None] ** lengths).cumsum(-1)
         exits = torch.arange(1, self._layers, dtype=torch.float64)
-        return written / (self._layers + exits[:, None] * lengths)
+        drafting = (exits + self._head)[:, None] * lengths
+        return written / (self._layers + self._head + drafting)
 
     def best(self, most: int, least: int = 0) -> Plan:
         """The plan with most tokens per layer among those of ``least`` to ``most`` drafted tokens; in

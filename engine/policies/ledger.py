@@ -7,6 +7,8 @@ from dataclasses import dataclass
 ALLOWANCE = 0.01  # share of the time on the clock that may be lost
 LEARNING = 0.1  # weight of a new step in the running means
 TRIAL = 2.0  # plain steps that an experiment is expected to cost
+CREDIT = TRIAL + 1.0
+"""Plain steps that may be lost at once: an experiment, and a draft that follows from it."""
 
 
 @dataclass
@@ -36,10 +38,11 @@ class Ledger:
         self.draft = _mean(self.draft, milliseconds)
 
     def affords(self, steps: float = TRIAL) -> bool:
-        """Whether the time of ``steps`` more plain steps may be lost."""
+        """Whether the time of ``steps`` more plain steps may be lost: a share of the time on the clock, and a credit,
+        without which a text of usual length would end before its first experiment."""
         if self.plain is None:
             return False
-        return self.lost + steps * self.plain <= ALLOWANCE * self.clock
+        return self.lost + (steps - CREDIT) * self.plain <= ALLOWANCE * self.clock
 
 
 def _mean(before: float | None, new: float) -> float:

@@ -233,7 +233,23 @@ def passed(
 
 
 def cost_share(module: nn.Module, layers: Layers) -> float:
-    """The weights that such a pass reads, as a share of all that a whole pass reads.
+    """The weights that such a pass reads, as a share of all that a whole pass reads."""
+    sizes, output = _sizes(module)
+    last = module.config.get_text_config().num_hidden_layers
+    every = [(layer, part) for layer in range(last) for part in sizes]
+    whole = output + sum(sizes[part] for _, part in every)
+    run = output + sum(sizes[part] for layer, part in every if layers.runs(layer, part))
+    return run / whole
+
+
+def head_in_layers(module: nn.Module) -> float:
+    """The weights of the head, in units of those of a layer."""
+    sizes, output = _sizes(module)
+    return output / sum(sizes.values())
+
+
+def _sizes(module: nn.Module) -> tuple[dict[str, int], int]:
+    """The weights of a layer's sublayers, and those of the head.
 
     Computed from the sizes in the config, assuming a gated MLP; all experts count as one.
     """
@@ -243,8 +259,4 @@ def cost_share(module: nn.Module, layers: Layers) -> float:
     kv_heads = getattr(config, "num_key_value_heads", None) or heads
     inner = getattr(config, "intermediate_size", None) or 4 * width
     sizes = {ATTENTION: 2 * width * head * (heads + kv_heads), MLP: 3 * width * inner}
-    output = width * config.vocab_size
-    every = [(layer, part) for layer in range(config.num_hidden_layers) for part in sizes]
-    whole = output + sum(sizes[part] for _, part in every)
-    run = output + sum(sizes[part] for layer, part in every if layers.runs(layer, part))
-    return run / whole
+    return sizes, width * config.vocab_size

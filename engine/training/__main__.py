@@ -61,6 +61,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--count", type=int, default=50, help="recipe compare: prompts a row (default %(default)s)"
     )
+    made.add_argument(
+        "--needs",
+        help="recipe gains: only drafters that need one of these models, with commas between (target: no other model)",
+    )
     made.add_argument("--workloads", help="recipe prompts: only these, with commas between")
     made.add_argument(
         "--minutes", type=float, help="recipes text, align, large-pair, parts: wall-clock budget"

@@ -3,6 +3,7 @@ distributions."""
 
 from __future__ import annotations
 
+import copy
 import json
 
 import torch
@@ -18,6 +19,7 @@ from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_f
 from .distill import MixedWindows, draft_loss, read
 from .divergences import loss_named
 from .loop import fit
+from .precision import pick_precision
 from .teacher import Teacher, text_windows
 
 ALIGN_WINDOWS = 10_000
@@ -25,13 +27,17 @@ ALIGN_ROWS = 16  # windows per batch: with fewer, the optimizer takes a third of
 WINDOW = 256  # tokens
 BLOCK_SIZES = {"diffusion": 8, "diffusion-16": 16}
 BLOCKS = 24  # blocks per window in a step
+WORTH_COMPILING = 5  # minutes; compiling the target's forward pass takes half a minute and saves a third of each step
 
 
 def text(args) -> None:
+    """What the target writes. It writes in bf16 where the processor is faster at it: drafters learn from the target's
+    fp32 distributions over this text, so a token that rounding has changed does no harm."""
     teacher = Teacher.of(args)
+    module = copy.deepcopy(teacher.module).to(pick_precision(teacher.module.device.type))
     selftext.write(
         teacher.text_file,
-        teacher.module,
+        module,
         teacher.end_token,
         teacher.prompt_streams(args.seed),
         tokens=args.tokens or 400_000,
@@ -121,6 +127,8 @@ def align(args) -> None:
         return sum(losses.values()), tokens.numel()
 
     budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
+    if (budget.minutes or 0) >= WORTH_COMPILING:
+        teacher.forward = torch.compile(teacher.forward, dynamic=False)
     path = args.checkpoints / f"align-{'-'.join(names)}.pt"
     fit(students, batch, budget, path, muon_rate=0.01, adam_rate=2e-3, say=say)
     for name in names:

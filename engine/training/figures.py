@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from pathlib import Path
 
 from engine.parts.loading import ModelPaths
@@ -14,6 +15,8 @@ from .generators.words import Vocabulary
 from .models import parameter_count
 
 NEW_TOKENS = 96
+PER_WORKLOAD = 8
+GAIN_PROMPTS = 4  # per workload; each is written once for every drafter and every draft size
 SAMPLES = 5
 TEMPERATURE = 0.8
 
@@ -50,26 +53,43 @@ def samples(target, tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str,
     }
 
 
-def measure(
-    models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, data: Path, per_workload=8
-) -> dict:
+def probe_texts(tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str, list[str]]:
+    return {w: [tokenizer.decode(ids) for ids in some] for w, some in prompts.items()}
+
+
+def write_gains(
+    paths: ModelPaths,
+    parts: dict[str, Path],
+    tokenizer,
+    data: Path,
+    needs: Collection[str] | None = None,
+) -> dict[str, dict[int, float]]:
+    """What each draft size gains, into a file beside each model; returns the curves by drafter. parts: other drafters,
+    each by the name of the drafter that it can replace. needs: only drafters that need one of these models."""
+    texts = probe_texts(tokenizer, probe_prompts(tokenizer, data, GAIN_PROMPTS))
+    found = gains.write(paths, texts, NEW_TOKENS, needs)
+    for need, part in parts.items():
+        if needs is None or need in needs:
+            gains.write(paths.with_parts({need: str(part)}), texts, NEW_TOKENS, {need})
+    return found
+
+
+def measure(models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, data: Path) -> dict:
     """models: opened models by name; paths: their folders, for the engine to open; parts: other drafters, each by the
     name of the drafter that it can replace."""
-    prompts = probe_prompts(tokenizer, data, per_workload)
+    prompts = probe_prompts(tokenizer, data, PER_WORKLOAD)
     shown = {**prompts, "chat": chat_prompts(tokenizer)} if tokenizer.chat_template else prompts
-    texts = {w: [tokenizer.decode(ids) for ids in some] for w, some in prompts.items()}
+    texts = probe_texts(tokenizer, prompts)
     found = {
         "parameters": {name: parameter_count(model) for name, model in models.items()},
         "target": evaluate.report(models["target"], tokenizer, data, per_workload=20, copies=50),
         "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=20, copies=4),
         "operations": evaluate.operations_report(models["target"], tokenizer, data, count=25),
-        "gains": gains.write(paths, texts, NEW_TOKENS),
         "runs": family_runs.measure(paths, texts, NEW_TOKENS),
         "parts": {},
         "samples": samples(models["target"], tokenizer, shown),
     }
     for need, part in parts.items():
         other = paths.with_parts({need: str(part)})
-        gains.write(other, texts, NEW_TOKENS, need)
         found["parts"][part.name] = family_runs.measure(other, texts, NEW_TOKENS, need)
     return found

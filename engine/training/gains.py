@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 from engine.drafters import drafters
@@ -49,19 +50,23 @@ def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> fl
 
 
 def write(
-    paths: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
+    paths: ModelPaths,
+    prompts: dict[str, list[str]],
+    new_tokens: int,
+    wanted: Collection[str] | None = None,
 ) -> dict[str, dict[int, float]]:
     """Measure every drafter that has a size and whose part exists, and write its gains beside that part, or the target.
 
-    prompts: by workload. The first of each goes into the files, so that costs can be measured on it. need: only the
-    drafters that need this part.
+    prompts: by workload. The first of each goes into the files, so that costs can be measured on it. wanted: only the
+    drafters that need one of these models ("target": those that need no other model).
     """
     every = [prompt for some in prompts.values() for prompt in some]
     found: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():
         needs = tuple(cls.needs) or ("target",)
         missing = not cls.needs.keys() <= paths.parts.keys()
-        if cls.size_option is None or len(needs) != 1 or missing or (need and need not in needs):
+        unwanted = wanted is not None and not {*needs} & {*wanted}
+        if cls.size_option is None or len(needs) != 1 or missing or unwanted:
             continue  # gains lie beside the target, or beside the one part that a drafter needs
         (place,) = needs
         models = load_models(paths, cls.needs)

@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from engine.parts.loading import ModelPaths
 
 from . import card, compare, figures, prompts
 from .common import UserError, folder_tokenizer, need_data, open_model, place, say
 from .students import MODULES as STUDENTS
+from .tokenizer import load_tokenizer
+
+
+def _shipped(args) -> ModelPaths:
+    """The folders of target, draft and diffusion drafter, and of the trained parts that are there."""
+    roles = {name: str(place(args, name)) for name in ("draft", "diffusion")}
+    learned = (args.models / "parts" / key for key in STUDENTS)
+    roles |= {folder.name: str(folder) for folder in learned if folder.is_dir()}
+    return ModelPaths(str(place(args, "target")), roles)
+
+
+def _replacements(args) -> dict[str, Path]:
+    """The other drafters that are there, each by the name of the drafter that it can replace."""
+    parts = {"draft": place(args, "larger-draft"), "diffusion": place(args, "diffusion-16")}
+    return {need: path for need, path in parts.items() if (path / "model.safetensors").exists()}
+
+
+def write_gains(args) -> None:
+    need_data(args)
+    needs = args.needs.split(",") if args.needs else None
+    tok = load_tokenizer(place(args, "target"))
+    found = figures.write_gains(_shipped(args), _replacements(args), tok, args.data, needs)
+    for drafter, curve in found.items():
+        say(f"{drafter}: " + ", ".join(f"{size} {gain:.2f}" for size, gain in curve.items()))
 
 
 def evaluate_all(args) -> None:
     need_data(args)
     models = {name: open_model(args, name) for name in ("target", "draft", "diffusion")}
-    roles = {name: str(place(args, name)) for name in ("draft", "diffusion")}
-    learned = (args.models / "parts" / key for key in STUDENTS)
-    roles |= {folder.name: str(folder) for folder in learned if folder.is_dir()}
-    paths = ModelPaths(str(place(args, "target")), roles)
-    parts = {"draft": place(args, "larger-draft"), "diffusion": place(args, "diffusion-16")}
-    parts = {need: path for need, path in parts.items() if (path / "model.safetensors").exists()}
-    found = figures.measure(models, paths, parts, folder_tokenizer(args), args.data)
+    tok = load_tokenizer(place(args, "target"))
+    found = figures.measure(models, _shipped(args), _replacements(args), tok, args.data)
     for name in ("divergences", "sources", "target.curve"):
         path = args.checkpoints / f"{name}.json"
         if path.exists():

@@ -4,13 +4,23 @@ is left."""
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from .corpus import ANSWER_ONLY, Document, available_mix, documents, make_vocabulary, read_corpora
+from .corpus import (
+    ANSWER_ONLY,
+    FINISHING_MIX,
+    MIX,
+    Document,
+    available_mix,
+    documents,
+    make_vocabulary,
+    read_corpora,
+)
 
 POOL = 48  # waiting documents, from which the next one that fits is picked
 
@@ -51,17 +61,30 @@ class Mixer:
     """Draws encoded documents so that every workload keeps its share of the tokens so far."""
 
     def __init__(self, tokenizer, data: Path, seed: int, split: str = "train"):
-        texts = read_corpora(data, split)
-        self.shares = available_mix(texts)
+        self.texts = read_corpora(data, split)
         self.encode = Encoder(tokenizer)
-        vocabulary = make_vocabulary(texts)
-        self.streams = {w: documents(w, texts, vocabulary, seed) for w in self.shares}
-        self.drawn = dict.fromkeys(self.shares, 0)
-        self.documents = dict.fromkeys(self.shares, 0)
-        self.sizes = {w: len(texts[w]) for w in self.shares if texts.get(w)}
+        vocabulary = make_vocabulary(self.texts)
+        self.streams = {
+            w: documents(w, self.texts, vocabulary, seed)
+            for w in available_mix(self.texts, MIX | FINISHING_MIX)
+        }
+        self.drawn: Counter[str] = Counter()
+        self.documents: Counter[str] = Counter()
+        self.sizes = {w: len(self.texts[w]) for w in self.streams if self.texts.get(w)}
+        self._mix: dict[str, float] = {}
+        self.draw_by(MIX)
+
+    def draw_by(self, mix: dict[str, float]) -> None:
+        """From now on every workload has this share. The streams go on where they are."""
+        if mix == self._mix:
+            return
+        self._mix, self.shares = mix, available_mix(self.texts, mix)
+        self._before = self.drawn.copy()
 
     def __call__(self) -> Encoded:
-        workload = min(self.shares, key=lambda w: self.drawn[w] / self.shares[w])
+        workload = min(
+            self.shares, key=lambda w: (self.drawn[w] - self._before[w]) / self.shares[w]
+        )
         encoded = self.encode(next(self.streams[workload]))
         self.drawn[workload] += len(encoded.tokens)
         self.documents[workload] += 1

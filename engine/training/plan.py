@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WindowFile:
-    """A file of training text (`window_files`): its number, and how many tokens its windows have."""
+    """A file of training text (`window_files`): its number, how many tokens its windows have, and whether its text is
+    drawn by `FINISHING_MIX` instead of `MIX` (`corpus`)."""
 
     number: int
     length: int
+    finishing: bool = False
 
 
 def numbered(lengths: tuple[int, ...]) -> tuple[WindowFile, ...]:
@@ -72,7 +74,8 @@ class TrainingPlan:
 
 
 TARGET_PLAN = TrainingPlan(
-    numbered((256,) * 5 + (512,) * 5 + (1024,)),
+    numbered((256,) * 5 + (512,) * 5 + (1024,))
+    + (WindowFile(11, 512, finishing=True), WindowFile(12, 512, finishing=True)),
     layers=8,
     shallow=6,
     shallow_layers=4,
@@ -80,5 +83,5 @@ TARGET_PLAN = TrainingPlan(
     unlikely_from=0.97,
 )
 # The drafts' start reads some of the same files.
-DRAFT_PLAN = TrainingPlan(numbered((256,) * 3) + (WindowFile(5, 512), WindowFile(6, 512)), layers=3)
-LARGER_DRAFT_PLAN = TrainingPlan((WindowFile(6, 512),), layers=3)
+DRAFT_PLAN = TrainingPlan((WindowFile(0, 256), WindowFile(5, 512), WindowFile(6, 512)), layers=3)
+LARGER_DRAFT_PLAN = TrainingPlan((WindowFile(6, 512),), layers=3, steps_per_file=320)

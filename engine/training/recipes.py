@@ -11,6 +11,7 @@ so each can run alone; those that train resume where they were stopped.
     draft        windows -> <models>/draft (with --larger: <models>/parts/draft-3m)
     divergences  which divergence aligns the draft best -> screen, <checkpoints>/divergences.json
     align        the target's distributions and hidden states -> the drafters of --students
+    gains        what each draft size gains -> gains.json beside the models (--needs: of some models only)
     evaluate     held-out figures of the family -> screen, <checkpoints>/figures.json, <models>/README.md
     compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
@@ -91,6 +92,7 @@ RECIPES: dict[str, Recipe] = {
     "draft": pretraining_recipes.draft,
     "divergences": drafting_recipes.divergences,
     "align": drafting_recipes.align,
+    "gains": measuring_recipes.write_gains,
     "evaluate": measuring_recipes.evaluate_all,
     "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,

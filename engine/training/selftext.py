@@ -41,6 +41,7 @@ NEW_TOKENS = {
 TEMPERATURES = [0.0, 0.0, 0.7, 1.0, 1.0]
 OTHER_TOKENS = 160
 LONGEST_PROMPT = 220
+TOLD_SECONDS = 60.0  # between two lines about the progress
 
 
 @dataclass
@@ -116,7 +117,7 @@ def write(
     streams: Mapping[str, Iterator[list[int]]],
     tokens: int,
     seed: int,
-    rows: int = 48,
+    rows: int = 96,
     minutes: float = 1e9,
     say=print,
 ) -> None:
@@ -128,7 +129,7 @@ def write(
     documents: list[list[int]] = []
     given: list[int] = []
     noisy: list[bool] = []
-    began = time.monotonic()
+    began = told = time.monotonic()
     while sum(drawn.values()) < tokens and time.monotonic() - began < 60 * minutes:
         workload = min(streams, key=lambda w: drawn[w] / SHARES.get(w, 1.0))
         waiting = sorted(itertools.islice(streams[workload], 2 * rows), key=len)
@@ -144,6 +145,9 @@ def write(
             given += map(len, prompts)
             noisy += [workload in ANSWER_ONLY] * len(prompts)
             drawn[workload] += sum(map(len, answers))
+        if time.monotonic() - told > TOLD_SECONDS:
+            say(f"{sum(drawn.values())} of {tokens} tokens")
+            told = time.monotonic()
     written = sum(drawn.values())
     say(
         f"the target wrote {written} tokens in {len(documents)} texts, {written / (time.monotonic() - began):.0f} tokens/s"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .corpus import read_corpora
+from .corpus import FINISHING_MIX, MIX, read_corpora
 from .packing import Mixer, windows
 from .plan import TrainingPlan, WindowFile
 
@@ -31,6 +31,7 @@ def write_files(
         return
     mixer = Mixer(tokenizer, data, seed)
     for file in plan.files:
+        mixer.draw_by(FINISHING_MIX if file.finishing else MIX)
         stream = windows(mixer, file.length, seed + file.number)
         count = plan.steps_per_file * (plan.step_tokens // file.length)
         rows = [next(stream) for _ in range(count)]

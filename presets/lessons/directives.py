@@ -7,7 +7,9 @@ also changes the lesson.
 import tomllib
 from collections.abc import Callable
 
+from engine.drafters import drafters
 from engine.errors import UserError, unknown
+from engine.options import Option
 from presets import examples, races
 from presets.checked import checked
 from presets.checking import check
@@ -23,7 +25,12 @@ SAME_TEXT = "same text as plain decoding"
 """A condition in addition to those on figures: the texts were compared when the run was made."""
 VIEWS = ("tree", "icicle")
 PARTS = ("tree", "text", "timeline", "why", "method")
-CONTROLS = ("prompt", "length", "temperature", "seed")
+SLIDERS = {
+    "temperature": {"label": "Temperature", "low": 0, "high": 2, "step": 0.1},
+    "seed": {"label": "Seed", "low": 0, "high": 20, "step": 1},
+}
+LABELS = {"length": "Longest draft, in tokens"}
+MOST = 16  # of an option of the drafter
 RULES = ("exact", "always", "compare", "plain redraw")
 
 
@@ -66,17 +73,31 @@ def _race(place: str, given: dict) -> dict:
 
 
 def _live(place: str, given: dict) -> dict:
-    """A run that readers start themselves, with these controls."""
+    """A run that readers start themselves. Its controls are the prompt, the temperature, the seed and the drafter's
+    whole numbers."""
     fields = {"example": str, "controls": list, "options": dict, **SHOWN}
     _checked(place, given, fields, ("example", "controls"))
-    _among(place, "control", given["controls"], CONTROLS)
     name = _example(given["example"])
-    own, made = examples()[name], finished(name)[""].run
-    start = {"length": made["drafter"]["options"].get("length", 0), "seed": 0}
-    start |= {"temperature": own.temperature, "prompt": own.prompt}
-    if "length" in given["controls"] and not start["length"]:
-        raise UserError(f"{place}: the drafter of {name} has no length to set.")
-    return {**given, **_shown(given), "start": start}
+    own, made = examples()[name], finished(name)[""].run["drafter"]
+    numbers = [option for option in drafters()[own.drafter].options if option.type == "int"]
+    sliders = {**SLIDERS, **{option.name: _slider(option) for option in numbers}}
+    _among(place, "control", given["controls"], ("prompt", *sliders))
+    settings = {"temperature": own.temperature, "seed": 0, "prompt": own.prompt}
+    options = {**made["options"], **given.get("options", {})}
+    chosen = {one: max(1, options[one]) for one in given["controls"] if one not in settings}
+    return {
+        **given,
+        **_shown(given),
+        "start": {one: settings[one] for one in given["controls"] if one in settings},
+        "options": {**given.get("options", {}), **chosen},
+        "sliders": {one: sliders[one] for one in given["controls"] if one in sliders},
+    }
+
+
+def _slider(option: Option) -> dict:
+    """From 1 on, because 0 leaves a number to the drafter."""
+    label = LABELS.get(option.name) or option.label or option.name.replace("_", " ").capitalize()
+    return {"label": label, "low": 1, "high": min(MOST, int(option.maximum or MOST)), "step": 1}
 
 
 def _rule(place: str, given: dict) -> dict:

@@ -5,12 +5,11 @@ import pytest
 from engine.trace import read_trace
 from tests.app.serving import serving
 from tests.app.visitor import Visitor
-from tests.pairs import CONVERSING
 
 
 @pytest.fixture(scope="module")
 def host():
-    with serving(DRAFTSCOPE_TARGET=str(CONVERSING), DRAFTSCOPE_OWN_MODELS="off") as running:
+    with serving(DRAFTSCOPE_OWN_MODELS="off") as running:
         yield running
 
 

@@ -71,7 +71,7 @@ def test_every_drafter_that_takes_a_draft_offers_all_of_them(two):
         assert (found is not None) == (cls.needs.get("draft") == "draft"), key
     found = choice_of("chain")
     assert found["choices"] == ("draft", "draft-tiny") and found["default"] == "draft"
-    assert found["said"] == {"draft": "draft (0.9 M)", "draft-tiny": "draft-tiny (0.1 M)"}
+    assert found["said"] == {"draft": "draft (1.0 M)", "draft-tiny": "draft-tiny (0.1 M)"}
 
 
 def test_what_is_no_draft_for_the_target_is_not_among_them(tiny, tmp_path):

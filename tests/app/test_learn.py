@@ -73,7 +73,7 @@ def test_what_a_stranger_asks_for_is_checked():
     assert learn_trace("../presets") == learn_trace([]) == "" and learn_lesson({"a": 1}).keys() == {
         "error"
     }
-    for wish in ({}, {"example": []}, {"example": "story-chain", "length": "x"}):
+    for wish in ({}, {"example": []}, {"example": "story-chain", "options": {"length": "x"}}):
         with pytest.raises(UserError):
             job(wish)
     with pytest.raises(UserError):

@@ -12,7 +12,7 @@ from engine.parts.admission import Allowed
 from engine.parts.draft import open_model
 from engine.run import RunRequest, open_run
 from presets import family
-from tests.pairs import CONVERSING, strangers_pair
+from tests.pairs import strangers_pair
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +87,7 @@ def request(prompt: str) -> RunRequest:
     return RunRequest(prompt, family(), drafter="chain", options={"length": 2}, max_new_tokens=6)
 
 
-def test_the_pages_own_target_converses_behind_a_system_turn(monkeypatch):
-    monkeypatch.setenv("DRAFTSCOPE_TARGET", str(CONVERSING))
+def test_the_pages_own_target_converses_behind_a_system_turn():
     own = OwnModels(Allowed())
     assert page_converses()
     choice = own.of("a")

@@ -90,7 +90,8 @@ def test_prompt_and_drafter_make_an_example_the_visitors_own(visit):
     shown = wait_list(page, OWN)
     assert shown["card"] == ""
     visitor.choose("preset", presets()[1].title)
-    assert wait_list(page, presets()[1].title)["card"] == presets()[1].name
+    page.wait_for_selector(f"#cards [value={presets()[1].name}]:checked", state="attached")
+    wait_list(page, presets()[1].title)
 
 
 def test_an_opened_run_brings_its_settings(visit):

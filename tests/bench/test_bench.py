@@ -7,7 +7,7 @@ import torch
 
 from engine.bench import command
 from engine.bench.agreement import differences, first_difference
-from engine.bench.contestants import Contestant, Writing
+from engine.bench.contestants import Contestant, Ours, Writing
 from engine.bench.figures import best_of, geometric_mean, rows
 from engine.bench.goals import goals, goals_beside_openvino
 from engine.bench.openvino.command import openvino
@@ -15,8 +15,11 @@ from engine.bench.openvino.peers import GenAi
 from engine.bench.profile import profiles
 from engine.bench.progress import Progress
 from engine.bench.rounds import Prompt, Result, race
+from engine.drafters import drafter
+from engine.drafters.base import Drafter
 from engine.errors import UserError
 from engine.parts.loading import ModelPaths
+from tests.verifiers.tiny import tiny_models
 
 STORY, EDIT = Prompt("story", "story-01", [1, 2]), Prompt("edit", "edit-01", [3])
 GROUPS = {"transformers": "plain", "assisted": "assisted", "none": "ours", "chain": "ours"}
@@ -34,6 +37,21 @@ def table(groups=GROUPS):
         calls = 4 if name == "chain" else 8
         found += [result(name, prompt, calls=calls) for prompt in (STORY, EDIT)]
     return rows(found, groups)
+
+
+def test_a_search_goes_on_from_text_to_text_and_memories_of_texts_do_not(monkeypatch):
+    found, begin = [], Drafter.begin
+    monkeypatch.setattr(
+        Drafter, "begin", lambda own, start: (found.append(start.memory), begin(own, start))[1]
+    )
+    models = tiny_models(8)
+    for key in ("swift", "suffix", "token_recycling"):
+        contestant = Ours(drafter(key), models)
+        for _ in range(2):
+            contestant.write([1, 2, 3, 1, 2], 4)
+    swift, again, *others = found
+    assert swift is again
+    assert len({id(memory) for memory in others}) == 4 and swift not in others
 
 
 def test_rows_hold_medians_and_ratios():

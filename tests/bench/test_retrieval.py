@@ -1,9 +1,14 @@
 """The bench of retrieval: what it asks, what it counts, and that all drafters write the same text."""
 
 import json
+import re
+
+import torch
 
 from engine.bench import lookup_cost, retrieval
+from engine.bench.retrieval import NODES, OPTIONS, contestant
 from engine.memory import Memory
+from engine.options import resolve
 from engine.parts.loading import ModelPaths, load_models
 from presets import family, prompts
 
@@ -46,6 +51,7 @@ def test_a_small_bench(monkeypatch, tmp_path, capsys):
     for line in ("suffix against prompt_lookup, repeated", "rapid against chain, long"):
         assert line in told
     assert "rasd against dyspec, edit" in told and "rasd against datastore, story" in told
+    assert re.search(r"rasd is above both its sources on [0-2] of 2 workloads", told)
     found = json.loads(out.read_text("utf-8"))
     kept = {(row["workload"], row["drafter"]) for row in found["speeds"]}
     assert {workload for workload, _ in kept} == {"edit", "story", "repeated", "long"}
@@ -53,6 +59,38 @@ def test_a_small_bench(monkeypatch, tmp_path, capsys):
     assert all(row["same"] == 1 for row in found["speeds"]), "all of them are exact"
     sized = {row["what"]: row["bytes"] for row in found["lookups"]}
     assert all(sized[what] for what in sized if not what.startswith("rapid")) and len(sized) == 5
+
+
+def test_rasd_and_its_sources_may_draft_equally_many_nodes():
+    options = {key: resolve(key, contestant(key).options, own) for key, own in OPTIONS.items()}
+    rasd = options["rasd"]
+    assert rasd["this_text"], "both the text and the datastore are looked into"
+    assert rasd["budget"] + 2 * rasd["retrieved"] == NODES
+    assert options["dyspec"]["budget"] == options["datastore"]["retrieved"] == NODES
+
+
+def test_workloads_on_which_rasd_wins_are_counted():
+    """On "b" only one source is slower; the repeated requests are no workload of their own."""
+    values = {"a": (3, 2, 1), "b": (2, 3, 1), retrieval.AGAIN: (3, 2, 1)}
+    speeds = [
+        retrieval.Speed(name, key, float(value), 1.0, 1.0)
+        for name, row in values.items()
+        for key, value in zip(("rasd", *retrieval.SOURCES), row, strict=True)
+    ]
+    told = retrieval.table(speeds, [])
+    assert "rasd is above both its sources on 1 of 2 workloads, with 16 nodes each" in told
+    assert "rasd against datastore, repeated: 3.00" in told
+
+
+def test_runs_compute_with_the_threads_of_the_models(monkeypatch, capsys):
+    monkeypatch.setattr(retrieval, "compare", lambda *_: seen.append(torch.get_num_threads()) or [])
+    monkeypatch.setattr(retrieval, "lookup_costs", lambda *_: [])
+    monkeypatch.setattr(retrieval, "load_models", lambda *_: models)
+    seen, models = [], load_models(family(), {})
+    threads = torch.get_num_threads() + 1
+    monkeypatch.setattr(models.target, "torch_threads", threads)
+    retrieval.retrieval(family(), {"story": prompts("story")[:1]}, True, None)
+    assert seen == [threads] * 3 and torch.get_num_threads() == threads - 1
 
 
 def test_without_parts_the_others_are_measured(monkeypatch):

@@ -46,7 +46,7 @@ def test_a_small_bench(paths, tmp_path, capsys, monkeypatch):
     out = tmp_path / "within.json"
     table = within.run_within(paths, prompts, PLAN, str(out))
     rows = {row.figure.what: row for row in table}
-    assert len(rows) == len(within.TABLE) == 12
+    assert len(rows) == len(within.TABLE) == 16
     medusa = rows["medusa, tokens a step, story"]
     assert medusa.value is None and not medusa.verdict
     assert (
@@ -62,9 +62,10 @@ def test_a_small_bench(paths, tmp_path, capsys, monkeypatch):
     assert rows["del / none, tokens a second, edit"].value > 0
     assert rows["eagle faster than chain, of 6 workloads"].value in range(7)
     told = capsys.readouterr().out
-    assert told.count("is not shipped") == 4
-    # chain and eagle, with and without gto, on six workloads; ppd on one, del and swift on another
-    assert "21 of 21 texts written as plain decoding writes them" in told
+    assert told.count("is not shipped") == 8
+    # chain, six fixed chains and eagle, with and without gto, on six workloads; ppd on one, del and swift on another
+    assert "57 of 57 texts written as plain decoding writes them" in told
+    assert rows["specdec_pp / the best fixed chain, tokens a second, all workloads"].value is None
     written = json.loads(out.read_text("utf-8"))["rows"]
     assert [row["value"] for row in written] == [row.value for row in table]
     assert "within" in SUITES and "within" in SUITE_NAMES

@@ -1,5 +1,6 @@
 """Clover: the attention decoder, trees in which each branch passes its state on, and files of other targets."""
 
+import copy
 import json
 
 import pytest
@@ -9,6 +10,7 @@ from engine.chance import DraftChance
 from engine.drafters.base import Start
 from engine.drafters.clover import CloverDrafter
 from engine.errors import UserError
+from engine.opening import language_model
 from engine.options import resolve
 from engine.parts.clover_heads import USUAL_HEADS, AttentionDecoder
 from engine.parts.files import write_part
@@ -88,6 +90,11 @@ def test_what_was_written_is_read_again_and_other_targets_are_refused(models, tm
         assert torch.equal(one.bfloat16().float(), other)
     for one, other in zip(heads.buffers(), again.buffers(), strict=True):
         assert torch.equal(one, other), "the rotary angles, which are in no file"
+    module = copy.deepcopy(models.target.model).bfloat16()
+    half = load(str(tmp_path), language_model(module, None, "half", lean=False), None, "cpu")
+    assert {weight.dtype for weight in half.parameters()} == {torch.bfloat16}
+    for one, other in zip(heads.buffers(), half.buffers(), strict=True):
+        assert torch.equal(one, other), "in half precision they stay as they are"
     config = json.loads((tmp_path / "config.json").read_text())
     del config[FIELD]
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -18,9 +18,9 @@ from tests.engine.tiny import tiny_hf_model, tiny_model
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
 
 
-def learned(decay=1.0):
+def learned(decay=1.0, head=0.0):
     """Three exits of four layers at four places: the first agrees once, the second thrice, the third never."""
-    exits = Exits(4, decay)
+    exits = Exits(4, decay, head)
     chosen = torch.tensor([1, 2, 3, 4])
     shadows = torch.tensor([[1, 0, 0, 0], [1, 2, 3, 0], [0, 0, 0, 0]])
     sure = torch.tensor([[0.9, 0.1, 0.2, 0.3], [0.8, 0.6, 0.7, 0.5], [0.1, 0.1, 0.1, 0.1]])
@@ -57,6 +57,29 @@ def test_the_plan_has_most_tokens_per_layer():
     assert (plan.layer, plan.length) == max((k for k in every if k[1]), key=every.get)
     assert plan.per_layer == pytest.approx(every[plan.layer, plan.length])
     assert exits.best(5).length == (0 if max(every.values()) == 1 / 4 else plan.length)
+
+
+@pytest.mark.parametrize("head, pays", [(0.0, True), (1.0, True), (8.0, False)])
+def test_the_head_counts_in_the_plan_and_in_plain_decoding(head, pays):
+    """The exit after two of four layers is right three times in four. One drafted token makes that 1.75 tokens for 6
+    layers rather than 1 for 4; with a head of 8 layers, 1.75 for 22 rather than 1 for 12, so it no longer pays."""
+    exits = learned(head=head)
+    values = exits.per_layer(3)
+    assert values[:, 0].tolist() == pytest.approx([1 / (4 + head)] * 3)
+    assert float(values[1, 1]) == pytest.approx(1.75 / (6 + 2 * head))
+    assert float(values[1, 3]) == pytest.approx(2.734375 / (10 + 4 * head))
+    assert bool(exits.best(3).length) == pays
+
+
+@pytest.mark.parametrize("when, counted", [("pays", True), ("always", False)])
+def test_only_the_question_whether_it_pays_counts_the_head(when, counted):
+    target = tiny_model("llama")
+    _, _, drafter = run(target, {"when": when}, count=2)
+    layer = sum(
+        each.numel() for each in target.model.model.layers[0].parameters() if each.dim() == 2
+    )
+    head = target.model.lm_head.weight.numel() / layer if counted else 0.0
+    assert float(drafter._exits.per_layer(1)[0, 0]) == pytest.approx(1 / (target.layers + head))
 
 
 GREEDY = Sampling()

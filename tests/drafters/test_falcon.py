@@ -10,7 +10,7 @@ from engine.drafters.falcon import FalconDrafter
 from engine.errors import UserError
 from engine.loops import run_loop
 from engine.parts.digest import FIELD
-from engine.parts.falcon import KIND, write_cell
+from engine.parts.falcon import KIND, open_cell, write_cell
 from engine.parts.falcon_cell import FalconCell, FalconConfig
 from engine.parts.falcon_context import FalconContext
 from engine.parts.loading import Models
@@ -130,6 +130,12 @@ def test_files(models, saved):
         torch.testing.assert_close(tensor, cell.state_dict()[name], atol=0.05, rtol=0.01)
     assert json.loads((saved / "config.json").read_text())[FIELD] == "0123"
     assert not [name for name in load_file(saved / "model.safetensors") if "embed" in name]
+
+
+def test_half_precision_leaves_the_angles_as_they_are(saved):
+    half, whole = (open_cell(str(saved), dtype, "cpu") for dtype in (torch.bfloat16, torch.float32))
+    assert half.lstm.weight_ih_l0.dtype == torch.bfloat16
+    assert torch.equal(half._frequencies, whole._frequencies)
 
 
 @pytest.mark.parametrize(

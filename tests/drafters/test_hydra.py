@@ -10,6 +10,7 @@ from torch import nn
 from transformers import LlamaModel
 
 from engine.errors import UserError
+from engine.opening import language_model
 from engine.parts.head_ranks import FIELD, usual
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
@@ -114,6 +115,47 @@ def test_what_was_written_has_the_published_names(tmp_path, target, prefix):
     assert set(again.names()) == set(names) - borrowed
     for one, other in zip(heads.parameters(), again.parameters(), strict=True):
         assert torch.equal(one.bfloat16().float(), other)
+
+
+@pytest.mark.parametrize("prefix", [False, True], ids=["hydra", "hydra++"])
+def test_a_block_that_is_in_the_file_once_runs_as_often_as_the_config_says(
+    tmp_path, target, prefix
+):
+    reference = Published(target.model, prefix)
+    names = reference.state_dict()
+    heads = opened(written(tmp_path / "a", names, {"hydra_num_layers": 4}), target)
+    state, tokens = torch.randn(WIDTH), [3, 7]
+    rows = torch.cat([state, *reference.input_embed_fn(torch.tensor(tokens))])
+    first, block = (each for each in reference.hydra_mlp[1] if isinstance(each, ResBlock))
+    expected = block(block(block(first(rows))))
+    found = heads.hidden(1, state, target.embed(torch.tensor(tokens)))
+    torch.testing.assert_close(found, expected)
+    heads.save(tmp_path / "b", {})
+    assert len(opened(str(tmp_path / "b"), target).blocks[0]) == 4
+
+
+@pytest.mark.parametrize("prefix", [False, True], ids=["hydra", "hydra++"])
+def test_blocks_that_are_missing_are_not_made_up(tmp_path, target, prefix):
+    names = Published(target.model, prefix).state_dict()
+    third, second = (5, 3) if prefix else (2, 1)
+    others = {
+        name.replace(f".{second}.linear", f".{third}.linear"): each
+        for name, each in names.items()
+        if f".{second}.linear" in name and "hydra_mlp" in name
+    }
+    with pytest.raises(UserError, match="have 3 blocks, where its configuration promises 4"):
+        opened(written(tmp_path, names | others, {"hydra_num_layers": 4}), target)
+
+
+def test_half_precision_leaves_the_angles_of_the_prefix_as_they_are(tmp_path, target):
+    folder = written(tmp_path, Published(target.model, True).state_dict())
+    half = language_model(copy.deepcopy(target.model).bfloat16(), None, "half", lean=False)
+    found = opened(folder, half).prefix
+    assert {weight.dtype for weight in found.parameters()} == {torch.bfloat16}
+    wanted = dict(opened(folder, target).prefix.named_buffers())
+    for name, frequencies in found.named_buffers():
+        assert torch.equal(frequencies, wanted.pop(name))
+    assert not wanted
 
 
 def test_a_wrong_prefix_is_refused_before_any_layer_is_made(tmp_path, target, monkeypatch):

@@ -19,7 +19,7 @@ from presets import family
 from tests.drafters.writing import built, text_of
 from tests.engine.tiny import tiny_model
 
-SUM = "Add step by step: 7451 + 2862\n"
+SUM = "Add step by step: 9876 + 5487\n"
 COUNT = 56
 
 
@@ -57,7 +57,9 @@ def laws(text):
 
 
 def test_with_every_step_kept_the_text_is_the_small_models():
-    assert text_of(run("specreason", graded(0.0))) == alone("small")
+    """But for the last token, where a draft and the token after it have no room."""
+    written = text_of(run("specreason", graded(0.0)))
+    assert written[:-1] == alone("small")[:-1] and len(written) == COUNT
 
 
 def test_with_no_step_kept_it_is_the_large_models():
@@ -69,7 +71,8 @@ def test_with_no_step_kept_it_is_the_large_models():
 
 def test_grades_decide_about_whole_steps_and_the_large_model_ends_those_it_begins():
     """Each grade is worked out from a plain reading of the text."""
-    threshold, ended = 8.5, Steps(models().target.tokenizer, "sentence").ended
+    target = models().target
+    threshold, ended = 8.5, Steps(target.tokenizer, "sentence", target.end_tokens).ended
     text, steps = list(prompt()), run("specreason", graded(threshold))
     outcomes, own = set(), None
     for step in steps:
@@ -77,13 +80,13 @@ def test_grades_decide_about_whole_steps_and_the_large_model_ends_those_it_begin
         assert bool(tokens) == (own is None) or step.stop, "nothing is drafted while it writes"
         if tokens:
             ends = [place for place in range(1, len(tokens) + 1) if ended(tokens[:place])]
-            assert ends == [len(tokens)] or step.stop, "one step and no more"
+            cut = step.position + len(tokens) + 1 == len(prompt()) + COUNT
+            assert ends == [len(tokens)] or (cut and not ends), "one step and no more"
             law = laws([*text, *tokens])[len(text) - 1 :]
             logs = [math.log(law[place, token]) for place, token in enumerate(tokens)]
             grade = 9 * math.exp(sum(logs) / len(logs))
             kept = grade >= threshold
-            if not step.stop:
-                assert step.output == (tokens if kept else [int(law[0].argmax())])
+            assert step.output == (tokens if kept else [int(law[0].argmax())])
             outcomes.add(kept)
             own = None if kept else []
         else:
@@ -113,6 +116,42 @@ def test_the_large_model_can_be_asked_for_a_grade():
     (step, *_) = run("specreason", graded(4.0))
     shown = next(one for one in step.verdict.exhibits if one.title == "Grade of the step")
     assert shown.note.startswith("By the likelihood of the step.")
+
+
+def ended_early(monkeypatch) -> list[int]:
+    """Make a token within the small model's first step an end of the text; returns its text up to there."""
+    text, steps = alone("small"), Steps(models().target.tokenizer, "sentence", ())
+    long = next(n for n in range(1, len(text)) if steps.ended(text[:n]))
+    count = next(n for n in range(2, long) if text[n - 1] not in text[: n - 1])
+    monkeypatch.setattr(models().target, "end_tokens", frozenset([text[count - 1]]))
+    return text[:count]
+
+
+def test_a_step_ends_with_the_text(monkeypatch):
+    """Its grade is that of the tokens up to the end of the text, which is a drawn token and stays in the draft."""
+    written = ended_early(monkeypatch)
+    (step,) = run("specreason", graded(0.0))
+    assert step.tree.tokens == step.output == written and step.stop == "eos"
+    law = laws([*prompt(), *written])[len(prompt()) - 1 :]
+    logs = [math.log(law[place, token]) for place, token in enumerate(written)]
+    shown = next(one for one in step.verdict.exhibits if one.title == "Grade of the step")
+    assert shown.value == pytest.approx(9 * math.exp(sum(logs) / len(logs)), abs=1e-3)
+
+
+def test_no_cue_is_looked_for_behind_the_end_of_a_text(monkeypatch):
+    written, said = ended_early(monkeypatch), models().target.tokenizer.decode
+    behind = said(alone("small")[len(written) : len(written) + 2]).strip()
+    assert behind and behind not in said(written)
+    monkeypatch.setitem(speculative_thinking.KINDS, "both", ({"verification": (behind,)},))
+    steps = run("speculative_thinking", verifier("greedy"), ahead=len(written) + 4)
+    assert all(step.p is None for step in steps), "the small model writes everything"
+    assert text_of(steps) == written
+
+
+def test_an_end_of_the_text_is_a_step_by_itself():
+    for tokenizer in (models().target.tokenizer, None):
+        steps = Steps(tokenizer, "line", {5})
+        assert steps.ended([5]) and steps.ended([9, 5]) and not steps.ended([5, 9])
 
 
 class Spelled:
@@ -155,7 +194,7 @@ def test_without_a_cue_the_small_model_writes_everything(monkeypatch):
 
 def test_a_cue_ahead_hands_over_for_some_tokens(monkeypatch):
     """The cue is a word that the small model itself would write at the beginning of a later step."""
-    monkeypatch.setitem(speculative_thinking.KINDS, "both", ({"verification": ("7 +",)},))
+    monkeypatch.setitem(speculative_thinking.KINDS, "both", ({"verification": ("Tens",)},))
     steps = run("speculative_thinking", verifier("greedy"), ahead=6, taken=5, verifying=9)
     text, writers = list(prompt()), []
     for step in steps:
@@ -168,7 +207,7 @@ def test_a_cue_ahead_hands_over_for_some_tokens(monkeypatch):
     assert first > 0 and not any(writers[first : first + 9]), "so many tokens, one after another"
     assert writers.count(False) % 9 == 0 or not writers[-1]
     assert text[len(prompt()) :][:first] == alone("small")[:first]
-    assert any("7 +" in str(one) for one in steps[first].tree.exhibits)
+    assert any("Tens" in str(one) for one in steps[first].tree.exhibits)
 
 
 def test_nobody_looks_beyond_the_drafts_context():

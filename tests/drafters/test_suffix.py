@@ -4,10 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.drafters import drafter
 from engine.drafters.suffix import EarlierTexts
 from engine.drafters.suffix_automaton import START, WALK, Match, SuffixAutomaton
+from engine.loops import run_loop
 from engine.memory import Memory
-from tests.drafters.writing import steps_of, text_of
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
+from tests.drafters.writing import built, steps_of, text_of
+from tests.engine.test_constraint import PROMPT, Cycle
+from tests.engine.tiny import tiny_model
 from tests.verifiers.tiny import tiny_models
 
 KEY = "suffix"
@@ -120,6 +128,20 @@ def test_a_text_written_before_is_drafted_again():
     assert len(steps_of(models, KEY, prompt, 40, memory=memory, budget=16, factor=4.0)) == len(
         first
     )
+
+
+@pytest.mark.parametrize("count", range(24, 34))
+def test_a_text_is_remembered_with_its_forced_tokens(count):
+    """At some of these lengths the last step has room for nothing but forced tokens: what follows is forgotten."""
+    models = Models(tiny_model())
+    made = built(drafter(KEY), models)
+    rule = verifier("greedy")
+    asked = TextRequest(made, rule, Sampling(), PROMPT, count, constraint=Cycle())
+    steps = list(run_loop(models.target, asked))
+    assert any("forced" in step.tree.sources for step in steps)
+    (stored,) = made._earlier._texts
+    text = text_of(steps)
+    assert stored == text[: len(stored)] and len(stored) >= count - len(steps[-1].output)
 
 
 def test_the_oldest_texts_are_forgotten():

@@ -105,6 +105,17 @@ def test_scaled_positions_turn_as_in_llama(kind, saved):
         torch.testing.assert_close(found, wanted[0], atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_half_precision_leaves_the_angles_as_they_are(layout, saved):
+    """Rounded frequencies would turn place 2000 by angles that are off by tenths of a radian and more."""
+    folder, places = saved(layout), torch.tensor([1, 600, 2000])
+    half, whole = read_cell(folder, torch.bfloat16, "cpu"), opened(folder)
+    assert half.fc.weight.dtype == torch.bfloat16
+    assert torch.equal(half._frequencies, whole._frequencies)
+    for found, wanted in zip(half.turn(places), whole.turn(places), strict=True):
+        assert torch.equal(found, wanted.bfloat16())
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_computes_what_its_authors_do(layout, saved, target):

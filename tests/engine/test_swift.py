@@ -1,9 +1,13 @@
 """SWIFT: what it searches for, that it drafts, and that it leaves no mark on the target's session."""
 
+from itertools import takewhile
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from engine.chance import Chance
+from engine.constraint import Constraint
 from engine.drafters.base import Kept, Start
 from engine.drafters.swift import SwiftDrafter
 from engine.loops import run_loop
@@ -122,12 +126,14 @@ def steps_of(when, cost, count=1500):
     target = language_model(tiny_hf_model("llama", num_hidden_layers=4), None, "tiny")
     settings = dict(SwiftDrafter.trial) | {"when": when, "length": 4}
     drafter = SwiftDrafter.build(resolve("swift", SwiftDrafter.options, settings), Models(target))
-    drafter.begin(Start(PROMPT, Sampling(), Chance.of(1).drafting, memory=Memory()))
+    session = SimpleNamespace(length=0)
+    drafter.begin(Start(PROMPT, Sampling(), Chance.of(1).drafting, target=session, memory=Memory()))
     drafter._matchness = lambda *_: 0.9
     drafter._draft = lambda tree, *_: tree.chain([1, 2, 3, 4], "own layers")
     written, spent = list(PROMPT), 0.0
     kept = 4 if cost < 0.1 else 0
     while len(written) < count:
+        session.length = len(written) - 1
         tree = drafter.propose(written, 100)
         nodes = len(tree)
         times = {"draft": 4 * cost * nodes + 8.0 * drafter._tried, "verify": 4.0}
@@ -146,3 +152,57 @@ def test_where_skipping_does_not_pay_little_time_is_lost():
 
 def test_where_skipping_pays_it_drafts():
     assert steps_of("pays", 0.02)[0] < 0.5
+
+
+def test_a_text_of_usual_length_is_long_enough_to_try():
+    """The credit pays for a trial and a draft; without it, the first trial would wait for 200 steps."""
+    count = len(PROMPT) + 128
+    ratio, drafter = steps_of("pays", 0.8, count)
+    assert len(drafter._search.scores) == 1 and ratio < 1.05
+    assert steps_of("pays", 0.02, count)[0] < 0.7
+
+
+class Then(Constraint):
+    """Behind the first ``length`` tokens these are forced; everything is allowed elsewhere."""
+
+    def __init__(self, length, tokens):
+        self.places = {length + place: token for place, token in enumerate(tokens)}
+        self.committed = len(PROMPT)
+
+    def allowed(self, continuation):
+        mask = torch.ones(99, dtype=torch.bool)
+        token = self.places.get(self.committed + len(continuation))
+        return mask if token is None else torch.arange(99) == token
+
+    def forced(self, continuation, most):
+        return [
+            *takewhile(bool, (self.places.get(self.committed + place) for place in range(most)))
+        ]
+
+    def commit(self, tokens):
+        self.committed += len(tokens)
+
+
+def test_forced_tokens_are_read_before_the_draft_and_never_scored(monkeypatch):
+    """With nothing skipped a draft is the target's own text, also behind more forced tokens than the window has."""
+    target = language_model(tiny_hf_model("llama", num_hidden_layers=3), None, "tiny", lean=False)
+    monkeypatch.setattr(SkipSearch, "best", property(lambda own: (frozenset({(9, MLP)}), 0.5)))
+    scored, matchness = [], SwiftDrafter._matchness
+    monkeypatch.setattr(
+        SwiftDrafter,
+        "_matchness",
+        lambda own, context, *others: (
+            scored.append(len(context) - 1 - own.start.target.length),
+            matchness(own, context, *others),
+        )[1],
+    )
+    forced = [11, 12, 13, 14, 15, 16, 17]
+    settings = resolve("swift", SwiftDrafter.options, dict(SwiftDrafter.trial))
+    drafter = SwiftDrafter.build(settings, Models(target))
+    rules = Then(len(PROMPT), forced)
+    request = TextRequest(drafter, verifier("greedy"), Sampling(), PROMPT, 20, constraint=rules)
+    steps = list(run_loop(target, request))
+    behind = [step for step in steps if "forced" in step.tree.sources]
+    assert [step.tree.tokens[:7] for step in behind] == [forced]
+    assert all(len(step.verdict.accepted) == step.tree.deepest for step in steps[:-1])
+    assert scored and set(scored) == {0}

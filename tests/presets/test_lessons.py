@@ -7,6 +7,7 @@ from presets import cards, trace_files
 from presets.conditions import finished
 from presets.lessons import claims, entries, lesson, questions, shelf
 from presets.lessons.claims import directives_of, untrue_claims
+from presets.lessons.directives import read
 from presets.lessons.field import timeline
 from presets.lessons.formulas import formula, symbols_in
 from presets.lessons.moments import MOMENTS, moment
@@ -83,9 +84,9 @@ def test_no_bracket_of_a_formula_has_to_grow():
         assert not grown(lesson(entry.name)["screens"]), entry.path.name
 
 
-def test_every_quiz_question_names_a_lesson_that_there_is():
+def test_the_quiz_asks_about_every_lesson():
     assert len(quiz()["questions"]) == 12
-    assert {one["lesson"] for one in quiz()["questions"]} <= {one["name"] for one in shelf()}
+    assert {one["lesson"] for one in quiz()["questions"]} == {one["name"] for one in shelf()}
 
 
 def test_a_claim_that_is_not_true_is_told(tmp_path):
@@ -215,3 +216,12 @@ def test_the_years_begin_with_blockwise_decoding_and_hold_every_card():
     assert {one["key"] for one in years if one["key"]} == {
         c.key for c in cards().values() if c.paper
     }
+
+
+def test_a_live_run_offers_the_whole_numbers_of_its_drafter():
+    content = 'example = "smartspec"\ncontrols = ["load", "seed"]\noptions = { load = 9 }'
+    told = read("live", content)
+    assert told["options"] == {"load": 9} and told["start"] == {"seed": 0}
+    assert told["sliders"]["load"] == {"label": "Texts in a pass", "low": 1, "high": 16, "step": 1}
+    with pytest.raises(UserError, match="row_cost"):
+        read("live", content.replace('"seed"', '"row_cost"'))

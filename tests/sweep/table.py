@@ -40,7 +40,7 @@ def _summary(found: Mapping[str, Sequence[Outcome]]) -> str:
     unbuilt = sum(all(one.kind == UNBUILDABLE for one in seen) for seen in every)
     other = sum(not all(one.fine for one in seen) for seen in every)
     return (
-        f"Of {len(every)}: {equal} equal with every drafter, {chains} equal with chains and refused with trees, "
+        f"Of {len(every)}: {equal} equal with all three drafters, {chains} equal with chains and refused with trees, "
         f"{refused} refused, {unbuilt} not buildable, {other} wrong or ended in a traceback.\n"
     )
 

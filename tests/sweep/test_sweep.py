@@ -72,4 +72,4 @@ def test_the_table_has_a_row_for_each_and_no_stray_bars():
     rows = [line for line in table(found, "5").splitlines() if line.startswith("|")]
     assert rows[2] == "| a | equal | equal | equal |  |"
     assert rows[3] == "| b | refused | refused | refused | Is / refused. |"
-    assert "Of 2: 1 equal with every drafter, 0 equal with chains" in table(found, "5")
+    assert "Of 2: 1 equal with all three drafters, 0 equal with chains" in table(found, "5")

@@ -140,8 +140,13 @@ def test_the_files_say_what_was_read_of_each_source(windows):
 
 def test_the_schedule():
     plan = TARGET_PLAN
-    assert plan.steps * plan.step_tokens > 69e6
+    assert plan.steps * plan.step_tokens > 80e6
     assert plan.rate(0) < 0.1 and plan.rate(plan.steps // 2) == 1 and plan.rate(plan.steps) == 0
     assert plan.depth(0) == 4 and plan.depth(plan.steps - 1) == 8
-    assert [plan.file(s).length for s in (0, plan.steps // 2, plan.steps - 1)] == [256, 512, 1024]
+    assert [plan.file(s).length for s in (0, plan.steps // 2, 10 * plan.steps_per_file)] == [
+        256,
+        512,
+        1024,
+    ]
+    assert [file.number for file in plan.files if file.finishing] == [11, 12]
     assert not plan.unlearns(plan.steps // 2) and plan.unlearns(plan.steps - 1)

@@ -132,6 +132,12 @@ def test_recipes_leave_drafts_and_the_bench_sets_them_side_by_side(
     assert [row.draft for row in rows] == ["start", "distillspec", "fastdraft"]
     assert all(0 <= row.kept["story"] <= 1 <= row.tokens_per_step for row in rows)
     assert len({row.distances["forward_kl"] for row in rows}) == 3
+    for row in rows:  # of one workload, so that both are means over the same positions
+        assert row.expected["story"] == pytest.approx(
+            1 - row.distances["total_variation"], abs=1e-4
+        )
+    told = capsys.readouterr().out
+    assert "expected" in told and "kept in runs" in told
     assert len(json.loads(out.read_text("utf-8"))) == 3
     with pytest.raises(UserError, match="nothing to compare"):
         aligned.run_aligned(ModelPaths(paths.target, {"draft": parts["draft"]}), {}, None)

@@ -9,10 +9,11 @@ import torch
 from transformers import LlamaForCausalLM
 
 from engine.parts.dflash_model import DFlashModel
-from engine.training import answers, compare, drafting_recipes, evaluate
+from engine.training import answers, compare, drafting_recipes, evaluate, figures, gains
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model, export_tokenizer
 from engine.training.diffusion import spread_layers
+from engine.training.generators import MAKERS
 from engine.training.models import target_config
 from engine.training.tokenizer import with_chat
 
@@ -57,6 +58,23 @@ def test_drafters_of_all_kinds_learn_from_its_own_text(folders, monkeypatch):
         assert made.config.block_size == block
         assert tuple(made.config.target_layer_ids) == spread_layers(5) == (1, 2, 3)
     assert main(["align", "--students", "soufflé", *places]) == 2
+
+
+def test_gains_lie_beside_the_models_that_are_asked_for(folders, monkeypatch):
+    path, places = folders
+    monkeypatch.setattr(figures, "PER_WORKLOAD", 1)
+    monkeypatch.setattr(figures, "GAIN_PROMPTS", 1)
+    monkeypatch.setattr(figures, "NEW_TOKENS", 2)
+    monkeypatch.setattr(gains, "SIZES", (1, 2))
+    assert main(["gains", "--needs", "target", *places]) == 0
+    found = json.loads((path / "models" / "target" / "gains.json").read_text())
+    assert "suffix" in found["gains"] and "chain" not in found["gains"]
+    assert len(found["prompts"]) == len(MAKERS) + 1  # the first story, too
+    assert not (path / "models" / "draft" / "gains.json").exists()
+    assert main(["gains", "--needs", "draft", *places]) == 0
+    found = json.loads((path / "models" / "draft" / "gains.json").read_text())
+    assert all(set(curve) <= {"1", "2"} for curve in found["gains"].values())
+    assert "chain" in found["gains"] and "suffix" not in found["gains"]
 
 
 def test_comparison_has_a_column_for_each_target(folders, monkeypatch, capsys):

@@ -9,6 +9,7 @@ import pytest
 
 from engine.training import prompts
 from engine.training.corpus import (
+    FINISHING_MIX,
     PROMPTS,
     Document,
     available_mix,
@@ -16,7 +17,7 @@ from engine.training.corpus import (
     read_corpora,
     shipped_prompts,
 )
-from engine.training.generators import ALL_MAKERS, MAKERS, examples, is_held_out
+from engine.training.generators import ALL_MAKERS, DRILLS, MAKERS, examples, is_held_out
 from engine.training.generators.words import Vocabulary
 
 FILES = sorted(PROMPTS.glob("*.jsonl"))
@@ -47,6 +48,13 @@ def test_answers_are_right():
             assert example.answer.split() == given[::-1]
     for example in first("code", 9, 200):
         compile(example.text, "generated", "exec")
+
+
+def test_an_added_sentence_holds_no_quotation_mark():
+    """It stands between two of them in the instruction."""
+    for example in first("append", 3, 300):
+        instruction = example.prompt.split("\n")[0]
+        assert instruction.count('"') == 2, instruction
 
 
 def test_prompt_files_are_sound():
@@ -85,8 +93,9 @@ def test_prompts_are_made_again_from_the_same_seed():
 
 
 def test_mix_without_corpora():
-    shares = available_mix({})
-    assert set(shares) == set(ALL_MAKERS) and abs(sum(shares.values()) - 1) < 1e-9
+    shares, finishing = available_mix({}), available_mix({}, FINISHING_MIX)
+    assert set(shares) == set(ALL_MAKERS) - set(DRILLS) and set(finishing) == set(ALL_MAKERS)
+    assert all(abs(sum(some.values()) - 1) < 1e-9 for some in (shares, finishing))
     assert isinstance(next(documents("code", {}, Vocabulary(), 0)), Document)
 
 

@@ -67,6 +67,20 @@ def test_windows_are_full_and_short_documents_whole(tokenizer, tmp_path):
         assert tokens.shape == counted.shape == (64,)
 
 
+def test_another_mix_counts_from_now_on(tokenizer, tmp_path):
+    mixer = Mixer(tokenizer, tmp_path, 0)
+    for _ in range(100):
+        mixer()
+    before = mixer.drawn.copy()
+    assert before["template"] and not before["append"]
+    mixer.draw_by({"append": 0.75, "template": 0.25})
+    for _ in range(400):
+        mixer()
+    drawn = mixer.drawn - before
+    assert set(drawn) == {"append", "template"}
+    assert abs(drawn["append"] / drawn.total() - 0.75) < 0.02
+
+
 def test_orthogonalize():
     singular = torch.linalg.svdvals(orthogonalize(torch.randn(2, 24, 48), steps=8))
     assert singular.min() > 0.5 and singular.max() < 1.5

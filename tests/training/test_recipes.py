@@ -31,6 +31,7 @@ def test_unknown_recipe(capsys):
         "draft",
         "divergences",
         "align",
+        "gains",
         "evaluate",
         "compare",
         "large-pair",

@@ -83,12 +83,12 @@ def models():
 
 @pytest.fixture(scope="module")
 def real_models():
-    """For drafters that feed rows to the target's own session."""
-    return tiny_models(4)
+    """For drafters that feed rows to the target's own session. SWIFT needs a layer between the first and the last."""
+    return tiny_models(4, layers=3)
 
 
 PLAIN = ["none", "chain", "dyspec", "prompt_lookup", "eagle", "falcon"]
-OWN_LAYERS = ["del", "kangaroo", "ppd", "lud", "hidden_transfer"]
+OWN_LAYERS = ["del", "kangaroo", "ppd", "lud", "hidden_transfer", "swift"]
 
 
 @pytest.mark.parametrize("key", [*PLAIN, *OWN_LAYERS])

@@ -25,8 +25,10 @@ from tests.parts import (
 )
 
 
-def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) -> Models:
-    """A target of two layers, a draft that is the target plus noise, and a part of every other kind.
+def tiny_models(
+    vocabulary: int, seed: int = 2, end_token: int | None = None, layers: int = 2
+) -> Models:
+    """A target of two layers, or of ``layers``, a draft that is the target plus noise, and a part of every other kind.
     The token list of the part ``vocabulary`` ends with token 0.
 
     The weights are large, so that distributions differ from context to context. With seed 2 and a
@@ -37,7 +39,7 @@ def tiny_models(vocabulary: int, seed: int = 2, end_token: int | None = None) ->
         vocab_size=vocabulary,
         hidden_size=16,
         intermediate_size=24,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         num_key_value_heads=1,
         max_position_embeddings=64,

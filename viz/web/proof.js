@@ -24,7 +24,7 @@
    */
   function compared(run, whole, { alike, tokens, index, comparable, ratio }) {
     const beside = !comparable ? meaning(run) : alike ? `Checked against ${whole ? "" : `the first ${D.plural(tokens, "token")} of `}plain decoding${run.sampling.temperature ? ", same seed" : ""}.`
-      : `Plain decoding wrote another text from token ${index + 1} on.${run.verifier.lossless ? " Rounding may tip a tie." : " This rule is lossy."}`;
+      : `Plain decoding wrote another text from token ${index + 1} on.${run.verifier.lossless ? " Where two tokens are nearly as likely, rounding may decide." : " This rule is lossy."}`;
     return `${beside} ${speed(ratio)}`.trim();
   }
 

@@ -14,7 +14,7 @@ from . import arithmetic, chat, code, edits, operations, records
 from .held_out import is_held_out
 from .words import Vocabulary
 
-__all__ = ["ALL_MAKERS", "MAKERS", "Example", "examples", "is_held_out"]
+__all__ = ["ALL_MAKERS", "DRILLS", "MAKERS", "Example", "examples", "is_held_out"]
 # The workloads, each with a file of shipped prompts.
 MAKERS = {
     "arithmetic": arithmetic.make,
@@ -23,7 +23,9 @@ MAKERS = {
     "operations": operations.make,
     "edit": edits.make,
 }
-ALL_MAKERS = MAKERS | {"chat": chat.make}
+# Single kinds of examples, for a training that needs more of them.
+DRILLS = {"append": edits.append, "replace": operations.replace}
+ALL_MAKERS = MAKERS | {"chat": chat.make} | DRILLS
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ def rename(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 def append(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     text, extra = paragraph(rng, vocabulary, 1, 4), paragraph(rng, vocabulary, 1, 1)
+    while '"' in extra:  # the sentence stands between quotation marks
+        extra = paragraph(rng, vocabulary, 1, 1)
     return (
         f'Edit: add the sentence "{extra}" at the end.\nText: {text}\nOutput:',
         f" {text} {extra}",

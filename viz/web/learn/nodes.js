@@ -64,6 +64,6 @@
     return D.el("aside", { class: "ln-claim", "data-holds": String(holds) },
       D.el("span", { class: "ln-claim-mark", "aria-hidden": "true", text: holds ? "✓" : "!" }),
       D.el("div", {}, D.el("p", {}, ...nodes(claim.text)),
-        D.el("p", { class: "ln-quiet", text: `${holds ? "Checked on" : "No longer so in"} the run ${claim.example}: ${said}.` })));
+        D.el("details", { class: "ln-quiet" }, D.el("summary", { text: `${holds ? "Checked on" : "No longer so in"} the run ${claim.example}` }), D.el("p", { text: `${said}.` }))));
   };
 })(globalThis.Draftscope);

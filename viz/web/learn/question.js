@@ -50,7 +50,7 @@
     function look() {
       if (!waiting || guess === null) return;
       const set = spec.judge === "instrument" ? hooks.toSet(D.readingOf(spec), spec.with || {}) : [];
-      if (set.length) { status.replaceChildren(D.el("p", { text: `Noted. Your guess is about another setting: ${set.join(", and ")}.` })); hooks.settled(null); return; }
+      if (set.length) { status.replaceChildren(D.el("p", { text: `Noted. The question is about another setting: ${set.join(", and ")}.` })); hooks.settled(null); return; }
       const answer = D.rightAnswer(spec, spec.judge ? hooks.judge(spec.judge) : {});
       if (answer === null) { status.replaceChildren(D.el("p", { text: WAIT[spec.judge] })); hooks.settled(null); return; }
       waiting = false;

@@ -89,7 +89,7 @@
       D.write(said, story());
       const many = times(), fits = D.fitsLaw(counts, laws.p);
       picture.replaceChildren(histogram(words, counts, laws, held && held.scale));
-      D.write(verdict, many < 100 ? "Toss some hundred times to compare the histogram with p." : fits ? "The histogram follows p: chance explains what differs." : "The histogram does not follow p: chance does not explain the difference.");
+      D.write(verdict, many < 100 ? "Toss at least 100 times to compare the histogram with p." : fits ? "The histogram follows p: the small differences are chance." : "The histogram does not follow p: the difference is too large for chance.");
       D.set(verdict, { "data-fits": many < 100 ? null : String(fits) });
     }
     draw();

@@ -1,0 +1,36 @@
+"""The bench of aligned drafts: what is expected of a draft, and by what it is judged."""
+
+import pytest
+import torch
+
+from engine.bench import aligned
+from engine.training.divergences import DIVERGENCES
+
+P = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]])
+Q = torch.tensor([[0.2, 0.2, 0.6], [0.1, 0.8, 0.1]])
+
+
+def test_the_expected_acceptance_is_the_overlap_of_both_laws():
+    found = aligned.expected({"story": (P.log(), Q.log()), "edit": (P[1:].log(), Q[1:].log())})
+    assert found == pytest.approx({"story": (0.6 + 1.0) / 2, "edit": 1.0})
+
+
+def test_distances_are_means_over_the_positions_of_all_workloads():
+    found = aligned.distances({"story": (P.log(), Q.log()), "edit": (P[1:].log(), Q[1:].log())})
+    assert found["total_variation"] == pytest.approx(0.4 / 3)
+
+
+@pytest.mark.parametrize("gained, told", [(0.031, "met"), (0.029, "missed")])
+def test_a_recipe_is_judged_by_what_is_expected_and_not_by_its_own_runs(gained, told):
+    distances = dict.fromkeys(DIVERGENCES, 0.0)
+
+    def row(draft, expected, kept):
+        kinds = ("story", "edit", "code")
+        return aligned.Row(
+            draft, dict.fromkeys(kinds, expected), dict.fromkeys(kinds, kept), 2, distances
+        )
+
+    shown = aligned.table([row("start", 0.5, 0.4), row("fastdraft", 0.5 + gained, 0.4)])
+    won = 3 if told == "met" else 0
+    assert f"fastdraft: 0.03 or more above the start on {won} of 3 workloads ({told}: 3)" in shown
+    assert "kept in runs" in shown and "0.400" in shown
