@@ -11,9 +11,9 @@ if WORKER:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 from tests.chromium import launch
+from tests.lanes import Lanes
 from tests.order import place
 
 # The cache stays out of the home folder of whoever runs the tests. Without these settings every process would measure
@@ -40,10 +40,18 @@ def browser():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Each free process gets the next whole file, in the order of the collection. So a process that gets files of the
-    page uses one server and one browser for all of them."""
     config.option.loadscopereorder = False
-    return LoadFileScheduling(config, log)
+    return Lanes(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    result = yield
+    if WORKER and (nextitem is None or nextitem.path != item.path):
+        from tests.frugal import between_files  # imports torch
+
+        between_files(item.module)
+    return result
 
 
 def pytest_collection_modifyitems(items):

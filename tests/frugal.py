@@ -1,0 +1,35 @@
+"""Keeps the memory of a test process bounded: between two files, a process that holds much puts its models away."""
+
+import ctypes
+import gc
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+
+from engine.parts.denoiser import open_denoiser
+from engine.parts.draft import open_model
+from engine.parts.eagle import open_cell
+
+MUCH = 2 * 2**30
+"""Bytes. Three processes and two servers of the page share 24 GB with whatever the tests start."""
+
+
+def between_files(file: ModuleType) -> None:
+    """Called after the last test of a file."""
+    if _held() < MUCH:
+        return
+    for cached in (open_model, open_denoiser, open_cell, *vars(file).values()):
+        if hasattr(cached, "cache_clear"):
+            cached.cache_clear()
+    gc.collect()
+    with suppress(OSError, AttributeError):  # another C library keeps what was freed
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def _held() -> int:
+    """Bytes of this process in memory; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except OSError:
+        return 0
+    return pages * 4096
