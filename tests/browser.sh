@@ -4,7 +4,7 @@
 set -u
 python="${1:-python3}"
 
-for name in chromium chromium-browser google-chrome; do
+for name in chromium-headless-shell chromium chromium-browser google-chrome; do
     if command -v "$name" >/dev/null; then exit 0; fi
 done
 
@@ -29,7 +29,7 @@ sudo=""
 if [ "$(id -u)" != 0 ]; then sudo="sudo -n"; fi
 echo "Playwright brought none that starts; asking the package manager."
 if command -v apt-get >/dev/null && $sudo apt-get update -qq &&
-    $sudo apt-get install -y -qq chromium && command -v chromium >/dev/null; then
+    { $sudo apt-get install -y -qq chromium-headless-shell || $sudo apt-get install -y -qq chromium; }; then
     exit 0
 fi
 echo "No Chromium could be found or installed; the browser tests need one." >&2
