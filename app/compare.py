@@ -19,6 +19,7 @@ from app.parts import (
     html,
     lead,
     models_choice,
+    moved,
     name_whose,
     over,
     prompt_box,
@@ -93,6 +94,7 @@ class Compare:
             self.preset.input(self._choose, self.preset, [*canvas_out, *controls], **QUICK),
             self.tools.moved(self._move, None, [*canvas_out, *controls], **EVERY),
         ]
+        brought[-1].then(None, js=moved(TAB))
         ends = [
             *runs,
             self.said.ask_stop(_stop, None, canvas_out, **QUICK),

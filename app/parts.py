@@ -241,6 +241,11 @@ def engine_event() -> dict:
     }
 
 
+def moved(tab: str) -> str:
+    """The browser's reaction when the server has sent the state of an address in the browser's history."""
+    return f"() => DraftscopePage.moved('{tab}')"
+
+
 def over(tab: str) -> str:
     """The browser's reaction when an event that advances a run has ended, however it ended."""
     return f"() => DraftscopePage.over('{tab}')"

@@ -20,6 +20,7 @@ from app.parts import (
     html,
     lead,
     models_choice,
+    moved,
     name_whose,
     over,
     prompt_box,
@@ -123,6 +124,7 @@ class Watch:
             methods.cards.chosen(self._example_of, methods.cards, controls, **QUICK),
             self.tools.moved(self._move, None, controls, **EVERY),
         ]
+        brought[-1].then(None, js=moved(TAB))
         stopped = self.said.ask_stop(_stop, None, canvas_out, **QUICK)
         for end in [*runs, stopped, *brought]:
             self.figures.follow(end, TAB)

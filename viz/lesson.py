@@ -25,13 +25,16 @@ _START_JS = """
   const host = {
     top: true, trace: run, race: run, live: null, slides: true, recall: () => kept()[name] || {},
     remember: (record) => { try { localStorage.setItem(KEY, JSON.stringify({ ...kept(), [name]: record })); } catch { /* it keeps nothing */ } },
-    href: (to) => (to.startsWith("https://") ? to : links[to] || null), link: (id) => "#screen=" + id,
-    moved: (id) => place({ screen: id }), seeded: (seed) => place({ seed }), progress: (of) => kept()[of] || {},
+    href: (to) => (to.startsWith("https://") ? to : links[to] || null), link: (id) => `#screen=${id}&figure=alone`,
+    moved: (id, alone) => place(alone ? { screen: id, figure: "alone" } : { screen: id }), seeded: (seed) => place({ seed }), progress: (of) => kept()[of] || {},
   };
   if (data.shelf) globalThis.view = Draftscope.mountShelf(element, data.shelf, host);
   else if (data.quiz) globalThis.view = Draftscope.mountQuiz(element, data.quiz, host, Number(wish.get("seed")) || 1);
-  else globalThis.view = Draftscope.mountLesson(element, data.lesson, host, wish.get("screen"));
-  addEventListener("hashchange", () => { const at = new URLSearchParams(location.hash.slice(1)).get("screen"); if (at && globalThis.view.go) globalThis.view.go(at); });
+  else globalThis.view = Draftscope.mountLesson(element, data.lesson, host, wish.get("screen"), wish.has("figure"));
+  addEventListener("hashchange", () => {
+    const asked = new URLSearchParams(location.hash.slice(1)), at = asked.get("screen");
+    if (at && globalThis.view.go) globalThis.view.go(at, asked.has("figure"));
+  });
 })();
 """
 

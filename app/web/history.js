@@ -11,6 +11,9 @@
   const shown = {};      // by room: what of it is open beside an example, as the address names it
   const movers = {};     // by room: what brings the state of an address
   let moving = null;     // the room that an address leads to, until it is open
+  const awaited = {};    // by room: addresses whose state the server has yet to send
+  const TAKEN = 500, LOST = 30_000;   // ms until controls have taken over what was sent, and until a server is known to be silent
+  let timer = 0;
   const first = asked();
   const goalOf = (query) => (roomOf(query) === "watch" ? { run: query.get("run") === "1", step: Number(query.get("step")), node: query.get("node") } : {});
   let goal = goalOf(first);   // what an address asks for beyond the controls, until it is done
@@ -51,9 +54,20 @@
     goal = { ...goalOf(asked()), run: false, preset: asked().get("preset") };   // back and forward lead to what was there; only a link runs anything
     if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
     if (room !== "methods" && !movers[room]) return;         // its tab is being built
+    const answers = room === "watch" || room === "compare";
+    if (answers) awaited[room] = (awaited[room] || 0) + 1;
     if (movers[room]) movers[room](Object.fromEntries(asked()));
-    setTimeout(() => { moving = null; P.settle(room); }, 1500);   // until the controls have taken it over
+    comeToRest(room, answers ? LOST : TAKEN);
   }
+  function comeToRest(room, after) {
+    clearTimeout(timer);
+    timer = setTimeout(() => { moving = null; awaited[room] = 0; P.settle(room); }, after);
+  }
+  /** The server has sent the state of an address. Only after the last of them may the address bar follow the controls. */
+  P.moved = function (room) {
+    awaited[room] = Math.max(0, (awaited[room] || 0) - 1);
+    if (moving === room && !awaited[room]) comeToRest(room, TAKEN);
+  };
   addEventListener("popstate", move);
   document.addEventListener("click", (event) => {
     const chosen = event.target.closest && event.target.closest("#rooms [role=tab]");

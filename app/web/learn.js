@@ -13,11 +13,11 @@
   const keep = (name, record) => { try { localStorage.setItem(KEPT, JSON.stringify({ ...kept(), [name]: record })); } catch { /* a browser that keeps nothing */ } };
   const asked = () => new URLSearchParams(location.search);
 
-  /** The address of a lesson, of a screen of it, or of the list. */
-  function addressOf(lesson, screen, seed) {
+  /** The address of a lesson, of a screen of it, of that screen's figure alone (figure: "alone"), or of the list. */
+  function addressOf(lesson, screen, seed, figure) {
     const query = new URLSearchParams({ tab: ROOM });
     if (asked().has("__theme")) query.set("__theme", asked().get("__theme"));
-    for (const [key, value] of Object.entries({ lesson, screen, seed })) if (value) query.set(key, value);
+    for (const [key, value] of Object.entries({ lesson, screen, figure, seed })) if (value) query.set(key, value);
     return `${location.pathname}?${query}`;
   }
   function href(to) {
@@ -55,13 +55,13 @@
 
     function here(query) {
       P.showing(ROOM, query);
-      history.replaceState(null, "", addressOf(query.lesson, query.screen, query.seed));
+      history.replaceState(null, "", addressOf(query.lesson, query.screen, query.seed, query.figure));
     }
-    async function lesson(name, screen, seed) {
-      if (open && wanted === name && open.go && screen) { open.go(screen); return; }
+    async function lesson(name, screen, seed, figure) {
+      if (open && wanted === name && open.go && screen) { open.go(screen, Boolean(figure)); return; }
       clear();
       wanted = name;
-      P.showing(ROOM, { lesson: name, screen, seed });
+      P.showing(ROOM, { lesson: name, screen, figure, seed });
       top.append(back);
       place.replaceChildren(el("p", { class: "pg-say", text: "Opening the lesson…" }));
       let answer;
@@ -70,14 +70,14 @@
       if (answer.error) { shelf(); told.textContent = answer.error; return; }
       const host = {
         trace, race: trace, live: (element, spec, heard) => liveRun(element, spec, heard, c.trigger), href, slides: true, tools: [saver(name)],
-        recall: () => kept()[name] || {}, remember: (record) => keep(name, record), link: (id) => addressOf(name, id),
-        moved: (screen2) => here({ lesson: name, screen: screen2 }), seeded: (number) => here({ lesson: name, seed: number }),
+        recall: () => kept()[name] || {}, remember: (record) => keep(name, record), link: (id) => addressOf(name, id, null, "alone"),
+        moved: (screen2, alone) => here({ lesson: name, screen: screen2, figure: alone ? "alone" : null }), seeded: (number) => here({ lesson: name, seed: number }),
       };
-      open = answer.quiz ? Draftscope.mountQuiz(place, answer.quiz, host, Number(seed) || 1 + Math.floor(Math.random() * 9999)) : Draftscope.mountLesson(place, answer.lesson, host, screen);
+      open = answer.quiz ? Draftscope.mountQuiz(place, answer.quiz, host, Number(seed) || 1 + Math.floor(Math.random() * 9999)) : Draftscope.mountLesson(place, answer.lesson, host, screen, Boolean(figure));
     }
 
     function bring(query) {
-      if (query.lesson) lesson(query.lesson, query.screen, query.seed); else shelf();
+      if (query.lesson) lesson(query.lesson, query.screen, query.seed, query.figure); else shelf();
     }
     c.element.addEventListener("click", (event) => {
       const link = event.target.closest("a[data-to]");

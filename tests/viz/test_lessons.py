@@ -262,3 +262,22 @@ def test_a_slide_is_a_picture_of_its_own(tools):
         light,
     )
     assert size == 2 * 900
+
+
+def test_a_figure_alone_has_a_link_and_the_way_back(watched, tmp_path):
+    file = tmp_path / "toy.html"
+    file.write_text(lesson_page(TOY, {}, "Toy"), "utf-8")
+    page = watched(reduced_motion="reduce").page
+    page.goto(file.as_uri())
+    link = page.get_by_role("link", name="Link to this figure").get_attribute("href")
+    page.goto(file.as_uri() + link)
+    page.reload()
+    page.get_by_role("button", name="Show the lesson").wait_for()
+    assert page.get_by_role("button", name="10,000 times").is_visible()
+    assert not page.get_by_text("How often?").is_visible()
+    width = page.evaluate("document.querySelector('.ln-stage').getBoundingClientRect().width")
+    assert width > 0.8 * page.viewport_size["width"]
+    assert Axe().run(page).response["violations"] == []
+    page.keyboard.press("Escape")
+    assert page.get_by_text("How often?").is_visible()
+    assert page.evaluate("location.hash") == "#screen=one"

@@ -7,10 +7,11 @@
   /**
    * data: the result of `presets.lessons.lesson`. host: trace(name), race(name) → promises of NDJSON; live, if runs can
    * be made (see stage.js); href(address) → a string or null; recall(), remember(record): the answers so far, by
-   * question; moved(screen id); link(screen id) → an address or null; top: whether the lesson is the whole page; tools:
-   * more buttons; slides: whether pictures can be saved. at: the id of the screen to begin with.
+   * question; moved(screen id, alone); link(screen id) → the address of its figure alone, or null; top: whether the lesson
+   * is the whole page; tools: more buttons; slides: whether pictures can be saved. at: the id of the screen to begin with.
+   * figure: begin with that screen's figure alone, in large type.
    */
-  D.mountLesson = function (element, data, host, at) {
+  D.mountLesson = function (element, data, host, at, figure = false) {
     const root = D.el("section", { class: "ds ln", "aria-labelledby": "ln-title" });
     element.replaceChildren(root);
     const glossary = D.glossary(root), record = { ...host.recall() };
@@ -26,10 +27,11 @@
     const holder = D.el("div", { class: "ln-screens" }), back = D.el("button", { type: "button", class: "ln-button", text: "Back", onclick: () => go(now - 1, true) });
     const next = D.el("button", { type: "button", class: "ln-button", "data-main": "", text: "Next", onclick: () => go(now + 1, true) }), place = D.el("span", { class: "ln-quiet" });
     const hall = D.el("button", { type: "button", class: "ln-button", "aria-pressed": "false", text: "Full screen", title: "For a lecture hall: the lesson alone, in large type.", onclick: () => large(!root.hasAttribute("data-hall")) });
+    const lesson = D.el("button", { type: "button", class: "ln-button", text: "Show the lesson", hidden: true, onclick: () => alone(false) });
     const end = D.el("div", { class: "ln-end" }, reading(), D.el("details", { class: "ln-teacher" }, D.el("summary", { text: "Teacher’s notes" }), ...nodes(data.teacher)));
     root.append(D.el("header", { class: "ln-head" }, D.el("p", { class: "ln-kicker", text: `Lesson ${data.number} · ${data.minutes} minutes` }), title, D.el("div", { class: "ln-tools" }, hall, ...(host.tools || []))),
       D.el("p", { class: "ln-question-line", text: data.question }),
-      holder, D.el("nav", { class: "ln-nav", "aria-label": "Screens" }, back, dots, place, next), end);
+      holder, D.el("nav", { class: "ln-nav", "aria-label": "Screens" }, back, dots, place, next, lesson), end);
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
 
     /** Once all questions of a screen are guessed at, show its claims and covered figure, which give answers away. */
@@ -69,7 +71,7 @@
       if (screen.stage) {
         screen.stageView = D.lessonStage(screen.stage, host, { nodes, changed: () => screen.questions.forEach(({ look }) => look()), asked: () => reveal(screen) });
         const link = host.link(screen.id), tools = D.el("div", { class: "ln-under" }, host.slides ? D.slideTools(screen.stageView.element, { name: () => `draftscope-${data.name}-${screen.id}`, heading: () => `${data.title}: ${screen.title}`, looks: LOOKS }).element : null,
-          link ? D.el("a", { class: "ln-link", href: link, text: "Link to this figure" }) : null);
+          D.el("button", { type: "button", class: "ln-button ln-alone", text: "Figure alone", title: "For a lecture hall: this figure over the whole screen, in large type.", onclick: () => alone(true) }), link ? D.el("a", { class: "ln-link", href: link, text: "Link to this figure" }) : null);
         screen.element.append(D.el("div", { class: "ln-side" }, screen.stageView.element, tools));
       }
       holder.append(screen.element);
@@ -93,7 +95,7 @@
       D.write(place, `${now + 1} of ${screens.length}`);
       mark();
       if (!byHand) return;
-      host.moved(screen.id);
+      host.moved(screen.id, root.hasAttribute("data-figure"));
       screen.element.querySelector(".ln-sub").focus({ preventScroll: true });
       root.scrollIntoView({ block: "start", behavior: "instant" });
     }
@@ -107,14 +109,27 @@
       });
     }
 
+    /** A browser goes full screen only after a click; behind a link the lesson covers the page instead. */
     function large(on) {
       D.set(root, { "data-hall": on });
       hall.setAttribute("aria-pressed", String(on));
-      if (on && root.requestFullscreen) root.requestFullscreen().catch(() => {});
+      if (on && root.requestFullscreen && navigator.userActivation?.isActive) root.requestFullscreen().catch(() => {});
       if (!on && document.fullscreenElement === root) document.exitFullscreen();
     }
-    const left = () => { if (!document.fullscreenElement && root.hasAttribute("data-hall")) large(false); };
+    function alone(on) {
+      D.set(root, { "data-figure": on });
+      lesson.hidden = !on;
+      large(on);
+      reveal(screens[now]);
+      host.moved(screens[now].id, on);
+      (on ? lesson : screens[now].element.querySelector(".ln-alone")).focus({ preventScroll: true });
+    }
+    const left = () => {
+      if (document.fullscreenElement) return;
+      if (root.hasAttribute("data-figure")) alone(false); else if (root.hasAttribute("data-hall")) large(false);
+    };
     root.addEventListener("fullscreenchange", left);
+    root.addEventListener("keydown", (event) => { if (event.key === "Escape" && root.hasAttribute("data-figure")) alone(false); });
 
     function reading() {
       const one = ({ key, title: name, paper }) => {
@@ -126,8 +141,13 @@
     }
 
     go(Math.max(0, screens.findIndex(({ id }) => id === at)));
+    if (figure && screens[now].stage) alone(true);
     return {
-      go: (id) => go(screens.findIndex((screen) => screen.id === id)), get screen() { return screens[now].id; }, large,
+      go(id, withFigure = false) {
+        go(screens.findIndex((screen) => screen.id === id));
+        if (withFigure !== root.hasAttribute("data-figure")) alone(withFigure);
+      },
+      get screen() { return screens[now].id; }, large,
       destroy() { screens.forEach(({ stageView }) => { if (stageView) stageView.destroy(); }); unfollow(); unwatch(); root.remove(); },
     };
   };
