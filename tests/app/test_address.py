@@ -3,7 +3,7 @@
 from urllib.parse import parse_qs, urlsplit
 
 from presets import presets, races
-from tests.app.visitor import PROMPT
+from tests.app.visitor import MOVING, PROMPT
 
 STILL = {"reduced_motion": "reduce"}
 WRITES = """() => {
@@ -95,7 +95,7 @@ def test_back_leads_to_the_step_that_was_left(visit):
 
 
 def test_it_is_not_written_while_steps_are_replayed(visit):
-    page = visit("/").page
+    page = visit("/", **MOVING).page
     page.evaluate(WRITES)
     page.evaluate("DraftscopePage.view('watch').goto(0)")
     page.evaluate("DraftscopePage.view('watch').setPace('brisk')")

@@ -7,6 +7,7 @@ import pytest
 
 from app.menu import rule_menu
 from presets import races
+from tests.app.visitor import MOVING
 
 PLAYED = """() => {
   const look = () => { window.played ||= Boolean(document.querySelector('[aria-label="Pause the race"]')); };
@@ -40,7 +41,7 @@ def race(visitor, count: int) -> None:
 
 
 def test_it_opens_on_a_finished_race_that_plays_by_itself(visit):
-    visitor = visit("/")
+    visitor = visit("/", **MOVING)
     page = visitor.page
     page.evaluate(PLAYED)
     visitor.open_compare()

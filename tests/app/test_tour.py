@@ -4,6 +4,7 @@ import pytest
 
 from app.words import TOUR
 from tests.app.test_page import violations
+from tests.app.visitor import MOVING
 
 STOPS = [stop["title"] for stop in TOUR["stops"]]
 FREE = """(selector) => {
@@ -56,7 +57,7 @@ def drag(page, selector: str):
 
 
 def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
-    visitor = visit()
+    visitor = visit(**MOVING)
     page = visitor.page
     assert page.locator(".pg-tour").is_hidden(), "nobody asked for it"
     begin(visitor)

@@ -7,7 +7,7 @@ import pytest
 
 from app.menu import drafter_menu, rule_menu
 from presets import presets
-from tests.app.visitor import PROMPT
+from tests.app.visitor import MOVING, PROMPT
 
 CHANGES = """() => {
   window.seen = new Map();
@@ -29,7 +29,7 @@ def said(visitor) -> str:
 
 
 def test_a_run_comes_to_its_end(visit):
-    visitor = visit()
+    visitor = visit(**MOVING)
     visitor.page.evaluate(CHANGES)
     assert visitor.run() == "done"
     run, *steps, summary = lines(visitor.trace())
@@ -49,7 +49,7 @@ def test_a_run_comes_to_its_end(visit):
 
 
 def test_at_least_ten_steps_a_second_appear(visit, server):
-    visitor = visit()
+    visitor = visit(**MOVING)
     visitor.pick("none")
     visitor.set_number("max_new_tokens", 60)
     visitor.page.evaluate(CHANGES)
@@ -81,7 +81,7 @@ def press_at(visitor, button: str, step: int) -> None:
 
 
 def test_pause_step_resume_and_stop(visit):
-    visitor = visit()
+    visitor = visit(**MOVING)
     visitor.pick("none")
     visitor.set_number("max_new_tokens", 200)
     visitor.click("step")
@@ -112,7 +112,7 @@ def test_pause_step_resume_and_stop(visit):
 
 
 def test_stop_ends_a_paused_run(visit):
-    visitor = visit()
+    visitor = visit(**MOVING)
     visitor.click("step")
     visitor.wait_state("paused")
     assert len(lines(visitor.trace())) == 2, "Step begins a run and pauses after its first step"
@@ -122,7 +122,7 @@ def test_stop_ends_a_paused_run(visit):
 
 
 def test_looking_back_asks_nothing_of_the_server(visit):
-    visitor = visit()
+    visitor = visit(**MOVING)
     assert visitor.run() == "done"
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
     visitor.page.wait_for_timeout(500)
@@ -144,7 +144,7 @@ def test_looking_back_asks_nothing_of_the_server(visit):
 
 
 def test_a_drafter_brings_its_own_controls(visit):
-    visitor = visit()
+    visitor = visit(**MOVING)
     visitor.pick("chain")
     length = visitor.page.locator("[data-option=length]")
     length.fill("2")
@@ -160,7 +160,7 @@ def test_a_drafter_brings_its_own_controls(visit):
 
 
 def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
-    visitor = visit()
+    visitor = visit(**MOVING)
     visitor.pick("chain")
     length = visitor.page.locator("[data-option=length][placeholder=auto]")
     assert length.input_value() == ""
@@ -176,7 +176,7 @@ def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
 
 def test_the_controls_know_the_temperature(visit):
     """Both an example's temperature and one that the visitor sets; the slider itself is folded away."""
-    visitor = visit("/")
+    visitor = visit("/", **MOVING)
     page, sampled = visitor.page, next(preset for preset in presets() if preset.temperature)
     shown = "title => document.querySelector('.pg-judging').innerText.includes(`Here: ${title} `)"
     automatic = drafter_menu()[sampled.drafter]["automatic"]
@@ -208,7 +208,7 @@ def test_a_link_names_the_options_of_a_rule(visit):
 
 
 def test_an_example_sets_the_controls(visit):
-    visitor = visit()
+    visitor = visit(**MOVING)
     before = visitor.page.input_value("#prompt textarea")
     visitor.page.click("#preset input")
     visitor.page.locator("[role=option]").nth(3).click()

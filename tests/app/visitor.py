@@ -10,6 +10,9 @@ SHORT = "/?" + urlencode({"prompt": PROMPT, "n": 16})
 """An address that sets a short run."""
 PATIENCE = 120_000
 """Milliseconds. Long, because the machine may be busy with something else; never a measure."""
+VIEWPORT = {"width": 1280, "height": 860}
+MOVING = {"reduced_motion": "no-preference"}
+"""Settings of visitors for whom the page moves. For the others it stands still, because drawing what moves takes a core."""
 STATES = """() => {
   const tree = document.querySelector('#tree');
   window.states = [];
@@ -24,7 +27,7 @@ class Visitor:
         self.failures: list[str] = []
         self.foreign: list[str] = []
         self.requests: list[str] = []
-        settings = {"viewport": {"width": 1280, "height": 860}, **settings}
+        settings = {"viewport": VIEWPORT, "reduced_motion": "reduce", **settings}
         self._context = browser.new_context(**settings)
         self.page = page = self._context.new_page()
         page.set_default_timeout(PATIENCE)
