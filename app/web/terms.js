@@ -1,4 +1,4 @@
-// Words with an explanation on hover and on focus; Escape closes it.
+// Words with an explanation on hover and on focus; Escape closes it until the pointer or the focus has left.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -14,15 +14,17 @@
       const word = el("button", { type: "button", class: "pg-term", "aria-describedby": id, text: part[0] });
       const holder = el("span", { class: "pg-term-holder" }, word, tip);
       const place = () => {
-        holder.classList.remove("pg-quiet");
         tip.style.setProperty("--pg-shift", "0px");
         const box = tip.getBoundingClientRect();
         const wide = document.documentElement.clientWidth;
         const shift = Math.min(0, wide - 12 - box.right) + Math.max(0, 12 - box.left);
         tip.style.setProperty("--pg-shift", `${shift}px`);
       };
+      const speakAgain = () => holder.classList.remove("pg-quiet");
       holder.addEventListener("pointerenter", place);
       word.addEventListener("focus", place);
+      holder.addEventListener("pointerleave", speakAgain);
+      word.addEventListener("blur", speakAgain);
       line.append(holder);
     }
     document.addEventListener("keydown", (event) => {

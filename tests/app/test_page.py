@@ -145,17 +145,19 @@ def test_the_keyboard_is_enough(visit):
 
 def test_words_explain_themselves(visit):
     page = visit().page
+    page.wait_for_selector("#watch-status [role=status]:not(:empty)")  # nothing is put in between from here on
     word = page.get_by_role("button", name="target", exact=True).first
     word.focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")
     tip = page.locator(f"[id='{word.get_attribute('aria-describedby')}']")
-    assert tip.is_visible()
+    tip.wait_for(state="visible")
     page.focus("#prompt textarea")
+    tip.wait_for(state="hidden")
     word.hover()
-    assert tip.is_visible()
+    tip.wait_for(state="visible")
     page.keyboard.press("Escape")
-    assert tip.is_hidden()
+    tip.wait_for(state="hidden")
 
 
 def test_an_address_sets_the_controls(visit):
