@@ -36,8 +36,13 @@ def lesson(name: str, folder: Path = HERE) -> dict:
     known = {entry.name: entry for entry in entries(folder)}
     if name not in known:
         raise unknown("lesson", name, known)
-    number = list(known).index(name) + 1
-    return {**told(known[name], number), **read_lesson(known[name].path)}
+    names = list(known)
+    number = names.index(name) + 1
+    return {
+        **told(known[name], number),
+        "next": names[number] if number < len(names) else "quiz",
+        **read_lesson(known[name].path),
+    }
 
 
 def told(entry: Entry, number: int) -> dict:

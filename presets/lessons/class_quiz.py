@@ -46,7 +46,7 @@ class Question:
     def told(self) -> str:
         """The question and its choices, one per line."""
         choices = [f"   {place}. {choice}" for place, choice in enumerate(self.choices, 1)]
-        number = f"   A number{f' ({self.unit})' if self.unit else ''}."
+        number = f"   A number{f' ({self.unit})' if self.unit else ''}, to two decimals."
         return "\n".join([self.words, *(choices or [number])])
 
     def is_right(self, given: float | None) -> bool:

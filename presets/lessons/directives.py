@@ -116,7 +116,7 @@ def _rule(place: str, given: dict) -> dict:
 
 def _length(place: str, given: dict) -> dict:
     """How long to draft: the instrument starts with the acceptance and the price of a run, or of a lane."""
-    fields = {"example": str, "lane": str, "plain": str, "longest": int, **SHOWN}
+    fields = {"example": str, "lane": str, "plain": str, "longest": int, "speed": bool, **SHOWN}
     _checked(place, given, fields, ("example",))
     lanes, lane = finished(given["example"]), given.get("lane", "")
     if lane not in lanes:
@@ -126,7 +126,13 @@ def _length(place: str, given: dict) -> dict:
         raise UserError(f"{place} needs plain, a run of plain decoding on the same target.")
     if plain.run["target"]["name"] != lanes[lane].run["target"]["name"]:
         raise UserError(f"{place}: plain decoding and {given['example']} have different targets.")
-    return {"longest": 16, **given, **_shown(given), "start": prices(lanes[lane], plain)}
+    return {
+        "longest": 16,
+        "speed": True,
+        **given,
+        **_shown(given),
+        "start": prices(lanes[lane], plain),
+    }
 
 
 def _passes(place: str, given: dict) -> dict:

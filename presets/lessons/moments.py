@@ -18,6 +18,60 @@ def _second_guess(step: dict) -> list[int]:
     ]
 
 
+def _second_sibling(step: dict) -> list[int]:
+    """Kept as the second of its siblings that was judged, and followed by another kept token."""
+    parents, lost, alive = step["nodes"]["parent"], refused(step), kept(step)
+    going_on = {parents[node] for node in alive}
+    return [
+        node
+        for node in _second_guess(step)
+        if node in going_on and sum(parents[one] == parents[node] for one in lost) == 1
+    ]
+
+
+def _all_thrown(step: dict) -> list[int]:
+    """Refused, with tokens below it that are thrown away; nothing was kept."""
+    return [] if kept(step) else [node for node in refused(step) if node in step["nodes"]["parent"]]
+
+
+def _among_siblings(step: dict) -> list[int]:
+    """The only token kept in a draft that looks one token ahead and has several guesses for it."""
+    alive, depths = kept(step), step["nodes"]["depth"]
+    return alive if len(alive) == 1 and len(depths) > 1 and max(depths) == 1 else []
+
+
+def _first_refused(step: dict) -> list[int]:
+    """Refused by a coin, and judged before all its siblings."""
+    parents = step["nodes"]["parent"]
+    order = [parents[entry["node"]] for entry in step["judgements"]]
+    nodes = [entry["node"] for entry in step["judgements"]]
+    return [
+        node for node in _decided(step, False) if order.index(parents[node]) == nodes.index(node)
+    ]
+
+
+def _shared_beginning(step: dict) -> list[int]:
+    """Followed by several guesses: two continuations began with it."""
+    parents = step["nodes"]["parent"]
+    return [node for node in range(len(parents)) if parents.count(node) > 1]
+
+
+def _skipped(step: dict) -> list[int]:
+    """Kept in a step whose drafter left out whole layers."""
+    stacks = [one["layers"] for one in _exhibits(step, "layers")]
+    return kept(step) if any(one["state"] == "skipped" for s in stacks for one in s) else []
+
+
+def _exhibits(step: dict, kind: str) -> list[dict]:
+    return [one for one in (step.get("drafter") or {}).get("exhibits", ()) if one["kind"] == kind]
+
+
+def _gap(step: dict) -> float:
+    """How far a meter stands below its mark."""
+    marked = [one for one in _exhibits(step, "gauge") if one.get("mark") is not None]
+    return max((one["mark"] - one["value"] for one in marked), default=0.0)
+
+
 def _thrown(step: dict) -> list[int]:
     """Refused, with tokens below it that are thrown away; something was kept before it."""
     parents = step["nodes"]["parent"]
@@ -49,24 +103,36 @@ def _whole(step: dict) -> list[int]:
 MOMENTS: dict[str, Callable[[dict], list[int]]] = {
     "first draft": lambda step: list(range(len(step["nodes"]["token"]))),
     "second guess": _second_guess,
+    "second sibling": _second_sibling,
     "thrown": _thrown,
+    "all thrown": _all_thrown,
     "whole draft": _whole,
     "nothing kept": lambda step: [] if kept(step) else refused(step),
     "coin kept": lambda step: _decided(step, True),
     "coin refused": lambda step: _decided(step, False),
+    "first guess refused": _first_refused,
+    "one of several": _among_siblings,
+    "shared beginning": _shared_beginning,
+    "layers left out": _skipped,
+    "far below the bound": lambda step: kept(step) or refused(step) if _gap(step) > 0 else [],
     "same word twice": _same_word,
     "unwanted kept": lambda step: [node for node in kept(step) if unwanted(step, node)],
     "five kept": lambda step: kept(step) if len(kept(step)) >= 5 else [],
 }
 """By name: the tokens that make a step such a moment; none where it is not one."""
-OF_ALL = ("first draft", "whole draft", "five kept")
+OF_ALL = ("first draft", "whole draft", "five kept", "layers left out", "far below the bound")
 """Moments that concern a whole step, not a single token."""
+GREATEST: dict[str, Callable[[dict], float]] = {
+    "layers left out": lambda step: len(kept(step)),
+    "far below the bound": _gap,
+}
+"""Moments of which the step with the greatest such value is shown, not the one that drafts least."""
 
 
 def moment(name: str, trace: Trace) -> tuple[int, int | None]:
     """The index of the step that shows this moment, and the token that is its point, or None. Of several steps the one
-    that drafts least is taken, because it is easy to see; for "first draft" the first one, for "longest" the one that
-    keeps most.
+    that drafts least is taken, because it is easy to see; for "first draft" the first one, for "longest" and "layers left
+    out" the one that keeps most, for "far below the bound" the one whose meter is farthest below its mark.
 
     Raises UserError where there is no such moment, or no such step.
     """
@@ -81,5 +147,7 @@ def moment(name: str, trace: Trace) -> tuple[int, int | None]:
         raise UserError(f"No step of this run is a moment “{name}”.")
     if name == "first draft":
         return fit[0], None
+    if name in GREATEST:
+        return max(fit, key=lambda at: GREATEST[name](trace.steps[at])), None
     best = min(fit, key=lambda at: len(trace.steps[at]["nodes"]["token"]))
     return best, None if name in OF_ALL else found[best][0]

@@ -1,9 +1,12 @@
-"""Numbers of a lesson, taken from finished runs: ``FIGURE of EXAMPLE``, or for a race ``LANE.FIGURE of RACE``."""
+"""Numbers of a lesson, taken from finished runs: ``FIGURE of EXAMPLE``, or for a race ``LANE.FIGURE of RACE``;
+``LANE.cost of RACE``, the price of a drafted token; and ``price.FIGURE of KEY``, from the card of a lossy method."""
 
 import re
 
 from engine.errors import UserError
-from presets.conditions import figure
+from presets import cards
+from presets.conditions import figure, finished
+from presets.lessons.passes import prices
 
 ASKED = re.compile(r"(?P<figure>[\w.-]+) of (?P<example>[\w-]+)(?: (?P<form>%|\d))?")
 
@@ -16,11 +19,32 @@ def number(asked: str) -> dict:
     found = ASKED.fullmatch(asked.strip())
     if found is None:
         raise UserError(f"The number {asked!r} is not written as FIGURE of EXAMPLE.")
-    value = figure(found["figure"], found["example"])
-    return {
-        "number": written(value, found["form"]),
-        "from": f"{found['figure'].replace('_', ' ')}, from the run {found['example']}",
-    }
+    asked_of, _, name = found["figure"].rpartition(".")
+    if asked_of == "price":
+        value, source = _price(name, found["example"]), f"the card of {found['example']}"
+    elif name == "cost" and asked_of:
+        value, source = _cost(asked_of, found["example"]), f"the run {found['example']}"
+    else:
+        value = figure(found["figure"], found["example"])
+        source = f"the run {found['example']}"
+    told = found["figure"].replace("_", " ")
+    return {"number": written(value, found["form"]), "from": f"{told}, from {source}"}
+
+
+def _price(name: str, key: str) -> float:
+    """What a lossy method costs by its card, see ``engine.price.Price``."""
+    card = cards().get(key)
+    if card is None or name not in card.price:
+        raise UserError(f"No card {key!r} has the price {name!r}.")
+    return card.price[name]
+
+
+def _cost(lane: str, race: str) -> float:
+    """c, the price of a drafted token of this lane, in passes of plain decoding."""
+    lanes = finished(race)
+    if lane not in lanes or "none" not in lanes:
+        raise UserError(f"The race {race} has no lane {lane!r}, or none of plain decoding.")
+    return prices(lanes[lane], lanes["none"])["cost"]
 
 
 def written(value: float, form: str | None = None) -> str:

@@ -4,13 +4,14 @@ import pytest
 
 from engine.errors import UserError
 from presets import cards, trace_files
-from presets.conditions import finished
+from presets.conditions import figure, finished
 from presets.lessons import claims, entries, lesson, questions, shelf
 from presets.lessons.claims import directives_of, untrue_claims
 from presets.lessons.directives import read
 from presets.lessons.field import timeline
 from presets.lessons.formulas import formula, symbols_in
 from presets.lessons.moments import MOMENTS, moment
+from presets.lessons.numbers import number
 from presets.lessons.passes import prices
 from presets.lessons.quiz import quiz
 from presets.lessons.reading import known_symbols, read_lesson
@@ -195,12 +196,52 @@ def test_every_moment_comes_in_some_finished_run():
         "story-tree",
         "story-chain",
         "bad-draft",
+        "story-hot",
+        "multi_chain",
+        "swift",
     )
     for name, those in MOMENTS.items():
         traces = [finished(run)[""] for run in runs]
         (trace, *_) = [one for one in traces if any(those(step) for step in one.steps)]
         step, node = moment(name, trace)
         assert those(trace.steps[step]) and (node is None or node in those(trace.steps[step]))
+
+
+def test_a_step_far_below_the_bound_is_that_of_the_figure():
+    trace = finished("rsd_s")[""]
+    step, _ = moment("far below the bound", trace)
+    (gauge,) = [
+        one
+        for one in trace.steps[step]["drafter"]["exhibits"]
+        if one["kind"] == "gauge" and one["mark"] is not None
+    ]
+    assert gauge["mark"] - gauge["value"] == pytest.approx(figure("meter_gap", "rsd_s"))
+
+
+def test_a_first_guess_is_held_against_p_and_q_as_they_are():
+    """No sibling was judged before it, so no residual stands in the place of p."""
+    trace = finished("story-sampled")[""]
+    step, node = moment("first guess refused", trace)
+    (entry,) = [one for one in trace.steps[step]["judgements"] if one["node"] == node]
+    assert entry["coin"] >= entry["accept"]
+    assert entry["accept"] == pytest.approx(entry["p"] / entry["q"], rel=1e-3)
+
+
+def test_prices_are_numbers_of_a_text_too():
+    lanes = finished("race-story")
+    assert number("chain.cost of race-story 4")["number"] == (
+        f"{prices(lanes['chain'], lanes['none'])['cost']:.4f}"
+    )
+    card = cards()["bild"]
+    assert number("price.exact of bild %")["number"] == f"{100 * card.price['exact']:.0f} %"
+    for wrong in ("chain.cost of story-chain", "price.exact of chain", "price.beauty of bild"):
+        with pytest.raises(UserError):
+            number(wrong)
+
+
+def test_every_lesson_names_the_one_after_it():
+    names = [entry.name for entry in entries()]
+    assert [lesson(name)["next"] for name in names] == [*names[1:], "quiz"]
 
 
 def test_lessons_name_cards_and_runs_that_there_are():

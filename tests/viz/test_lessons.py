@@ -134,6 +134,63 @@ def test_python_and_the_page_give_a_class_the_same_quiz(tools, number):
             assert (one.near, one.unit) == (other["near"], other["unit"])
 
 
+def test_a_number_is_read_as_people_write_it(tools):
+    written = ["0.33", "0,33", "1/3", "33%", " 33 % ", "160 ms", "-2", "", "x", "1/0", "1.2.3"]
+    read = tools.evaluate("(all) => all.map((one) => Draftscope.quizNumber(one))", written)
+    assert read[:7] == [0.33, 0.33, pytest.approx(1 / 3), 0.33, 0.33, 160, -2]
+    assert read[7:] == [None] * 4
+    asked = {"answer": 1 / 3, "near": 0.011}
+    right = "([q, all]) => all.map((one) => Draftscope.quizRight(q, Draftscope.quizNumber(one)))"
+    assert tools.evaluate(right, [asked, ["1/3", "33 %", "0.33", "1/4"]]) == [True] * 3 + [False]
+
+
+def test_answers_of_a_class_are_kept(tools):
+    """They come back with the class number; under another number the quiz offers the way back."""
+    told = tools.evaluate(
+        """(questions) => {
+      let kept = {}; const host = {seeded() {}, recall: () => kept, remember: (record) => { kept = record; }}, data = {title: 't', lead: 'l', questions};
+      const mount = (seed) => { const hold = document.createElement('div'); return [hold, Draftscope.mountQuiz(hold, data, host, seed)]; };
+      const [first, one] = mount(7), field = first.querySelector('.ln-number-field');
+      field.value = '1/3'; field.dispatchEvent(new Event('change', {bubbles: true})); one.destroy();
+      const [again, two] = mount(7), found = again.querySelector('.ln-number-field').value; two.destroy();
+      const [other, three] = mount(8), empty = other.querySelector('.ln-number-field').value;
+      const back = [...other.querySelectorAll('button')].find((b) => b.textContent === 'Go on with class 7'); back.click();
+      const last = other.querySelector('.ln-number-field').value; three.destroy();
+      return [found, empty, last]; }""",
+        quiz()["questions"][:2],
+    )
+    assert told == ["1/3", "", "1/3"]
+
+
+def test_coins_differ_from_screen_to_screen_and_begin_anywhere(tools):
+    first = "(words) => { const random = Draftscope.seededBy(words); return [random(), random()]; }"
+    cats, suns = (tools.evaluate(first, words) for words in (["cat", "dog"], ["sun", "moon"]))
+    assert cats != suns and cats == tools.evaluate(first, ["cat", "dog"])
+    assert min(*cats, *suns) > 0.005
+
+
+def test_an_answer_of_one_is_told_in_the_singular(tools):
+    told = tools.evaluate(
+        "() => [['1', 'tokens a step'], ['2', 'tokens a step'], ['1', 'times'], ['1', 'ms'], ['1', '']].map((one) => Draftscope.withUnit(...one))"
+    )
+    assert told == ["1 token a step", "2 tokens a step", "1 time", "1 ms", "1"]
+
+
+def test_a_step_in_which_no_meter_was_read_says_so(tools):
+    """Under its heading the meter would otherwise be an empty box."""
+    gauge = {"kind": "gauge", "title": "G", "value": 0.5, "mark": 0.6, "meter": True}
+    steps = [{"drafter": {"exhibits": shown}} for shown in ([gauge], [])]
+    tools.evaluate(
+        """(steps) => { globalThis.card = Draftscope.exhibitCard({}); document.body.append(card.element); card.grow({steps}); card.draw(steps[1]); }""",
+        steps,
+    )
+    unread = tools.get_by_text("Not read in this step.")
+    unread.wait_for()
+    tools.evaluate("(step) => card.draw(step)", steps[0])
+    unread.wait_for(state="hidden")
+    tools.evaluate("card.element.remove()")
+
+
 TOY = {
     "lesson": {
         "name": "toy",
@@ -184,6 +241,7 @@ TOY = {
                     "p": [0.3, 0.7],
                     "q": [0.9, 0.1],
                     "rules": ["exact", "always"],
+                    "caption": ["Bars of what came."],
                     "after": True,
                 },
             },
@@ -212,6 +270,7 @@ def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path, scheme
     assert page.locator(".ds-tip").inner_text() == "The target’s probability."
     toss = page.get_by_role("button", name="10,000 times")
     assert not page.get_by_text("It is so.").is_visible() and toss.count() == 0, "first the guess"
+    assert not page.get_by_text("Bars of what came.").is_visible(), "a caption may tell"
     page.get_by_label("Your guess").focus()
     for _ in range(20):
         page.keyboard.press("ArrowLeft")
@@ -221,7 +280,9 @@ def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path, scheme
     assert page.get_by_text("It is so.").is_visible()
     toss.focus()
     page.keyboard.press("Enter")
-    until(page, "document.querySelector('.ln-answer').textContent.startsWith('Close enough')")
+    told = "document.querySelector('.ln-answer').textContent"
+    until(page, f"/^(Exactly|Close enough): /.test({told})")
+    assert page.get_by_text("Bars of what came.").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     found = Axe().run(page).response["violations"]
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
@@ -281,3 +342,15 @@ def test_a_figure_alone_has_a_link_and_the_way_back(watched, tmp_path):
     page.keyboard.press("Escape")
     assert page.get_by_text("How often?").is_visible()
     assert page.evaluate("location.hash") == "#screen=one"
+
+
+def test_the_last_screen_leads_to_the_next_lesson(watched, tmp_path):
+    file = tmp_path / "toy.html"
+    onward = {"lesson": {**TOY["lesson"], "next": "two"}}
+    file.write_text(lesson_page(onward, {}, "Toy", {"lesson:two": "two.html"}), "utf-8")
+    page = watched(reduced_motion="reduce").page
+    page.goto(file.as_uri())
+    link = page.get_by_role("link", name="Next lesson")
+    assert not link.is_visible()
+    page.get_by_role("button", name="Next", exact=True).click()
+    assert link.is_visible() and link.get_attribute("href") == "two.html"

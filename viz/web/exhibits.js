@@ -62,20 +62,25 @@
   /**
    * The card of a run. fold: closed until the reader opens it (a lane of a comparison). Returns {element, reset,
    * grow(model), draw(step), rest(still)}. The card is hidden in a run without exhibits and, while nothing moves, in a
-   * step without exhibits; otherwise it keeps one height. It is drawn at most once per frame.
+   * step without exhibits (where it can be folded, it is one line high); otherwise it keeps one height. It is drawn at most once per frame.
    */
   D.exhibitCard = function ({ fold } = {}) {
     const id = D.freshId("exhibits"), title = "This method, this step";
     const own = D.el("div", { class: "ds-exhibit-row" }), measured = D.el("div", { class: "ds-exhibit-row" });
     const nothing = D.el("p", { class: "ds-quiet", text: "Nothing to show in this step.", hidden: true });
-    const meters = D.el("div", { class: "ds-meters", hidden: true }, D.el("h3", { text: "Meter" }), measured);
+    const unread = D.el("p", { class: "ds-quiet", text: "Not read in this step.", hidden: true });
+    const meters = D.el("div", { class: "ds-meters", hidden: true }, D.el("h3", { text: "Meter" }), unread, measured);
     const body = D.el("div", { class: "ds-exhibits-body", tabindex: 0, role: "group", "aria-labelledby": id }, nothing, own, meters);
     const element = fold
       ? D.el("details", { class: "ds-exhibits", hidden: true, ontoggle: () => ask() }, D.el("summary", { id, text: title }), body)
       : D.el("section", { class: "ds-card ds-exhibits", hidden: true, "aria-labelledby": id }, D.el("h2", { id, text: title }), body);
     const drawOwn = row(own), drawMeters = row(measured);
     let room = 0, counted = 0, wanted = null, shown = null, metered = false, still = false;
-    const show = () => { element.hidden = !room || (still && !fold && Boolean(wanted) && !D.exhibitsOf(wanted).length); };
+    function show() {
+      const empty = still && Boolean(wanted) && !D.exhibitsOf(wanted).length;
+      element.hidden = !room || (empty && !fold);
+      D.set(body, { "data-empty": empty });
+    }
 
     function draw() {
       if (!room || wanted === shown || (fold && !element.open)) return;
@@ -84,6 +89,7 @@
       const plain = exhibits.filter((one) => !isMeter(one)), measures = exhibits.filter(isMeter);
       drawOwn(plain); drawMeters(measures);
       nothing.hidden = !wanted || exhibits.length > 0;
+      unread.hidden = !wanted || measures.length > 0;
     }
     const ask = D.coalesce(draw);
 

@@ -27,9 +27,9 @@
   /** The rules by name: the chance of keeping a token, and the law of the token that replaces a refused one. */
   D.RULES = {
     exact: { title: "The rule", keep: D.keeping, redraw: D.residual },
-    always: { title: "Broken: keep every guess", keep: () => 1, redraw: (p) => p },
-    compare: { title: "Broken: keep only where p is at least q", keep: (p, q, x) => Number(p[x] >= q[x]), redraw: D.residual },
-    "plain redraw": { title: "Broken: after a refusal draw from p", keep: D.keeping, redraw: (p) => p },
+    always: { title: "Keep every guess", keep: () => 1, redraw: (p) => p },
+    compare: { title: "Keep only where p is at least q", keep: (p, q, x) => Number(p[x] >= q[x]), redraw: D.residual },
+    "plain redraw": { title: "After a refusal draw from p", keep: D.keeping, redraw: (p) => p },
   };
 
   /** One token by this rule: {drafted, accept, coin, kept, token}. */

@@ -1,18 +1,18 @@
 // Two instruments that calculate: up to which length a draft pays, and what a pass costs by the number of its rows.
 (function (D) {
   "use strict";
-  const two = (value) => value.toFixed(2);
+  const two = (value) => value.toFixed(2), each = (value) => (value < 0.1 ? value.toPrecision(2) : two(value));
 
-  /** spec: {start: {alpha, cost, drafted, gain}, longest, example}. */
+  /** spec: {start: {alpha, cost, drafted, gain}, longest, example, speed}. speed: false leaves out the price and the speed. */
   D.lessonLength = function (spec, { changed }) {
-    const dearest = Math.max(1, Math.ceil(spec.start.cost * 100) / 100);
+    const speedy = spec.speed !== false, dearest = Math.max(1, Math.ceil(spec.start.cost * 100) / 100);
     const now = { alpha: spec.start.alpha, cost: spec.start.cost, k: Math.min(4, spec.longest) };
     const slider = (name, label, high, step, told) => D.lessonSlider({ label, low: 0, high, step, value: now[name], told, onInput: (value) => { now[name] = value; draw(); changed(); } });
     const parts = { alpha: slider("alpha", "α, a guess is kept", 0.99, 0.01, two), cost: slider("cost", "c, price of a drafted token", dearest, 0.01, (value) => `${two(value)} passes`), k: slider("k", "k, tokens drafted in a step", spec.longest, 1, String) };
     const picture = D.el("div", { class: "ln-picture" }), said = D.el("p", { class: "ln-verdict", role: "status" });
-    const back = D.el("button", { type: "button", class: "ln-button", text: "α and c of the run", onclick: () => { Object.assign(now, { alpha: spec.start.alpha, cost: spec.start.cost }); draw(); changed(); } });
-    const element = D.el("div", { class: "ln-length" }, ...Object.values(parts).map((one) => one.element), D.el("div", { class: "ln-buttons" }, back), picture, said,
-      D.el("p", { class: "ln-quiet", text: `In the run ${spec.example}${spec.lane ? `, lane ${spec.lane},` : ""} a guess was kept with chance ${two(spec.start.alpha)}. A drafted token cost ${two(spec.start.cost)} of a pass over one row: ${two(spec.start.drafting)} to draft it, ${two(spec.start.checking)} for its row in the check. It drafted ${spec.start.drafted.toFixed(1)} tokens a step, gained ${two(spec.start.gain)}, and was ${two(spec.start.speed)} times as fast as plain decoding, measured.` }));
+    const back = D.el("button", { type: "button", class: "ln-button", text: speedy ? "α and c of the run" : "α of the run", onclick: () => { Object.assign(now, { alpha: spec.start.alpha, cost: spec.start.cost }); draw(); changed(); } });
+    const element = D.el("div", { class: "ln-length" }, ...Object.entries(parts).filter(([name]) => speedy || name !== "cost").map(([, one]) => one.element), D.el("div", { class: "ln-buttons" }, back), picture, said,
+      D.el("p", { class: "ln-quiet", text: `In the run ${spec.example}${spec.lane ? `, lane ${spec.lane},` : ""} a guess was kept with chance ${two(spec.start.alpha)}.${!speedy ? "" : ` A drafted token cost ${two(spec.start.cost)} of a pass over one row: ${two(spec.start.drafting)} to draft it, ${two(spec.start.checking)} for its row in the check. It drafted ${spec.start.drafted.toFixed(1)} tokens a step, gained ${two(spec.start.gain)}, and was ${two(spec.start.speed)} times as fast as plain decoding, measured.`}` }));
 
     function draw() {
       for (const [name, one] of Object.entries(parts)) one.set(now[name]);
@@ -21,12 +21,12 @@
       const ticks = Array.from({ length: Math.min(top, 8) + 1 }, (_, i) => Math.round((i * top) / Math.min(top, 8)));
       picture.replaceChildren(D.lessonChart({
         x: { low: 0, high: spec.longest, ticks: ks.filter((i) => i % Math.ceil(spec.longest / 8) === 0).map((i) => [i, String(i)]), label: "k, tokens drafted in a step" },
-        y: { low: 0, high: top, ticks: [...new Set(ticks)].map((i) => [i, String(i)]), label: "times" },
-        lines: [{ name: "times as fast as plain decoding", points: fast, dots: true }, { name: "tokens a step", points: gained }],
-        marks: [{ at: [best, D.speedup(alpha, cost, best)], words: `best ${best}`, kind: "best" }, ...(k === best ? [] : [{ at: [k, D.speedup(alpha, cost, k)], words: `k ${k}`, kind: "own" }])],
-        told: `Speed over draft length. Best at ${best}: ${two(D.speedup(alpha, cost, best))} times plain decoding. At ${k}: ${two(D.speedup(alpha, cost, k))} times.`,
-      }), D.chartKey(["times as fast as plain decoding", "tokens a step"]));
-      D.write(said, best ? `With k = ${k} a step gains ${two(D.expectedTokens(alpha, k))} tokens and decoding is ${two(D.speedup(alpha, cost, k))} times as fast. Best is k = ${best}: ${two(D.speedup(alpha, cost, best))} times.`
+        y: { low: 0, high: top, ticks: [...new Set(ticks)].map((i) => [i, String(i)]), label: speedy ? "times" : "tokens a step" },
+        lines: [...(speedy ? [{ name: "times as fast as plain decoding", points: fast, dots: true }] : []), { name: "tokens a step", points: gained, dots: !speedy }],
+        marks: !speedy ? [{ at: [k, D.expectedTokens(alpha, k)], words: `k ${k}`, kind: "own" }] : [{ at: [best, D.speedup(alpha, cost, best)], words: `best ${best}`, kind: "best" }, ...(k === best ? [] : [{ at: [k, D.speedup(alpha, cost, k)], words: `k ${k}`, kind: "own" }])],
+        told: !speedy ? `Tokens a step over draft length. At ${k}: ${two(D.expectedTokens(alpha, k))}.` : `Speed over draft length. Best at ${best}: ${two(D.speedup(alpha, cost, best))} times plain decoding. At ${k}: ${two(D.speedup(alpha, cost, k))} times.`,
+      }), D.chartKey([...(speedy ? ["times as fast as plain decoding"] : []), "tokens a step"]));
+      D.write(said, !speedy ? `With k = ${k} a step gains ${two(D.expectedTokens(alpha, k))} tokens.` : best ? `With k = ${k} a step gains ${two(D.expectedTokens(alpha, k))} tokens and decoding is ${two(D.speedup(alpha, cost, k))} times as fast. Best is k = ${best}: ${two(D.speedup(alpha, cost, best))} times.`
         : `With k = ${k} decoding is ${two(D.speedup(alpha, cost, k))} times as fast. No draft pays here: best is to draft nothing.`);
     }
     draw();
@@ -39,7 +39,7 @@
 
   /** spec: {measured: [[rows, ms]], bytes, machines}. */
   D.lessonPasses = function (spec, { changed }) {
-    const first = spec.measured[0][1], lines = [{ name: "measured: the small target of these runs", points: spec.measured.filter(([rows]) => rows <= MOST).map(([rows, ms]) => [rows, Math.max(1, ms / first)]), dots: true }];
+    const first = spec.measured[0][1], lines = [{ name: "measured: the small model of these runs", points: spec.measured.filter(([rows]) => rows <= MOST).map(([rows, ms]) => [rows, Math.max(1, ms / first)]), dots: true }];
     let chosen = 1 + spec.machines.findIndex(({ name }) => name === spec.machine), rows = 8;
     const over = (machine, count) => D.roofline(machine, 2 * MODEL, MODEL, count);
     const steps = Array.from({ length: 28 }, (_, i) => 2 ** (i / 3)).filter((count) => count <= MOST + 1);
@@ -68,7 +68,7 @@
         marks: price === null ? [] : [{ at: [rows, price], words: `${rows} rows: ${two(price)}×`, kind: "own" }],
         told: `Cost of a pass over rows, in passes over one row. ${price === null ? "" : `${rows} rows cost ${two(price)}.`}`,
       }), D.chartKey(lines.map(({ name }) => name)));
-      D.write(said, price === null ? `A pass over ${rows} rows was not measured.` : `A pass over ${rows} rows costs ${two(price)} times a pass over one row: ${(price / rows).toFixed(2)} a row.`);
+      D.write(said, price === null ? `A pass over ${rows} rows was not measured.` : `A pass over ${rows} rows costs ${two(price)} times a pass over one row: ${each(price / rows)} a row.`);
       D.write(sheet, chosen ? `From peak figures, which no program reaches: ${spec.machines[chosen - 1].sheet}. A model of eight billion weights, two bytes each: ${over(spec.machines[chosen - 1], 1).toFixed(1)} ms a pass for up to ${free()} rows.`
         : `Median passes of finished runs: ${first.toFixed(2)} ms over one row. The weights have ${(spec.bytes / 1e6).toFixed(0)} MB, and every pass reads all of them.`);
     }

@@ -27,11 +27,12 @@
     const holder = D.el("div", { class: "ln-screens" }), back = D.el("button", { type: "button", class: "ln-button", text: "Back", onclick: () => go(now - 1, true) });
     const next = D.el("button", { type: "button", class: "ln-button", "data-main": "", text: "Next", onclick: () => go(now + 1, true) }), place = D.el("span", { class: "ln-quiet" });
     const hall = D.el("button", { type: "button", class: "ln-button", "aria-pressed": "false", text: "Full screen", title: "For a lecture hall: the lesson alone, in large type.", onclick: () => large(!root.hasAttribute("data-hall")) });
+    const onward = followed();
     const lesson = D.el("button", { type: "button", class: "ln-button", text: "Show the lesson", hidden: true, onclick: () => alone(false) });
     const end = D.el("div", { class: "ln-end" }, reading(), D.el("details", { class: "ln-teacher" }, D.el("summary", { text: "Teacher’s notes" }), ...nodes(data.teacher)));
     root.append(D.el("header", { class: "ln-head" }, D.el("p", { class: "ln-kicker", text: `Lesson ${data.number} · ${data.minutes} minutes` }), title, D.el("div", { class: "ln-tools" }, hall, ...(host.tools || []))),
       D.el("p", { class: "ln-question-line", text: data.question }),
-      holder, D.el("nav", { class: "ln-nav", "aria-label": "Screens" }, back, dots, place, next, lesson), end);
+      holder, D.el("nav", { class: "ln-nav", "aria-label": "Screens" }, back, dots, place, next, onward, lesson), end);
     const unfollow = D.followTheme(root), unwatch = D.followWidth(root);
 
     /** Once all questions of a screen are guessed at, show its claims and covered figure, which give answers away. */
@@ -92,6 +93,7 @@
       back.disabled = now === 0;
       next.hidden = now === screens.length - 1;
       end.hidden = now !== screens.length - 1;
+      if (onward) onward.hidden = now !== screens.length - 1;
       D.write(place, `${now + 1} of ${screens.length}`);
       mark();
       if (!byHand) return;
@@ -130,6 +132,12 @@
     };
     root.addEventListener("fullscreenchange", left);
     root.addEventListener("keydown", (event) => { if (event.key === "Escape" && root.hasAttribute("data-figure")) alone(false); });
+
+    /** A link to the lesson after this one, or to the quiz; none where there is no such page. */
+    function followed() {
+      const to = `lesson:${data.next}`, href = data.next ? host.href(to) : null;
+      return href ? D.el("a", { class: "ln-button", "data-main": "", href, "data-to": to, hidden: true, text: data.next === "quiz" ? "To the quiz" : "Next lesson" }) : null;
+    }
 
     function reading() {
       const one = ({ key, title: name, paper }) => {

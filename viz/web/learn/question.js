@@ -26,7 +26,15 @@
   /** The reading by which an instrument judges a question. */
   D.readingOf = (spec) => (spec.slider ? spec.answer : CONDITION.exec(spec.right[0])[1]);
 
+  const ONE = { tokens: "token", guesses: "guess", passes: "pass", rows: "row", steps: "step", times: "time" };
+  /** A number with its unit, which may begin with a plural: "3 tokens a step", "1 token a step". */
+  D.withUnit = function (value, unit) {
+    const words = value === "1" ? unit.replace(/^\w+/, (word) => ONE[word] || word) : unit;
+    return words ? `${value} ${words}` : value;
+  };
+
   const WAIT = { run: "Noted. Now run it: your answer is held against your own run.", instrument: "Noted. Now try it on the instrument." };
+  const hundredths = (value) => Math.round(value * 100) / 100;
   const number = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
 
   /**
@@ -35,7 +43,7 @@
    */
   D.lessonQuestion = function (spec, hooks) {
     const group = D.freshId("choice"), unit = (spec.slider && spec.slider.unit) || "";
-    const told = (value) => `${number(value)}${unit ? ` ${unit}` : ""}`;
+    const told = (value) => D.withUnit(number(value), unit);
     let guess = null, waiting = false;
     const status = D.el("div", { class: "ln-answer", role: "status" });
     const check = D.el("button", { type: "button", class: "ln-button", "data-main": "", text: "That is my guess", disabled: true, onclick: () => { waiting = true; look(); } });
@@ -57,7 +65,7 @@
       const right = D.isRight(spec, guess, answer);
       D.set(element, { "data-right": String(right) });
       const says = spec.slider
-        ? [`${right ? "Close enough: " : "Not so: "}you guessed ${told(guess)}, ${spec.judge ? "it came out at" : "the run says"} ${told(Math.round(answer * 100) / 100)}.`]
+        ? [`${!right ? "Not so" : told(guess) === told(hundredths(answer)) ? "Exactly" : "Close enough"}: you guessed ${told(guess)}, ${spec.judge ? "it came out at" : "the run says"} ${told(hundredths(answer))}.`]
         : [right ? "Right." : "Not so: ", ...(right ? [] : hooks.nodes(spec.choices[answer])), right ? "" : "."];
       status.replaceChildren(D.el("p", { class: "ln-result" }, D.el("strong", {}, ...says.filter((one) => one !== ""))), D.el("p", {}, ...hooks.nodes(spec.then)));
       hooks.settled({ right });

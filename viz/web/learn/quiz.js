@@ -39,6 +39,14 @@
   /** Whether an answer is right; a number may miss by `near`. */
   D.quizRight = (question, given) => given !== null && (question.choices ? given === question.answer : Math.abs(given - question.answer) <= question.near + 1e-9);
 
+  /** The number that was written, null if there is none: 0.33, 0,33, 1/3, 33 %, and a unit behind it. */
+  D.quizNumber = function (words) {
+    const found = /^([-+]?[\d.,]+)(?:\/([\d.,]+))?(%?)[a-z]*$/i.exec(words.replace(/\s/g, ""));
+    if (!found) return null;
+    const part = (digits) => Number(digits.replace(",", ".")), value = part(found[1]) / (found[2] ? part(found[2]) : 1) / (found[3] ? 100 : 1);
+    return Number.isFinite(value) ? value : null;
+  };
+
   /** data: {title, lead, questions}. host: as for mountLesson; seed: the class's number. */
   D.mountQuiz = function (element, data, host, seed) {
     const root = D.el("section", { class: "ds ln ln-quiz", "aria-labelledby": "ln-title" });
@@ -47,12 +55,14 @@
     const list = D.el("ol", { class: "ln-quiz-list" }), score = D.el("p", { class: "ln-score", role: "status" });
     const number = D.el("input", { type: "number", id: "ln-seed", min: 1, max: 9999, step: 1, value: seed, onchange: () => make(number.value) });
     const name = D.el("input", { type: "text", id: "ln-name", autocomplete: "off", maxlength: 80 });
+    const again = D.el("button", { type: "button", class: "ln-button ln-noprint", hidden: true, title: "You answered questions of this class before.", onclick: () => make(host.recall().seed) });
     const button = (text, onclick, main) => D.el("button", { type: "button", class: "ln-button", "data-main": main, text, onclick });
     root.append(D.el("header", { class: "ln-head" }, D.el("p", { class: "ln-kicker", text: "Closing quiz" }), D.el(host.top ? "h1" : "h2", { id: "ln-title", class: "ln-title", text: data.title }), D.el("div", { class: "ln-tools" }, ...(host.tools || []))),
       D.el("p", { class: "ln-question-line", text: data.lead }),
-      D.el("div", { class: "ln-quiz-head" }, D.el("label", { for: "ln-name", text: "Name" }), name, D.el("label", { for: "ln-seed", text: "Class number" }), number),
+      D.el("div", { class: "ln-quiz-head" }, D.el("label", { for: "ln-name", text: "Name" }), name, D.el("label", { for: "ln-seed", text: "Class number" }), number, again),
       list, D.el("div", { class: "ln-buttons ln-noprint" }, button("Check my answers", () => check(), true), button("Print it", () => globalThis.print())), score);
     let quiz = [], fields = [];
+    list.addEventListener("change", () => keep());
 
     function make(wanted) {
       const next = D.clamp(Math.round(Number(wanted)) || 1, 1, 9999);
@@ -61,6 +71,10 @@
       quiz = D.quizOf(data.questions, next);
       fields = quiz.map((one, i) => field(one, i));
       list.replaceChildren(...fields.map((one) => one.element));
+      const { seed: before, answers } = host.recall ? host.recall() : {}, kept = Array.isArray(answers) && answers.some((one) => one !== null && one !== "");
+      if (kept && before === next) answers.forEach((one, i) => { if (fields[i] && one !== null) fields[i].put(one); });
+      again.hidden = !kept || before === next;
+      if (!again.hidden) D.write(again, `Go on with class ${before}`);
       D.write(score, "");
     }
 
@@ -68,12 +82,13 @@
       const id = D.freshId("quiz"), said = D.el("p", { class: "ln-answer" });
       if (one.choices) {
         const radios = one.choices.map((choice, j) => D.el("input", { type: "radio", name: id, value: j }));
+        const chosenAt = () => { const at = radios.findIndex(({ checked }) => checked); return at < 0 ? null : at; };
         const chosen = D.el("li", {}, D.el("fieldset", {}, D.el("legend", { text: one.words }), ...one.choices.map((choice, j) => D.el("label", { class: "ln-choice" }, radios[j], D.el("span", { text: choice })))), said);
-        return { element: chosen, said, given: () => { const at = radios.findIndex(({ checked }) => checked); return at < 0 ? null : at; } };
+        return { element: chosen, said, given: chosenAt, raw: chosenAt, put: (at) => { if (radios[at]) radios[at].checked = true; } };
       }
       const input = D.el("input", { type: "text", inputmode: "decimal", id, class: "ln-number-field", autocomplete: "off" });
-      const written = D.el("li", { "data-question": i }, D.el("label", { for: id, text: one.words }), D.el("p", {}, input, one.unit ? D.el("span", { text: ` ${one.unit}` }) : null), said);
-      return { element: written, said, given: () => { const value = Number.parseFloat(input.value.replace(",", ".")); return Number.isFinite(value) ? value : null; } };
+      const written = D.el("li", { "data-question": i }, D.el("label", { for: id, text: one.words }), D.el("p", {}, input, D.el("span", { class: "ln-quiet", text: ` ${one.unit ? `${one.unit}, ` : ""}to two decimals` })), said);
+      return { element: written, said, given: () => D.quizNumber(input.value), raw: () => input.value, put: (words) => { input.value = words; } };
     }
 
     function check() {
@@ -85,7 +100,12 @@
       });
       const right = marks.filter(Boolean).length;
       D.write(score, `${right} of ${marks.length} right, with the numbers of class ${number.value}.`);
-      host.remember({ score: right, seed: Number(number.value) });
+      keep(right);
+    }
+
+    /** The answers as they were written, which the browser keeps for this class number. */
+    function keep(right = null) {
+      host.remember({ score: right, seed: Number(number.value), answers: fields.map(({ raw }) => raw()) });
     }
     make(seed);
     return { destroy() { stop.forEach((one) => one()); root.remove(); }, get quiz() { return quiz; } };

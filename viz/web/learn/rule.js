@@ -20,7 +20,8 @@
   /** spec: {words, p, q, rules}. changed(): the readings have changed. Returns {element, readings()}. */
   D.lessonRule = function (spec, { changed }) {
     const { words } = spec, laws = { p: spec.p.slice(), q: spec.q.slice() };
-    let rule = spec.rules[0], counts = words.map(() => 0), kept = 0, random = D.seeded(1), last = null;
+    let rule = spec.rules[0], counts = words.map(() => 0), kept = 0, last = null;
+    const random = D.seededBy(words);   // goes on after Clear, so that no two tosses repeat
     const times = () => counts.reduce((a, b) => a + b, 0);
 
     const sliders = { p: [], q: [] };
@@ -71,7 +72,7 @@
       changed();
     }
     function clear() {
-      counts = words.map(() => 0); kept = 0; last = null; random = D.seeded(1);
+      counts = words.map(() => 0); kept = 0; last = null;
       draw();
       changed();
     }

@@ -14,6 +14,15 @@
     };
   };
 
+  /** Random numbers of these words: each set of words has its own. The first numbers of near seeds are alike, so they are left out. */
+  D.seededBy = function (words) {
+    let seed = 0x811c9dc5;
+    for (const letter of words.join(" ")) seed = Math.imul(seed ^ letter.codePointAt(0), 0x01000193) >>> 0;
+    const random = D.seeded(seed);
+    for (let i = 0; i < 16; i++) random();
+    return random;
+  };
+
   /** A copy of the list in random order. */
   D.shuffled = function (list, random) {
     const mixed = list.slice();

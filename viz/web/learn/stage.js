@@ -34,10 +34,11 @@
     let view = null, live = null, instrument = null, begun = {}, asked = false, own = {};
 
     if (spec.after) {
+      if (caption) caption.hidden = true;   // it may give the answer away
       cover.append(D.el("p", { text: "Guess first: then it is shown." }), D.el("button", { type: "button", class: "ln-button", text: "Show it now", onclick: () => hooks.asked() }));
       box.inert = true;
     } else cover.hidden = true;
-    function uncover() { cover.hidden = true; box.inert = false; }
+    function uncover() { cover.hidden = true; box.inert = false; if (caption) caption.hidden = false; }
     const failed = () => box.replaceChildren(D.el("p", { class: "ln-quiet", text: "This run could not be fetched. Open the lesson again in a moment." }));
 
     const BUILD = {
