@@ -6,8 +6,9 @@ from tests.app.serving import serving
 from tests.app.visitor import SHORT, Visitor
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server():
+    """Closed when the process turns to tests of something else, because it holds gigabytes."""
     with serving() as running:
         yield running
 
