@@ -2,6 +2,7 @@
 
 import json
 import logging
+from functools import cache
 
 import gradio as gr
 
@@ -10,8 +11,9 @@ from app.again import PLAIN, measure_plain, worth_measuring
 from app.parts import QUICK, SLOW, engine_event, html, lead, never_silent, status
 from app.traces import export_graphml
 from engine.trace import read_trace
-from presets import presets, trace_files
+from presets import preset, presets, race_files, races, trace_files
 from presets.checked import checked, compare
+from presets.conditions import finished
 from viz.race import split
 
 log = logging.getLogger("draftscope")
@@ -189,7 +191,33 @@ def _proof_of_example(name: str) -> str:
     if told is None or name not in trace_files():
         return _proof("", None)
     trace = read_trace(trace_files()[name].read_text("utf-8"))
-    return _proof(trace.summary["text"], told)
+    ratio = _raced(name, trace.summary["text"])
+    raced = {"ratio": ratio, "recorded": True} if ratio else {}
+    return _proof(trace.summary["text"], {**told, **raced})
+
+
+@cache
+def _raced(name: str, text: str) -> float | None:
+    """The speed of this example's run against plain decoding, from a finished race in which it is a lane and wrote this
+    text; None where there is no such race."""
+    example = preset(name)
+    for race in races():
+        same = ("prompt", "models", "temperature", "max_new_tokens")
+        if any(getattr(race, part) != getattr(example, part) for part in same):
+            continue
+        lanes = {lane.name: lane for lane in race.lanes}
+        plain = next((lane for lane in lanes.values() if lane.drafter == "none"), None)
+        alike = [
+            lane
+            for lane in lanes.values()
+            if (lane.drafter, lane.options, lane.verifier)
+            == (example.drafter, example.options, example.verifier)
+        ]
+        if plain and alike and race_files(race.name):
+            one, base = (finished(race.name)[lane.name].summary for lane in (alike[0], plain))
+            if one["text"] == text and base["tokens_per_second"]:
+                return one["tokens_per_second"] / base["tokens_per_second"]
+    return None
 
 
 def _measure_now(request: gr.Request):

@@ -1,6 +1,7 @@
 """What the page offers: drafters, rules and examples, as plain data."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -14,6 +15,7 @@ from engine.run import pick_verifier
 from engine.sampling import Sampling
 from engine.verifiers import Verifier, verifiers
 from presets import examples, families, opening_trace, presets, race_files, races, trace_files
+from presets.conditions import figure
 from viz.race import joined
 
 FAMILIES = {
@@ -151,7 +153,7 @@ def preset_menu() -> dict[str, dict]:
         }
         menu[name] = {
             "title": example.title,
-            "look_for": example.look_for,
+            "look_for": in_numbers(example.look_for, name),
             "listed": name in listed,
             "family": FAMILIES[known[example.drafter].family],
             "prompt": example.prompt,
@@ -172,7 +174,7 @@ def race_menu() -> dict[str, dict]:
         lanes = [lane for lane in race.lanes if lane.drafter in known]
         menu[race.name] = {
             "title": race.title,
-            "look_for": race.look_for,
+            "look_for": in_numbers(race.look_for, race.name),
             "listed": True,
             "prompt": race.prompt,
             "lanes": json.dumps(
@@ -183,6 +185,16 @@ def race_menu() -> dict[str, dict]:
             "max_new_tokens": min(race.max_new_tokens, LIMITS.new_tokens),
         }
     return menu
+
+
+def in_numbers(look_for: str, name: str) -> str:
+    """What to look for in this example, with the figures of its finished run, or of another example's, in place of
+    their names: {tokens_a_step}, {tokens_a_step of story-cold}. See ``presets.conditions``."""
+
+    def worth(found: re.Match) -> str:
+        return f"{figure(found['asked'], found['of'] or name):.2f}"
+
+    return re.sub(r"\{(?P<asked>[\w.-]+)(?: of (?P<of>[\w-]+))?\}", worth, look_for)
 
 
 def plain_pair(drafter: str, options: Mapping | None = None, verifier: str | None = None) -> dict:

@@ -109,7 +109,7 @@ _ACCEPTED = [
 ]
 
 RUN_FIGURES = [
-    "The run in figures. Their words: ",
+    "The run in figures. Terms used in the figures: ",
     _ACCEPTED,
     ", ",
     [
@@ -120,9 +120,9 @@ RUN_FIGURES = [
     [
         "where it was reached",
         (
-            "Counts only the steps in which every token before this depth was kept. Depth 1 is "
-            "reached in every step, deeper ones are not: a high share deep down can stand beside few "
-            "tokens a step."
+            "Counts only the steps in which every token before this depth was kept. Every step that "
+            "drafted reaches depth 1, few reach the deeper ones: a high share deep down can stand "
+            "beside few tokens a step."
         ),
     ],
     ", ",
@@ -156,7 +156,7 @@ RUN_FIGURES = [
 ]
 
 RACE_FIGURES = [
-    "The race in figures. Their words: ",
+    "The race in figures. Terms used in the figures: ",
     ["tokens per second", "New tokens in a second of this lane's own compute time."],
     ", ",
     _ACCEPTED,

@@ -89,8 +89,26 @@ def open_run(request: RunRequest, tell: Tell = silent) -> "Run":
 def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"]:
     """The same for several runs that will take turns. Runs that feed one target the same tokens read
     them once; each run is charged for the reading (``engine.target.prompt``)."""
+    for request in requests:
+        _refuse_size(request)
     readings: dict[tuple, PromptReading] = {}
     return [_open(request, readings, tell) for request in requests]
+
+
+def _refuse_size(request: RunRequest) -> None:
+    """Raises UserError where the options ask for more nodes in a step than are allowed: before anything is loaded, and
+    before other runs begin."""
+    cls = drafter_class(request.drafter)
+    if request.most_nodes is None or cls.size_option is None:
+        return
+    wanted = resolve(f"drafter {cls.key}", cls.options, request.options)[cls.size_option]
+    if wanted > request.most_nodes:
+        label = next(one.label for one in cls.options if one.name == cls.size_option)
+        raise UserError(
+            f"With these options {cls.title} drafts up to {wanted} nodes in a step; at most "
+            f"{request.most_nodes} are allowed here. Set its {(label or cls.size_option).lower()} "
+            f"to {request.most_nodes} or fewer."
+        )
 
 
 def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell) -> "Run":

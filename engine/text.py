@@ -124,7 +124,7 @@ class Text:
         most = self.request.most_nodes
         if most is not None and nodes > most:
             raise UserError(
-                f"With these options {self.drafter.key} drafts {nodes} nodes in a step; "
+                f"With these options {self.drafter.title} drafts {nodes} nodes in a step; "
                 f"at most {most} are allowed here."
             )
 

@@ -1,5 +1,6 @@
 """Figures of a finished trace, by name, for the conditions of the examples."""
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -155,6 +156,20 @@ def exhibits(trace: Trace) -> int:
     return sum(bool((step.get("drafter") or {}).get("exhibits")) for step in trace.steps)
 
 
+def refusals_a_kept(trace: Trace) -> float:
+    """Refused tokens for each one that was kept."""
+    return share(
+        sum(len(refused(step)) for step in trace.steps),
+        sum(len(kept(step)) for step in trace.steps),
+    )
+
+
+def strange_words(trace: Trace) -> int:
+    """Words of the text that the prompt does not hold."""
+    words = re.findall(r"[a-z]+", trace.summary["text"].split("<")[0].lower())
+    return len(set(words) - set(re.findall(r"[a-z]+", trace.run["prompt"]["text"].lower())))
+
+
 def without_target(trace: Trace) -> int:
     """Steps in which the target did not run."""
     return sum("passes" in step and not step["passes"].get("target") for step in trace.steps)
@@ -174,6 +189,8 @@ FIGURES: dict[str, Figure] = {
     "draft_depth": draft_depth,
     "forks_saved": forks_saved,
     "thrown_after_refusal": thrown_after_refusal,
+    "refusals_a_kept": refusals_a_kept,
+    "strange_words": strange_words,
     "coins_kept": partial(coins, kept_by_chance=True),
     "coins_refused": partial(coins, kept_by_chance=False),
     "whole_drafts": whole_drafts,

@@ -23,7 +23,7 @@ def run_figures(trace: Trace) -> dict[str, go.Figure]:
         drawn["tree"] = mean_tree_figure(mean_tree(trace))
     points = judged_odds(trace)
     if points:
-        drawn["odds"] = p_against_q(points)
+        drawn["odds"] = p_against_q(points, trace.run["sampling"]["temperature"] == 0)
     return drawn
 
 
@@ -52,13 +52,19 @@ def accepted_histogram(trace: Trace) -> go.Figure:
 def acceptance_by_depth(trace: Trace) -> go.Figure:
     """The depth to which drafts are kept, compared with a constant rate of acceptance.
 
-    With rate a at every depth, a share a**d of the steps keeps depth d (Leviathan et al. 2023).
+    Shares are of the steps that drafted. With rate a at every depth, a share a**d of them keeps depth d (Leviathan et
+    al. 2023).
     """
     rows = trace.summary["acceptance_by_depth"]
     rate = trace.summary["acceptance_rate"]
     depths = [row["depth"] for row in rows]
     begun = max((row["reached"] for row in rows), default=0)
-    drawn = figure("How deep drafts are kept", "depth in the draft", "share of steps", key=True)
+    drawn = figure(
+        "How deep drafts are kept",
+        "depth in the draft",
+        "share of the steps that drafted",
+        key=True,
+    )
     drawn.add_bar(
         name="kept to this depth",
         x=depths,
@@ -87,7 +93,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
         )
     drawn.update_xaxes(dtick=1)
     drawn.update_yaxes(range=[0, 1.05])
-    _note(drawn, "depth 1 is reached in every step, deeper ones are not")
+    _note(drawn, "every draft reaches depth 1, few reach the deeper ones")
     return drawn
 
 
@@ -105,17 +111,23 @@ def judged_odds(trace: Trace) -> dict[str, list[tuple[float, float, str]]]:
     return points
 
 
-def p_against_q(points: Mapping[str, list[tuple[float, float, str]]]) -> go.Figure:
-    """The target's probability of each judged token against the draft's. points: from judged_odds."""
+def p_against_q(
+    points: Mapping[str, list[tuple[float, float, str]]], greedy: bool = False
+) -> go.Figure:
+    """The target's probability of each judged token against the draft's. points: from judged_odds. greedy: whether the
+    target's favourite decided, and not p against q."""
     drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)", key=True)
-    drawn.add_scatter(
-        name="p = q",
-        x=[0, 1],
-        y=[0, 1],
-        mode="lines",
-        line={"color": COLOURS["ignored"], "width": 1, "dash": "dot"},
-        hoverinfo="skip",
-    )
+    if greedy:
+        _note(drawn, "temperature 0: the target’s favourite is kept, whatever q is")
+    else:
+        drawn.add_scatter(
+            name="p = q",
+            x=[0, 1],
+            y=[0, 1],
+            mode="lines",
+            line={"color": COLOURS["ignored"], "width": 1, "dash": "dot"},
+            hoverinfo="skip",
+        )
     for status in (status for status in SYMBOLS if status in points):
         q, p, labels = zip(*points[status], strict=True)
         drawn.add_scatter(

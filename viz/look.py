@@ -19,14 +19,15 @@ COLOURS = {
 }
 FAMILIES = {
     "none": "#7d8798",
-    "chain": "#2f7fc1",
-    "tree": "#138a66",
-    "retrieval": "#d99a1c",
-    "diffusion": "#c05b9c",
-    "heads": "#8b63c9",
-    "self": "#d55e20",
+    "chain": "#6f63d2",
+    "tree": "#1c97a0",
+    "retrieval": "#8c8424",
+    "diffusion": "#cf5a92",
+    "heads": "#9b4f9f",
+    "self": "#946a52",
 }
-"""A family of drafters has one colour in every figure; stripes mark further lanes of that colour."""
+"""A family of drafters has one colour in every figure, and never that of a kind of token; stripes mark further lanes of
+that colour. Each colour has a contrast of 3 to 1 on white and on the dark page."""
 SYMBOLS = {"accepted": "circle", "rejected": "x", "ignored": "circle-open"}
 TEXT = "#737f92"  # legible on white and on slate; a page that knows its background sets its own
 GRID = "rgba(128, 136, 150, 0.25)"

@@ -9,7 +9,8 @@ from engine.trace import Trace
 from viz.look import COLOURS, GRID, figure
 
 LEGEND = (
-    "depth in the draft<br>large: often drafted · blue: kept · with the share of steps that kept it"
+    "depth in the draft<br>A larger dot was drafted more often, a bluer one kept more often;"
+    "<br>the number is the share of steps that kept it."
 )
 
 Slot = tuple[int, ...]
@@ -84,7 +85,7 @@ def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
     leaves = sum(not graph.subgraph(shown).out_degree(slot) for slot in shown)
     inside = min(max(ROW * leaves, LEAST), MOST)
     dot = min(22.0, 0.95 * inside / leaves)  # neighbours in a column are a leaf apart
-    drawn = figure("The run’s mean tree", LEGEND, "", height=inside + 152)
+    drawn = figure("The run’s mean tree", LEGEND, "", height=inside + 170)
     edges = list(graph.subgraph(shown).edges)
     for kept, color, width in ((False, GRID, 1.5), (True, COLOURS["accepted"], 2.5)):
         x, y = [], []
@@ -119,7 +120,7 @@ def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
     )
     drawn.update_layout(showlegend=False)
     deepest = max(map(len, shown))
-    drawn.update_layout(margin={"l": 20, "b": 92})
+    drawn.update_layout(margin={"l": 20, "b": 110})
     drawn.update_xaxes(dtick=1, tick0=0, range=[-0.4, deepest + 0.4], zeroline=False)
     drawn.update_yaxes(
         showticklabels=False, showgrid=False, zeroline=False, range=[leaves - 0.5, -1.5]

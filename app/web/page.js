@@ -35,8 +35,8 @@
   };
   /** What draws a room's trace, by kind: an element in, a view with feed and setState out. */
   P.mounts = {
-    watch: (element) => Draftscope.mountWatch(element, { changed: () => P.settle("watch") }),
-    compare: (element) => Draftscope.mountCompare(element, {}),
+    watch: (element) => Draftscope.mountWatch(element, { changed: () => P.settle("watch"), raced: true }),
+    compare: (element) => Draftscope.mountCompare(element, { about: (key) => (P.offer.drafters[key] || {}).summary }),
   };
   /** Whether nothing moves in a room: no run goes on or waits, and no steps are being replayed. */
   P.atRest = (name) => Boolean(room(name).trace) && !["running", "paused"].includes(P.stateOf(name)) && !P.waiting(name) && !P.view(name).playing;

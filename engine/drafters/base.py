@@ -26,7 +26,7 @@ Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "no
 
 def tree_size(most: int, name: str = "budget") -> Option:
     """The option for the number of nodes in a drafter's tree, at most ``most``; 0 picks the number that pays."""
-    told = "Most nodes of the tree: more make it wider and deeper (0: the size that pays)."
+    told = "Most nodes of the tree: more make it wider and deeper (0: the fastest size for this machine, measured)."
     return Option(name, "int", 0, told, 0, most, label="Nodes")
 
 

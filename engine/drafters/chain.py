@@ -14,7 +14,14 @@ class ChainDrafter(DraftModelDrafter):
     family = "chain"
     summary = "A small draft model writes a few tokens ahead, one after another."
     options = (
-        Option("length", "int", 0, "Most tokens drafted in a step (0: the size that pays).", 0, 32),
+        Option(
+            "length",
+            "int",
+            0,
+            "Most tokens drafted in a step (0: the fastest size for this machine, measured).",
+            0,
+            32,
+        ),
         stop_option(
             0.25,
             "Draft no further when the chance that everything so far is kept falls below this, by "

@@ -54,7 +54,7 @@ class DySpecDrafter(DraftModelDrafter):
     key = "dyspec"
     title = "Tree, DySpec"
     family = "tree"
-    summary = "A draft model grows a tree, always at the slot most likely to be accepted."
+    summary = "A draft model grows a tree, always at the open place whose token is likeliest to be accepted."
     options = (
         tree_size(256),
         Option("depth", "int", 12, "Longest branch.", 1, 32),
@@ -72,7 +72,7 @@ class DySpecDrafter(DraftModelDrafter):
             "sharpness",
             "float",
             2.0,
-            "Slots are ranked by q to this power (1: DySpec), because a greedy target takes its "
+            "Open places are ranked by q to this power (1: DySpec), because a greedy target takes its "
             "favourite more often than q says.",
             1.0,
             8.0,

@@ -29,7 +29,14 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
     title = "Aggressive decoding, generalised"
     summary = "A model fills a whole block at once; after a difference it fills a new block."
     options = (
-        Option("length", "int", 0, "Tokens of a block (0: the size that pays).", 0, 31),
+        Option(
+            "length",
+            "int",
+            0,
+            "Tokens of a block (0: the fastest size for this machine, measured).",
+            0,
+            31,
+        ),
         Option(
             "realign",
             "bool",

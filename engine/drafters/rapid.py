@@ -31,7 +31,14 @@ class RapidDrafter(Drafter):
     summary = "A draft model reads only the pieces of a long prompt that matter for its end."
     needs = ChainDrafter.needs
     options = (
-        Option("length", "int", 0, "Most tokens drafted in a step (0: the size that pays).", 0, 32),
+        Option(
+            "length",
+            "int",
+            0,
+            "Most tokens drafted in a step (0: the fastest size for this machine, measured).",
+            0,
+            32,
+        ),
         Option(
             "retrieved",
             "int",

@@ -6,6 +6,8 @@ from urllib.parse import urlencode
 import pytest
 
 from app.menu import rule_menu
+from app.settings import LIMITS
+from engine.drafters import drafters
 from presets import races
 from tests.app.visitor import MOVING
 
@@ -247,3 +249,28 @@ def test_a_mistake_is_told(visit):
     page.click("#race")
     page.wait_for_selector("#compare-status [role=alert]:not(:empty)")
     assert "prompt" in page.inner_text("#compare-status [role=alert]")
+
+
+def test_a_refused_race_leaves_the_finished_one_as_it_was(visit):
+    """A lane of this link drafts more nodes than a visitor may."""
+    visitor = visit("/?tab=compare&lane1=none&lane2=dyspec&lane2.budget=256")
+    page = visitor.page
+    page.wait_for_function("DraftscopePage.trace('compare').includes('\\"summary\\"')")
+    before = entries(page)
+    rows = page.locator("#compare-view .ds-outcome tbody").inner_text()
+    page.click("#race")
+    page.wait_for_function("DraftscopePage.stateOf('compare') === 'error'")
+    assert f"at most {LIMITS.max_nodes} are allowed here" in page.inner_text(
+        "#compare-status .pg-alarm"
+    )
+    assert entries(page) == before
+    assert page.locator("#compare-view .ds-outcome tbody").inner_text() == rows
+
+
+def test_the_name_of_a_lane_explains_its_drafter(visit):
+    visitor = visit("/")
+    visitor.open_compare()
+    word = visitor.page.locator("[data-lane=none] .ds-lane-name .ds-term")
+    word.focus()
+    tip = visitor.page.locator("#compare-view .ds-tip")
+    assert tip.inner_text() == drafters()["none"].summary

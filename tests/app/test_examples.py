@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from app.menu import preset_menu
 from presets import opening_trace, presets, trace_files
 from tests.app.test_page import PHONE
 from tests.app.visitor import PROMPT
@@ -31,7 +32,7 @@ def test_every_example_has_a_card_that_tells_what_to_look_for(visit):
     assert cards.count() == len(presets())
     for card, preset in zip(cards.all(), presets(), strict=True):
         assert preset.title == card.inner_text().strip()
-        assert preset.look_for in card.get_attribute("title")
+        assert preset_menu()[preset.name]["look_for"] in card.get_attribute("title")
     radio = page.get_by_role("radio", name=presets()[1].title)
     assert radio.count() == 1
 
@@ -66,7 +67,10 @@ def test_an_address_brings_the_examples_own_run(visit):
     assert visitor.trace() == recorded, "the first that is drawn"
     shows(visitor, preset)
     page = visitor.page
-    page.wait_for_function("Number(document.querySelector('#timeline').ariaValueNow) > 1")
+    page.wait_for_function(
+        """Number(document.querySelector('#timeline').ariaValueNow) ===
+          Draftscope.tellingStep(DraftscopePage.view('watch').model.steps) + 1"""
+    )
     page.wait_for_selector("#watch-figures .js-plotly-plot")
 
 

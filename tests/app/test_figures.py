@@ -9,6 +9,7 @@ import pytest
 
 from engine.trace import read_trace
 from presets import presets
+from presets.conditions import finished
 from tests.app.test_page import PHONE
 from tests.app.visitor import SHORT
 from viz.mean_tree import mean_tree
@@ -146,14 +147,28 @@ def test_the_tick_stands_where_the_text_was_compared(visit):
     proof, tick = page.locator("#watch-view .ds-proof"), page.locator("#watch-view .ds-tick")
     assert visitor.run() == "done"
     tick.wait_for()
-    assert "and the same text." in proof.inner_text()
+    assert "and the same text, " in proof.inner_text()
     assert "plain decoding, same seed" in proof.inner_text()
     visitor.choose("preset", "Temperature 0.8")
     proof.get_by_text("96 tokens").wait_for()
-    assert not tick.is_visible() and "never the chances" in proof.inner_text()
+    assert not tick.is_visible() and "distribution of texts" in proof.inner_text()
     visitor.choose("preset", presets()[0].title)
     tick.wait_for()
-    assert "and the same text." in proof.inner_text()
+    ratio = raced_ratio("race-story", "dyspec")
+    assert f"and the same text, {ratio} on the machine that recorded it." in proof.inner_text()
+
+
+def raced_ratio(race: str, lane: str) -> str:
+    """The words for a lane's speed against plain decoding in the finished race."""
+    rates = {name: trace.summary["tokens_per_second"] for name, trace in finished(race).items()}
+    ratio = rates[lane] / rates["none"]
+    if ratio >= 1.05:
+        return f"{ratio:.1f} times as fast as plain decoding"
+    return (
+        "just as fast as plain decoding"
+        if ratio > 0.95
+        else f"but at {ratio:.2f} times the speed of plain decoding"
+    )
 
 
 def test_plain_decoding_has_nothing_to_be_measured_against(visit):

@@ -145,7 +145,9 @@ def test_the_keyboard_is_enough(visit):
 
 def test_words_explain_themselves(visit):
     page = visit().page
-    page.wait_for_selector("#watch-status [role=status]:not(:empty)")  # nothing is put in between from here on
+    page.wait_for_selector(
+        "#watch-status [role=status]:not(:empty)"
+    )  # nothing is put in between from here on
     word = page.get_by_role("button", name="target", exact=True).first
     word.focus()
     page.keyboard.press("Shift+Tab")

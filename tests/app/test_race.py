@@ -95,6 +95,19 @@ def test_lanes_that_make_no_race_are_told_in_one_sentence(bad):
     assert str(told.value).endswith(".") and "\n" not in str(told.value)
 
 
+def test_a_lane_that_drafts_too_much_is_refused_before_any_lane_is_opened(monkeypatch):
+    opened = []
+    monkeypatch.setattr("engine.run._open", lambda request, *rest: opened.append(request))
+    chosen = [CHAIN, plain_pair("dyspec", {"budget": 256})]
+    with pytest.raises(UserError) as told:
+        compare_job({"prompt": "Once", "lanes": json.dumps(chosen), **NUMBERS})
+    assert str(told.value) == (
+        f"With these options {drafters()['dyspec'].title} drafts up to 256 nodes in a step; at most "
+        f"{LIMITS.max_nodes} are allowed here. Set its nodes to {LIMITS.max_nodes} or fewer."
+    )
+    assert not opened
+
+
 def test_lanes_have_names_of_their_own():
     assert lane_names(["chain", "none", "chain", "chain"]) == [
         "chain",

@@ -186,9 +186,17 @@ def test_a_mistake_in_the_settings_is_one_sentence(tmp_path, content):
 
 
 def test_a_drafter_that_drafts_more_than_is_allowed_ends_with_a_sentence():
-    wanted = request("Once", drafter="dyspec", options={"budget": 16}, most_nodes=8)
-    with pytest.raises(UserError, match="16 nodes in a step; at most 8"):
+    wanted = request("Once", drafter="multi_chain", most_nodes=2)
+    with pytest.raises(UserError, match=r"Several chains drafts \d+ nodes in a step; at most 2"):
         open_run(replace(wanted, temperature=1.0)).step()
+
+
+def test_a_size_that_is_not_allowed_is_refused_before_the_run_begins():
+    wanted = request("Once", drafter="dyspec", options={"budget": 16}, most_nodes=8)
+    with pytest.raises(
+        UserError, match=r"DySpec drafts up to 16 nodes in a step; at most 8 .* to 8"
+    ):
+        open_run(wanted)
 
 
 def test_keys_and_values_are_counted_before_they_are_held():

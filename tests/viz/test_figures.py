@@ -9,8 +9,8 @@ import pytest
 from engine.trace import read_trace
 from tests.viz.builder import Toy
 from tests.viz.hostile import HOSTILE
-from viz.figures import acceptance_by_depth, race_figures, run_figures, speed_beside
-from viz.look import written
+from viz.figures import acceptance_by_depth, p_against_q, race_figures, run_figures, speed_beside
+from viz.look import COLOURS, FAMILIES, written
 from viz.mean_tree import graphml, mean_tree, mean_tree_figure, slot_name, write_graphml
 
 STYLES = ("tree", "chain", "iid", "one_hot", "none")
@@ -48,6 +48,19 @@ def test_a_drafter_keeps_its_colour_wherever_it_runs():
     colours = [list(drawn["speed"].data[0].marker.color) for drawn in (one, other)]
     assert colours[1] == [colours[0][1], colours[0][0], colours[0][0]]
     assert [bars.marker.color for bars in other["accepted"].data] == colours[1]
+
+
+def test_no_family_has_the_colour_of_a_kind_of_token():
+    kinds = {COLOURS[kind] for kind in ("accepted", "rejected", "ignored", "recovered", "bonus")}
+    assert len(set(FAMILIES.values())) == len(FAMILIES) and not kinds & set(FAMILIES.values())
+
+
+def test_where_the_favourite_decides_p_is_not_drawn_against_q():
+    points = {"accepted": [(0.5, 0.6, "x")]}
+    assert [data.name for data in p_against_q(points).data] == ["p = q", "accepted"]
+    greedy = p_against_q(points, greedy=True)
+    assert [data.name for data in greedy.data] == ["accepted"]
+    assert "temperature 0" in greedy.layout.annotations[0].text
 
 
 def test_speed_beside_plain_decoding():

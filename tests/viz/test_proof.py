@@ -30,9 +30,10 @@ def test_a_checked_run_has_its_tick_and_its_numbers(script):
     summary, main, more, tick = told(script, toy, SAME)
     tokens, passes = summary["new_tokens"], summary["target_calls"]
     assert main == (
-        f"{tokens} tokens in {passes} passes of the target instead of {tokens}, and the same text."
+        f"{tokens} tokens in {passes} passes of the target instead of {tokens}, and the same text, "
+        "3.1 times as fast as plain decoding."
     )
-    assert tick is True and "3.1 times as fast" in more
+    assert tick is True and more == "Checked against plain decoding."
 
 
 def test_only_what_was_compared_is_called_the_same(script):
@@ -47,14 +48,16 @@ def test_a_sampled_run_that_was_checked_names_the_seed(script):
     tokens = read_trace(toy.ndjson()).summary["new_tokens"]
     _, main, more, tick = told(script, toy, {**SAME, "tokens": tokens, "ratio": None})
     assert tick is True and main.endswith("and the same text.")
-    assert more == "Checked against plain decoding, same seed."
+    assert more == (
+        "Checked against plain decoding, same seed. Fewer passes are not yet more speed."
+    )
 
 
 @pytest.mark.parametrize(
     ("toy", "lossy", "word"),
     [
         (Toy(style="chain", rule="greedy", steps=4), False, "never the text"),
-        (Toy(style="tree", steps=4), False, "never the chances"),
+        (Toy(style="tree", steps=4), False, "distribution of texts"),
         (Toy(style="chain", rule="greedy", steps=4), True, "Lossy"),
     ],
 )
@@ -67,27 +70,45 @@ def test_without_a_check_there_is_no_tick_but_the_meaning_of_the_word(script, to
 def test_what_cannot_be_compared_or_differs_has_no_tick(script):
     sampled = {**SAME, "comparable": False, "alike": False}
     _, main, more, tick = told(script, Toy(style="tree", steps=4), sampled)
-    assert tick is None and "same text" not in main and "never the chances" in more
+    assert tick is None and "same text" not in main and "distribution of texts" in more
     other = {**SAME, "alike": False, "index": 4}
     _, main, more, tick = told(script, Toy(style="chain", rule="greedy", steps=4), other)
     assert tick is False and "another text" in main and "from token 5 on" in more
 
 
 def test_a_loss_is_told_as_one(script):
-    slow = {**SAME, "ratio": 0.4}
-    _, _, more, _ = told(script, Toy(style="chain", rule="greedy", steps=4), slow)
-    assert "Slower than plain decoding" in more and "0.40 times" in more
+    slow, toy = {**SAME, "ratio": 0.4}, Toy(style="chain", rule="greedy", steps=4)
+    _, main, more, _ = told(script, toy, slow)
+    assert main.endswith(", but at 0.40 times the speed of plain decoding.")
+    assert more.endswith("Drafting cost more than it saved.")
+    _, main, _, _ = told(script, toy, {**slow, "recorded": True})
+    assert main.endswith("0.40 times the speed of plain decoding on the machine that recorded it.")
+
+
+def test_where_the_speed_is_not_known_fewer_passes_do_not_claim_it(script):
+    toy = Toy(style="tree", rule="greedy", steps=9)
+    _, main, more, _ = told(script, toy, {**SAME, "ratio": None}, raced=True)
+    assert "fast" not in main and "speed" not in main
+    assert more.endswith(
+        "Fewer passes are not yet more speed: Compare races it against plain decoding."
+    )
 
 
 def test_while_it_plays_only_what_was_shown_counts(script):
-    toy = Toy(style="chain", rule="greedy", steps=9)
+    toy = Toy(style="tree", rule="greedy", steps=9)
     steps = [json.loads(line) for line in toy.ndjson().splitlines()][1:-1]
     _, main, more, tick = told(script, toy, SAME, playing=True, shown=1)
     tokens = sum(len(step["output"]["tokens"]) for step in steps[:2])
-    assert main == f"So far: {tokens} tokens in 2 passes of the target instead of {tokens}.", (
-        "no result before its time"
-    )
+    assert (
+        main == f"After step 2: {tokens} tokens in 2 passes of the target instead of {tokens}."
+    ), "no result before its time"
     assert (more, tick) == ("", None)
+
+
+def test_no_comparison_before_it_says_something(script):
+    toy = Toy(style="none", rule="greedy", key="chain", steps=5)
+    _, main, _, _ = told(script, toy, None, playing=True, shown=0)
+    assert main == "After step 1: 1 token in 1 pass of the target."
 
 
 def test_plain_decoding_is_the_measure(script):

@@ -280,6 +280,8 @@ def test_the_end_of_a_text_has_one_name_wherever_it_stands(replay):
     page = replay(Toy(steps=4, words=["<|endoftext|>", "</s>"], rule="rejection").ndjson())
     page.evaluate("view.goto(3)")
     assert "⟨end⟩" in page.inner_text("#text") and "⟨end⟩" in page.inner_text("#inspector")
+    rows = page.locator("#inspector .ds-bar-token").all_inner_texts()
+    assert len(set(rows)) == len(rows), "two tokens that end a text are told apart"
     assert page.locator("#tree .ds-label", has_text="⟨end⟩").count()
     whole = page.locator(".ds").evaluate("(ds) => ds.outerHTML")
     shown = whole.replace(' data-token-text="&lt;|endoftext|&gt;"', "")

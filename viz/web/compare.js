@@ -19,7 +19,7 @@
   };
 
   D.mountCompare = function (element, options) {
-    options = { keys: true, autoplay: true, outcome: true, ...options };
+    options = { keys: true, autoplay: true, outcome: true, about: () => "", ...options };   // about(key): what a drafter does, in a sentence
     const root = D.el("section", { class: "ds ds-compare", "aria-label": "Drafters side by side" });
     element.replaceChildren(root);
     const glossary = D.glossary(root), splitter = D.laneSplitter(), lanes = new Map();
@@ -91,6 +91,7 @@
       const key = list.map(([, m]) => `${m.steps.length}${m.summary ? "!" : ""}`).join();
       outcome.element.hidden = !list.length || !options.outcome;
       outcome.verdict.hidden = outcome.element.hidden || clock.playing;    // no result before its time
+      for (const one of lanes.values()) one.panels.rest(!clock.playing && !live);
       D.write(word, clock.playing ? `Replayed, ${D.RACE_PACES[clock.named][0]}; the times are real.` : "");
       if (key !== outcomeKey) {
         outcomeKey = key;
@@ -110,7 +111,7 @@
       names.forEach(open);
     }
     function open(name) {
-      const one = D.lane(name, glossary, take);
+      const one = D.lane(name, glossary, take, options.about);
       one.wanted = asked === "idle" ? null : asked;
       one.panels.tree.setAttribute("data-state", asked);
       lanes.set(name, one);

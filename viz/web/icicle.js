@@ -1,7 +1,7 @@
 // A step as an icicle: one row per depth; a cell's width is the probability of the whole path down to it, by p or by q.
 (function (D) {
   "use strict";
-  const ROW = 62, SPACE = 4;
+  const ROW = 62, SPACE = 4, NOTE = 20;   // NOTE: the height of the line below the cells
 
   /** The value of `field` for the final token; p if the trace has no list of that field; 0 outside the top few. */
   function finalShare({ final, distributions }, field) {
@@ -46,7 +46,7 @@
         const { nodes, view } = step, { x, w } = D.placeIcicle(step, field, 7 / Math.max(100, size.width));
         const pieces = D.mendTree(step, rootPiece);
         const { merged } = hooks.sources, wide = size.width - 24, deepest = Math.max(0, ...nodes.depth);
-        const row = Math.min(ROW, (size.height - 24) / (deepest + 2));
+        const row = Math.min(ROW, (size.height - 24 - NOTE) / (deepest + 2));
         cells.replaceChildren();
         const cell = (attributes, left, width, depth, text, status) => {
           const px = 12 + left * wide, pw = Math.max(2, width * wide - 1.5), py = 12 + depth * row, h = row - SPACE;

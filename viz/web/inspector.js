@@ -50,10 +50,11 @@
       D.el("caption", { text: title }),
       D.el("thead", {}, D.el("tr", {}, D.el("th", { scope: "col" }, glossary.term("token", "token")),
         ...fields.map((f) => D.el("th", { scope: "col", "data-field": f }, glossary.term(f, f))))));
-    const body = D.el("tbody", {});
-    for (const row of rows) {
+    const body = D.el("tbody", {}), words = rows.map((row) => D.visible(row.piece));
+    rows.forEach((row, i) => {
+      const word = words.filter((other) => other === words[i]).length > 1 ? `${words[i]} #${row.id}` : words[i];   // several tokens may end a text
       const line = D.el("tr", { "data-chosen": row.id === token, "data-cut": row.cut },
-        D.el("th", { scope: "row" }, tile(run, row.id), D.el(row.cut ? "s" : "span", { class: "ds-bar-token", text: D.shorten(D.visible(row.piece), 14) })));
+        D.el("th", { scope: "row" }, tile(run, row.id), D.el(row.cut ? "s" : "span", { class: "ds-bar-token", text: D.shorten(word, 14) })));
       for (const field of fields) {
         const bar = D.el("span", { class: "ds-bar", "data-field": field });
         bar.style.width = `${(((row[field] || 0) / most) * 100).toFixed(1)}%`;
@@ -61,7 +62,7 @@
         line.append(D.el("td", {}, D.el("div", {}, D.el("span", { class: "ds-bar-track" }, bar), D.el("span", { class: "ds-bar-number", text: number }))));
       }
       body.append(line);
-    }
+    });
     table.append(body);
     return table;
   }

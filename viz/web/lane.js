@@ -8,11 +8,12 @@
     return said.length ? `${said.join(", ")}; ` : "";
   }
 
-  /** onTime(ms): the reader chose a time. */
-  D.lane = function (name, glossary, onTime) {
+  /** onTime(ms): the reader chose a time. about(key): what a drafter does, in a sentence; "" where nobody knows. */
+  D.lane = function (name, glossary, onTime, about = () => "") {
     const model = D.traceModel();
     const panels = D.panels(model, glossary, { ids: false, brief: true, timeline: (box) => D.raceLine(box, { onTime }), onSeek: (step) => onTime(model.steps[step].view.start + model.steps[step].view.total) });
     const called = D.el("strong", { class: "ds-lane-name", text: D.visible(name) });
+    let word = called;                                        // what holds the name: an explained word once the drafter is known
     const rule = D.el("span", { class: "ds-lane-rule" }), numbers = D.el("span", { class: "ds-lane-numbers" });
     const element = D.el("article", { class: "ds-card ds-lane", "data-lane": name, "aria-label": `Lane ${D.visible(name)}` },
       D.el("header", { class: "ds-lane-head" }, called, rule, numbers),
@@ -20,11 +21,20 @@
       D.el("div", { class: "ds-lane-body" }, panels.tree, D.el("div", { class: "ds-lane-words" }, panels.text, panels.inspector)),
       panels.sources, panels.exhibits);
     let told = null, taken = 0, drawn = -2;
+
+    /** The lane's name explains its drafter. */
+    function explain({ key, family }) {
+      const line = about(key) || (Object.hasOwn(D.GLOSSARY, family) && D.GLOSSARY[family]);
+      if (!line) return;
+      word = glossary.tell(D.el("button", { type: "button", class: "ds-term", text: word.textContent }), line);
+      called.replaceChildren(word);
+    }
+
     return {
       name, model, panels, element, wanted: null,
       get drawn() { return drawn; },
       /** The name that readers see. */
-      call(title) { D.write(called, title); D.set(element, { "aria-label": `Lane ${title}` }); },
+      call(title) { D.write(word, title); D.set(element, { "aria-label": `Lane ${title}` }); },
       clear() { model.clear(); panels.reset(); taken = 0; drawn = -2; },
       feedText(ndjson) { const { reset } = model.feed(ndjson); if (reset) { panels.reset(); drawn = -2; } panels.grow(); },
       feedEntries(entries) { for (; taken < entries.length; taken++) model.add(entries[taken]); panels.grow(); },
@@ -36,6 +46,7 @@
         drawn = index;
         if (told !== model.run && model.run) {
           told = model.run;
+          explain(told.drafter);
           const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
           badge.classList.add("ds-badge");
           rule.replaceChildren(badge, ` ${settings(told.drafter)}rule ${D.title(told.verifier.title || told.verifier.key)}`);

@@ -15,5 +15,5 @@
   D.edgeKey = (glossary) => glossary.term("edge", "wider edge: higher q", wedge());
 
   D.legend = (glossary, ...more) => D.el("ul", { class: "ds-card ds-legend", "aria-label": "Legend" }, ...KINDS.map((kind) => entry(glossary, kind)),
-    D.el("li", {}, glossary.term("underline", "line: in the text")), ...more.map((one) => D.el("li", {}, one)));
+    D.el("li", {}, glossary.term("underline", "line in text")), ...more.map((one) => D.el("li", {}, one)));
 })(globalThis.Draftscope);

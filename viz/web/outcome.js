@@ -12,7 +12,7 @@
       speed: summary ? summary.tokens_per_second : model.milliseconds > 0 ? (1000 * model.tokens) / model.milliseconds : null,
       mean: model.steps.length ? model.tokens / model.steps.length : null,
       calls: summary ? summary.target_calls : model.steps.length,
-      tokens: model.tokens, draft: spent.draft, verify: spent.verify,
+      tokens: model.tokens, steps: model.steps.length, draft: spent.draft, verify: spent.verify, drafts: !D.isPlain(model.run),
     };
   };
 
@@ -40,7 +40,7 @@
     }));
   };
 
-  const isPlain = (model) => Boolean(model.run) && (model.run.drafter.family === "none" || model.run.drafter.key === "none");
+  const isPlain = ({ run }) => D.isPlain(run);
   const outputTokens = (model) => model.steps.flatMap((step) => step.output.tokens);
 
   /** The gap between the target's two best logits before the token with this index; null if the trace does not hold it. */
@@ -112,7 +112,7 @@
   D.outcome = function (glossary) {
     const line = D.el("p", { class: "ds-same", role: "status" }), winner = D.el("p", { class: "ds-winner", role: "status" });
     const body = D.el("tbody", {});
-    const head = [["lane"], ["tokens/s"], ["against plain"], ["tokens a step", "mean accepted"], ["passes of the target", "target calls"], ["draft"], ["verify"]];
+    const head = [["lane"], ["tokens/s"], ["against plain"], ["tokens a step", "mean accepted"], ["passes", "target calls"], ["draft a step"], ["verify a step"]];
     const table = D.el("table", { class: "ds-outcome" }, D.el("caption", { text: "The lanes in numbers" }),
       D.el("thead", {}, D.el("tr", {}, ...head.map(([text, word]) => D.el("th", { scope: "col" }, glossary.term(word || text, text))))), body);
     return {
@@ -129,7 +129,8 @@
         while (body.rows.length > rows.length) body.lastChild.remove();
         while (body.rows.length < rows.length) body.append(D.el("tr", {}, D.el("th", { scope: "row" }), ...head.slice(1).map(() => D.el("td", {}))));
         rows.forEach(([name, n], i) => {
-          const cells = [titles.get(name), n.speed === null ? "–" : n.speed.toFixed(1), base && n.speed ? `${(n.speed / base).toFixed(2)}×` : "–", n.mean === null ? "–" : n.mean.toFixed(2), String(n.calls), D.ms(n.draft), D.ms(n.verify)];
+          const each = (ms) => (ms === null || !n.steps ? "–" : D.ms(ms / n.steps));
+          const cells = [titles.get(name), n.speed === null ? "–" : n.speed.toFixed(1), base && n.speed ? `${(n.speed / base).toFixed(2)}×` : "–", n.mean === null ? "–" : n.mean.toFixed(2), String(n.calls), each(n.drafts ? n.draft : null), each(n.verify)];
           D.set(body.rows[i], { "data-best": n.speed > 0 && n.speed === best });
           cells.forEach((text, k) => D.write(body.rows[i].cells[k], text));
         });

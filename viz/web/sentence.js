@@ -44,17 +44,31 @@
     if (isOneHot(judgement, earlier)) return `${piece} was proposed without a probability of its own; ${left} gave it ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
     if (q === null || q === undefined) return `The rule “${D.visible(rule)}” saw p ${D.prob(p)} and kept ${piece} with probability ${D.prob(accept)}; ${fell}`;
     const ours = earlier.length ? `After ${D.plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
-    if (accept >= 1) return `${ours} ${D.prob(q)} and ${earlier.length ? "p had even more left for it" : "p even more"}, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
-    return `${ours} ${D.prob(q)}, ${earlier.length ? `and p had only ${D.prob(p)} left for it` : `p only ${D.prob(p)}`}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
+    if (accept >= 1) return `${ours} ${D.prob(q)} and p even more, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
+    return `${ours} ${D.prob(q)}, p only ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
   }
 
   /** The refusals at a place of the walk, in order; before: only those before this judgement. */
   const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
 
-  /** Why the q of a judgement differs from the draft's own q, which the table shows; "" if it does not differ. */
-  function renormalised({ nodes }, node, { q }, refusals) {
-    const own = nodes.q[node], other = typeof q === "number" && q < 1 && own !== null && D.prob(q) !== D.prob(own);
-    return other && refusals ? ` The draft’s own q is ${D.prob(own)}; after ${D.plural(refusals, "refusal")} q is divided by what is left of it: ${D.prob(q)}.` : "";
+  /** Whether a token was kept with the chance p ÷ q (1 where p is larger). */
+  const isRatio = ({ p, q, accept }) => typeof p === "number" && typeof q === "number" && q > 0 && Math.abs(Math.min(1, p / q) - accept) < 1e-4;
+
+  /** A judgement after refusals at its place, in numbers: how p and q changed, and the chance that came of it; null for any other. */
+  function afterRefusals(step, node, judgement, earlier, replaced) {
+    if (!earlier.length || !isRatio(judgement)) return null;
+    const { nodes } = step, { p, q, accept, coin, kept, rule } = judgement, piece = quote(nodes.piece[node]), ownP = nodes.p[node], ownQ = nodes.q[node];
+    const many = earlier.length > 1, before = many ? `The ${earlier.length} refusals before` : "The refusal before", hot = isOneHot(judgement, earlier);
+    const whole = ownP === null ? "p" : `the target’s ${D.prob(ownP)}`;
+    const left = p === 0 ? `of ${whole} for ${piece}, 0 is left.` : `${whole} for ${piece} is ${D.prob(p)} of what is left.`;
+    const changed = !hot && ownQ !== null && D.prob(q) !== D.prob(ownQ);
+    const scaled = changed ? ` Of the draft’s ${D.prob(ownQ)}, after taking the refused ${many ? "tokens" : "token"} away and scaling, q is ${D.prob(q)}.` : "";
+    const fell = `the coin fell at ${D.prob(coin)}: ${kept ? "accepted" : "rejected"}.`;
+    const ending = hot ? ` It was proposed without a probability of its own, so its chance to be kept is ${D.prob(accept)}; ${fell}`
+      : accept >= 1 ? ` p is at least q${changed ? "" : `, ${D.prob(q)}`}, so it was sure to be kept: accepted.`
+        : ` Chance to be kept: ${D.prob(p)} ÷ ${D.prob(q)} = ${D.prob(accept)}; ${fell}`;
+    const came = replaced === null ? "" : ` ${D.replacedSentence(step, rule, replaced) || `In its place a new token was drawn from ${LEFT[hot]}: ${replaced}.`}`;
+    return `${before} used up part of p here: ${left}${scaled}${ending}${came}`;
   }
 
   /** A judgement in the words of the run's rule, or, in a trace without such words, explained by its shape. */
@@ -63,11 +77,12 @@
     const earlier = refusalsAt(step, parent, judgement.order);
     const last = !judgement.kept && !step.judgements.slice(judgement.order + 1).some((j) => step.nodes.parent[j.node] === parent);
     const replaced = hasCoin && last && final && final.kind === "recovered" && final.parent === parent ? quote(final.piece) : null;
+    const later = hasCoin ? afterRefusals(step, node, judgement, earlier, replaced) : null;
+    if (later !== null) return later;
     const own = D.ruleSentence(step, judgement, { after: earlier.length, wish: wanted(step, node), replaced });
-    const divided = hasCoin ? renormalised(step, node, judgement, earlier.length) : "";
-    if (own !== null) return own + divided;
+    if (own !== null) return own;
     if (!hasCoin) return named(step, node, judgement);
-    return tossed(step, node, judgement, earlier) + divided + (replaced === null ? "" : ` In its place a new token was drawn from ${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
+    return tossed(step, node, judgement, earlier) + (replaced === null ? "" : ` In its place a new token was drawn from ${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
   }
 
   function ignored(step, node) {
@@ -87,7 +102,7 @@
       return END;
     }
     const kept = siblingsOf(step, node).find((i) => isKept(step, i));
-    if (kept !== undefined) return unneeded(`${quote(nodes.piece[kept])} was accepted in its place`);
+    if (kept !== undefined) return unneeded(`${quote(nodes.piece[kept])} was accepted, and siblings after the kept one are not asked`);
     return END;
   }
 
@@ -145,7 +160,7 @@
     const { nodes, view } = step;
     const put = (i) => `${quote(nodes.piece[i])}${nodes.q[i] === null ? "" : ` (q ${D.prob(nodes.q[i])})`}`;
     if (node !== null) return `${put(node)} is proposed. The target has not judged it yet.`;
-    const first = view.children.get(-1), few = first.slice(0, 3).map(put), more = first.length - few.length;
+    const first = [...view.children.get(-1)].sort((a, b) => (nodes.q[b] || 0) - (nodes.q[a] || 0)), few = first.slice(0, 3).map(put), more = first.length - few.length;   // as in the table
     return `Proposed as the next token: ${few.join(", ")}${more ? ` and ${more} more` : ""}. The target has not judged ${view.count > 1 ? "the draft" : "it"} yet.`;
   };
 

@@ -8,10 +8,10 @@
     return {
       element: D.el("p", { class: "ds-timeline-key" },
         D.el("span", {}, "▲ ", glossary.term("gained", "tokens")), D.el("span", {}, "▼ ", glossary.term("spent", "milliseconds")),
-        ...PARTS.map((part) => D.el("span", { "data-part": part }, glossary.term(part, part), " ", times.get(part)))),
+        ...PARTS.map((part) => D.el("span", { "data-part": part }, glossary.term(`${part} time`, part), " ", times.get(part)))),
       draw(step) {
         const ms = (step && step.milliseconds) || {};
-        for (const [part, time] of times) D.write(time, ms[part] > 0 ? D.ms(ms[part]) : "");
+        for (const [part, time] of times) D.write(time, part === "draft" && step && !step.view.count && D.isPlain(step.view.run) ? "–" : ms[part] > 0 ? D.ms(ms[part]) : "");
       },
     };
   };

@@ -23,9 +23,15 @@
     const own = ownSentence(step, kept ? [...(accept >= 1 ? [`${rule}.sure`] : []), `${rule}.kept`] : [`${rule}.refused`]);
     if (own === null) return null;
     const values = { token: D.quote(nodes.piece[node]), p: D.prob(tossed ? p : nodes.p[node]), q: D.prob(q), accept: D.prob(accept), coin: D.prob(coin), final: wish };
-    const before = tossed && after ? `After ${D.plural(after, "refusal")} here, p means what was left of it: ` : "";
+    const before = tossed && after ? `After ${D.plural(after, "refusal")} here, p is what was left of it: ` : "";
     const instead = replaced === null ? "" : ` ${D.fillTemplate(ownSentence(step, [`${rule}.replaced`]) || "In its place the target wrote {final}.", { ...values, final: replaced })}`;
     return before + D.fillTemplate(own, values) + instead;
+  };
+
+  /** The rule's own words for the token that came in the place of a refused one, as text; null if it has none. */
+  D.replacedSentence = function (step, rule, replaced) {
+    const own = ownSentence(step, [`${rule}.replaced`]);
+    return own === null ? null : D.fillTemplate(own, { final: replaced });
   };
 
   /**

@@ -31,6 +31,9 @@
     };
   };
 
+  /** Whether this run is plain decoding, in which nothing is drafted. */
+  D.isPlain = (run) => Boolean(run) && (run.drafter.family === "none" || run.drafter.key === "none");
+
   /** The stages of a step added up, in milliseconds. */
   D.spentOf = ({ milliseconds: ms = {} }) => (ms.draft || 0) + (ms.verify || 0) + (ms.judge || 0) + (ms.commit || 0);
 

@@ -3,7 +3,7 @@
   "use strict";
 
   D.mountWatch = function (element, options) {
-    options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, ...options };
+    options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, raced: false, ...options };
     const root = D.el("section", { class: "ds", "aria-label": "Speculative decoding, step by step" });
     element.replaceChildren(root);
     const model = D.traceModel();
@@ -62,7 +62,7 @@
     function around() {
       transport.draw();
       facts.draw(model, player.playing || !model.summary ? player.finished : model.steps.length - 1);
-      proof.draw(model, checked, { playing: player.playing, shown: player.finished });
+      proof.draw(model, checked, { playing: player.playing, shown: player.finished, raced: options.raced });
       key.draw(model.steps[player.step]);
       panels.rest(!player.playing);
       D.write(word, player.word || (model.steps.length ? HINT : ""));
@@ -118,8 +118,8 @@
       pause: () => player.pause(),
       goto: (step) => player.seek(step),
       /**
-       * Take the comparison with plain decoding on the same prompt, {alike, tokens, index, comparable, ratio}; null:
-       * plain decoding was not run.
+       * Take the comparison with plain decoding on the same prompt, {alike, tokens, index, comparable, ratio, recorded};
+       * null: plain decoding was not run.
        */
       prove(found) { checked = found; around(); },
       /**
