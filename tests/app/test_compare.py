@@ -256,6 +256,7 @@ def test_a_refused_race_leaves_the_finished_one_as_it_was(visit):
     visitor = visit("/?tab=compare&lane1=none&lane2=dyspec&lane2.budget=256")
     page = visitor.page
     page.wait_for_function("DraftscopePage.trace('compare').includes('summary')")
+    page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
     before = entries(page)
     rows = page.locator("#compare-view .ds-outcome tbody").inner_text()
     page.click("#race")
