@@ -9,7 +9,7 @@ from app.menu import rule_menu
 from app.settings import LIMITS
 from engine.drafters import drafters
 from presets import races
-from tests.app.visitor import MOVING
+from tests.app.visitor import ENDLESS, MOVING
 
 PLAYED = """() => {
   const look = () => { window.played ||= Boolean(document.querySelector('[aria-label="Pause the race"]')); };
@@ -135,7 +135,7 @@ def before_any_answer(page, first: str, then: str) -> str:
 def long_race(visit):
     """A page set to race five lanes of plain decoding. ``wait_state`` returns the trace's entries at a state."""
     lanes_of = "&".join(f"lane{number}=none" for number in range(1, 6))
-    long = urlencode({"prompt": "Repeat 4 times: " + "the red boat and the tall tree " * 9})
+    long = urlencode({"prompt": ENDLESS})
     page = visit(f"/?tab=compare&{lanes_of}&{long}&n=256").page
     page.wait_for_selector(".pg-racer >> nth=4")
     return page

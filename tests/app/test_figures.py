@@ -11,7 +11,7 @@ from engine.trace import read_trace
 from presets import presets
 from presets.conditions import finished
 from tests.app.test_page import PHONE
-from tests.app.visitor import SHORT
+from tests.app.visitor import ENDLESS, SHORT
 from viz.mean_tree import mean_tree
 
 
@@ -113,7 +113,7 @@ def test_words_in_figures_can_be_read_and_nothing_lies_over_them(visit, scheme):
 
 def test_where_others_run_plain_decoding_is_measured_on_demand(visit):
     lanes = "&".join(f"lane{number}=none" for number in range(1, 6))
-    long = urlencode({"prompt": "Repeat 4 times: " + "the red boat and the tall tree " * 9})
+    long = urlencode({"prompt": ENDLESS})
     other = visit(f"/?tab=compare&{lanes}&{long}&n=256").page
     other.wait_for_selector(".pg-racer >> nth=4")
     visitor = visit()

@@ -8,11 +8,9 @@ from urllib.parse import urlencode
 
 from engine.cpu.store import core
 from tests.app.serving import free_port, serving
-from tests.app.visitor import Visitor
+from tests.app.visitor import ENDLESS, Visitor
 
-LONG = "1 2 3 4 5 6 7 8 9 10"
-"""A prompt whose text does not end by itself."""
-LINK = "/?" + urlencode({"prompt": LONG, "n": 256, "drafter": "none"})
+LINK = "/?" + urlencode({"prompt": ENDLESS, "n": 256, "drafter": "none"})
 SET = "prompt => document.querySelector('#prompt textarea')?.value === prompt"
 UNDER_WAY = "Number(document.querySelector('#timeline').getAttribute('aria-valuemax')) > 2"
 
@@ -37,7 +35,7 @@ def test_pages_outlive_their_server(browser, tmp_path):
     with serving(port=port, **kept, **writing) as first:
         runs, waits = [Visitor(browser, first.url, LINK, {}) for _ in range(2)]
         for visitor in (waits, runs):
-            visitor.page.wait_for_function(SET, arg=LONG)
+            visitor.page.wait_for_function(SET, arg=ENDLESS)
         waits.click("step")
         waits.wait_state("paused")
         runs.click("run")
@@ -52,7 +50,7 @@ def test_pages_outlive_their_server(browser, tmp_path):
     with serving(port=port, **kept):
         for visitor in (runs, waits):
             visitor.page.wait_for_function("!window.before && document.querySelector('#run')")
-            visitor.page.wait_for_function(SET, arg=LONG)
+            visitor.page.wait_for_function(SET, arg=ENDLESS)
             visitor.page.wait_for_selector("#tree", state="attached")
             visitor.follow()
             assert visitor.run() == "done", visitor.alarm

@@ -8,6 +8,8 @@ from presets import trace_files
 PROMPT = "Once upon a time there was a little dog"
 SHORT = "/?" + urlencode({"prompt": PROMPT, "n": 16})
 """An address that sets a short run."""
+ENDLESS = "1 2 3 4 5 6 7 8 9 10"
+"""A prompt whose text does not end by itself."""
 PATIENCE = 120_000
 """Milliseconds. Long, because the machine may be busy with something else; never a measure."""
 VIEWPORT = {"width": 1280, "height": 860}
