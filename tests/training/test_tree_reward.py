@@ -200,6 +200,18 @@ def test_fspad_begins_as_eagle_and_its_two_modules_work(target, tmp_path):
     assert KIND.load(str(tmp_path / "cell"), model, None, "cpu").readout is not None
 
 
+def test_fspad_can_begin_with_the_weights_of_a_trained_cell(target):
+    eagle, trained = cell_of(target)
+    cls = student_class("fspad")
+    settings = resolve("fspad", cls.options, {"begun": True})
+    made = cls(target, settings, trained)
+    given = lesson(target, made, own_text()[:2])
+    wanted = eagle.loss(trained, given).item()
+    assert made.loss(made.start(), given).item() == pytest.approx(wanted, rel=1e-4)
+    with pytest.raises(UserError, match="run the recipe `eagle` first"):
+        cls(target, settings)
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [

@@ -8,13 +8,16 @@ and giving sharp logits are two tasks that disturb each other; the state that is
 separate readout between that state and the head learns the second.
 
 The paper names both and gives their purpose; the exact form of the two modules is ours: a gated map on the residual
-path, and a linear map beside it. Both add nothing at first, so the cell starts as in the recipe ``eagle``.
+path, and a linear map beside it. Both add nothing at first, so the cell starts as in the recipe ``eagle``; with
+begun=True it starts with the weights of the trained cell that it is compared with, which saves the time of that
+training.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from engine.errors import UserError
 from engine.options import Option
 from engine.parts.eagle_cell import EagleCell
 
@@ -32,6 +35,7 @@ class FSPADStudent(EagleStudent):
         Option("wide", "int", 2, "The sampling space, in widths of a feature.", 1, 8),
         Option("sampling", "bool", True, "Whether features are sampled."),
         Option("partial", "bool", True, "Whether the head has a readout of its own."),
+        Option("begun", "bool", False, "Whether it starts with the weights of the part `eagle`."),
     )
 
     def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
@@ -40,17 +44,25 @@ class FSPADStudent(EagleStudent):
         self._shape = replace(self._shape, sampling_size=wide)
         if begun is not None and begun.config.layout == "eagle":
             self.rival = begun
+        if settings["begun"] and self.rival is None:
+            raise UserError(
+                "There is no `eagle` cell with the layout of EAGLE-1 and 2 to begin with (begun=True): run the recipe "
+                "`eagle` first, or name its folder (--start)."
+            )
 
     @classmethod
     def of(cls, teacher, settings):
-        """To be compared with the part `eagle`, where that has been trained."""
-        folder = teacher.parts / "eagle"
+        """To be compared with the part `eagle`, or the cell at --start, where there is one."""
+        folder = teacher.start or teacher.parts / "eagle"
         if not (folder / "config.json").is_file():
             return cls(teacher.module, settings)
         return begun_by(cls, teacher, settings, folder)
 
     def start(self) -> EagleCell:
-        return new_cell(self._shape, self.target, readout=self.settings["partial"])
+        made = new_cell(self._shape, self.target, readout=self.settings["partial"])
+        if self.settings["begun"]:
+            made.load_state_dict(self.rival.state_dict(), strict=False)
+        return made
 
 
 STUDENT = FSPADStudent
