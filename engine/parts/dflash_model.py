@@ -20,10 +20,9 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from engine.parts.files import json_object, stored_tensors
+from engine.parts.files import json_object, stored_tensors, write_tensors
 
 MOST_LAYERS = 64
 KeyValue = tuple[Tensor, Tensor]  # k, v: each [Hkv, T, D], normed and rotated already
@@ -198,13 +197,10 @@ class DFlashModel(nn.Module):
         """Tensors in `dtype` (half the bytes by default); they load as float32."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        tensors = {
-            name: tensor.detach().to(dtype).contiguous()
-            for name, tensor in self.state_dict().items()
-        }
-        weights = folder / "model.safetensors"
-        save_file(tensors, weights, metadata={"format": "pt"})
-        weights.chmod(0o644)  # safetensors makes it private
+        write_tensors(
+            folder / "model.safetensors",
+            {name: tensor.detach().to(dtype) for name, tensor in self.state_dict().items()},
+        )
         (folder / "config.json").write_text(self.config.to_json())
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,14 +16,13 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.errors import UserError
 from engine.opening import refuse_pickled
 from engine.parts.eagle_cell import EagleCell, Pieces
 from engine.parts.eagle_config import EagleConfig, Layout
-from engine.parts.files import in_dtype, json_object, stored_tensors
+from engine.parts.files import in_dtype, json_object, stored_tensors, write_tensors
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 BEFORE, AFTER = "draftscope_before", "draftscope_after"
@@ -91,10 +90,8 @@ def write_cell(
         if cell.config.layout == "eagle3":
             name = name.replace(FIRST, MIDLAYER, 1) if name.startswith(FIRST) else name
         stored = tensor.detach().to("cpu")
-        tensors[name] = (stored.to(dtype) if stored.is_floating_point() else stored).contiguous()
-    weights = folder / WEIGHTS
-    save_file(tensors, weights, metadata={"format": "pt"})
-    weights.chmod(0o644)  # safetensors makes it private
+        tensors[name] = stored.to(dtype) if stored.is_floating_point() else stored
+    write_tensors(folder / WEIGHTS, tensors)
     config = cell.config.write() | dict(about)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 

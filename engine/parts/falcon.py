@@ -6,36 +6,24 @@ There is no published layout: ``lstm.*`` and ``layer.*`` in model.safetensors, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from engine.errors import UserError
 from engine.opening import refuse_pickled
 from engine.parts.falcon_cell import FalconCell, FalconConfig
-from engine.parts.files import in_dtype, json_object, stored_tensors
+from engine.parts.files import in_dtype, json_object, stored_tensors, write_part
 from engine.parts.kinds import PartKind
 from engine.target.language_model import LanguageModel
 
 
 def write_cell(cell: FalconCell, folder: str | Path, about: Mapping[str, object]) -> None:
     """about: more fields of config.json, the digest of its target among them."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors = {
-        name: tensor.detach().to("cpu", torch.bfloat16).contiguous()
-        for name, tensor in cell.state_dict().items()
-    }
-    weights = folder / "model.safetensors"
-    save_file(tensors, weights, metadata={"format": "pt"})
-    weights.chmod(0o644)  # safetensors makes it private
-    config = cell.config.write() | dict(about)
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+    write_part(Path(folder), cell.state_dict(), cell.config.write() | dict(about))
 
 
 UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from engine.errors import UserError
 from engine.parts.admission import free_bytes
+from engine.parts.eight_bit import packed, unpacked
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 PICKLED = (".pt", ".bin", ".pth", ".ckpt", ".pkl")
@@ -41,10 +42,10 @@ def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> 
 
 
 def stored_tensors(file: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file by name, as they are stored.
+    """All tensors of a safetensors file by name, as they are stored; those in 8 bits are unpacked (``eight_bit``).
 
-    Raises UserError, before any is read, if as float32 they are larger than the free memory, and OSError or
-    SafetensorError if the file is missing or damaged.
+    Raises UserError, before any is read, if as float32 they are larger than the free memory; UserError where 8 bits
+    have no scale that fits; and OSError or SafetensorError if the file is missing or damaged.
     """
     with safe_open(file, "pt") as stream:
         names = stream.keys()
@@ -55,7 +56,11 @@ def stored_tensors(file: Path) -> dict[str, Tensor]:
                 f"{file.name} of {file.parent.name} needs {needed / 1e9:,.2f} GB of memory; "
                 f"{free / 1e9:,.2f} GB are free."
             )
-        return {name: stream.get_tensor(name) for name in names}
+        found = {name: stream.get_tensor(name) for name in names}
+    try:
+        return unpacked(found)
+    except ValueError as error:
+        raise UserError(f"The weights of {file.parent.name} cannot be used: {error}.") from error
 
 
 def json_object(file: Path) -> dict:
@@ -123,12 +128,28 @@ def needed_config(folder: Path, name: str = CONFIG) -> dict:
 def write_part(folder: Path, tensors: Mapping[str, Tensor], config: Mapping) -> None:
     """Tensors in bfloat16, half the bytes, and the config."""
     folder.mkdir(parents=True, exist_ok=True)
-    halves = {name: each.detach().to("cpu", torch.bfloat16) for name, each in tensors.items()}
-    weights = folder / WEIGHTS
-    save_file(
-        {name: each.contiguous() for name, each in halves.items()},
-        weights,
-        metadata={"format": "pt"},
+    write_tensors(
+        folder / WEIGHTS,
+        {name: each.detach().to("cpu", torch.bfloat16) for name, each in tensors.items()},
     )
-    weights.chmod(0o644)  # safetensors makes it private
     (folder / CONFIG).write_text(json.dumps(dict(config), indent=2) + "\n", "utf-8")
+
+
+def write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> None:
+    save_file(
+        {name: each.contiguous() for name, each in tensors.items()}, file, metadata={"format": "pt"}
+    )
+    file.chmod(0o644)  # safetensors makes it private
+
+
+def halve(folder: Path) -> tuple[int, int]:
+    """Rewrite the part's weights with its matrices in 8 bits -> bytes before and after. Raises UserError where there is
+    no such part."""
+    file = folder / WEIGHTS
+    try:
+        tensors = stored_tensors(file)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"There are no weights of a part in {folder.name}.") from error
+    before = file.stat().st_size
+    write_tensors(file, packed(tensors))
+    return before, file.stat().st_size

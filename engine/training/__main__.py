@@ -103,7 +103,10 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         help="folder of a diffusion drafter, for parts that read its confidences (default: the family's own)",
     )
-    parts.add_argument("--name", help="name of the part's folder (default: the recipe's name)")
+    parts.add_argument(
+        "--name",
+        help="name of the part's folder (default: the recipe's name; recipe halve needs it)",
+    )
     parts.add_argument(
         "--option",
         action="append",

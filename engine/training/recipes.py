@@ -19,6 +19,7 @@ so each can run alone; those that train resume where they were stopped.
     hybrid       corpora -> <models>/families/hybrid: a target with state-space layers and its draft, for the drafter stree
     family       all recipes from the windows on, in order; a stopped one goes on
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
+    halve        the part of --name in <models>/parts -> the same with its matrices in 8 bits, half the bytes
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
     scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
 
@@ -33,6 +34,8 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+
+from engine.parts.files import halve
 
 from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabulary
 from .budget import Budget
@@ -81,6 +84,13 @@ def hybrid(args) -> None:
     )
 
 
+def halve_part(args) -> None:
+    if not args.name:
+        raise UserError("the recipe `halve` needs the name of a part (--name)")
+    before, after = halve(args.models / "parts" / args.name)
+    say(f"{args.name}: {before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now")
+
+
 RECIPES: dict[str, Recipe] = {
     "tokenizer": pretraining_recipes.tokenizer,
     "windows": pretraining_recipes.windows,
@@ -99,6 +109,7 @@ RECIPES: dict[str, Recipe] = {
     "datastore": datastore,
     "family": family,
     "hybrid": hybrid,
+    "halve": halve_part,
     "large-pair": large_pair,
     "image": image,
     "scylla": scylla,

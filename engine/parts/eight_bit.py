@@ -1,0 +1,60 @@
+"""Matrices in 8 bits: half the bytes of bfloat16, for parts that only draft, so that rounding costs acceptance but never
+exactness.
+
+The form is that of compressed-tensors (formats int-quantized and float-quantized): beside a tensor NAME of int8 or
+float8 stands NAME_scale, one factor for all rows or one for each row. Without NAME_scale a float8 tensor is its own
+numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+SCALE = "_scale"
+FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
+LARGEST = 127
+"""Of the int8 numbers that are written; -128 is not used."""
+
+
+def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors without their scales: those in 8 bits in float32, the others as they are. Raises ValueError, whose
+    message ends a sentence, where int8 has no scale, or a scale does not fit its tensor."""
+    packed = {name for name, each in tensors.items() if each.dtype in (torch.int8, *FLOATS)}
+    scales = {name + SCALE for name in packed}
+    return {
+        name: _unpacked(name, each, tensors.get(name + SCALE)) if name in packed else each
+        for name, each in tensors.items()
+        if name not in scales
+    }
+
+
+def _unpacked(name: str, tensor: Tensor, scale: Tensor | None) -> Tensor:
+    if scale is None:
+        if tensor.dtype == torch.int8:
+            raise ValueError(f"{name} is int8 and has no {name}{SCALE}")
+        return tensor.float()
+    if not scale.is_floating_point() or scale.numel() not in (
+        1,
+        len(tensor) if tensor.dim() else 1,
+    ):
+        raise ValueError(f"{name}{SCALE} is no factor for all rows of {name}, nor one for each")
+    each = (-1, *[1] * (tensor.dim() - 1)) if scale.numel() > 1 else ()
+    return tensor.float() * scale.float().reshape(each)
+
+
+def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Floating-point matrices as int8 with a factor for each row, the largest number of the row divided by 127; the
+    other tensors as they are."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if tensor.dim() != 2 or tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+            found[name] = tensor
+            continue
+        numbers = tensor.float()
+        scale = numbers.abs().amax(1, keepdim=True).clamp(min=1e-12) / LARGEST
+        found[name] = (numbers / scale).round().to(torch.int8)
+        found[name + SCALE] = scale
+    return found
