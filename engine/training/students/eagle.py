@@ -39,6 +39,8 @@ from ..student import Lesson, Student
 if TYPE_CHECKING:
     from ..teacher import Teacher
 
+CONTINUED = 0.002, 4e-4
+"""The rates (Muon's, Adam's) of a cell that is trained already: a fifth of a new cell's, which would first undo what it has learned."""
 CHAIN = 6  # tokens of the chains that measure the accepted length
 STEPS = Option(
     "steps",
@@ -81,6 +83,7 @@ class EagleStudent(Student):
             self._shape = eagle_config(self.config, settings["layout"], self._size)
         else:
             self._size, self._shape = 0, begun.config
+            self.muon_rate, self.adam_rate = CONTINUED
         self.rival = begun
         self._begun = begun
         self._before: float | None = None

@@ -22,7 +22,7 @@ from engine.options import Option
 from engine.parts.eagle_cell import EagleCell
 
 from ..eagle import new_cell
-from .eagle import EagleStudent, begun_by
+from .eagle import CONTINUED, EagleStudent, begun_by
 
 EAGLES = {"layout": "eagle", "steps": 0, "vocabulary": 0}
 """The options of the ``eagle`` cell with which FSPAD is compared."""
@@ -44,11 +44,13 @@ class FSPADStudent(EagleStudent):
         self._shape = replace(self._shape, sampling_size=wide)
         if begun is not None and begun.config.layout == "eagle":
             self.rival = begun
-        if settings["begun"] and self.rival is None:
-            raise UserError(
-                "There is no `eagle` cell with the layout of EAGLE-1 and 2 to begin with (begun=True): run the recipe "
-                "`eagle` first, or name its folder (--start)."
-            )
+        if settings["begun"]:
+            if self.rival is None:
+                raise UserError(
+                    "There is no `eagle` cell with the layout of EAGLE-1 and 2 to begin with (begun=True): run the "
+                    "recipe `eagle` first, or name its folder (--start)."
+                )
+            self.muon_rate, self.adam_rate = CONTINUED
 
     @classmethod
     def of(cls, teacher, settings):

@@ -43,12 +43,10 @@ class GTOStudent(EagleStudent):
         Option("nodes", "int", 11, "Nodes of a tree.", 1, 64),
         Option("depth", "int", 5, "Longest branch of a tree.", 1, 16),
         Option("top_k", "int", 4, "Width of a tree.", 1, 32),
-        Option("weight", "float", 0.1, "Of the tree's loss beside the usual one.", 0.0, 100.0),
+        Option("weight", "float", 0.01, "Of the tree's loss beside the usual one.", 0.0, 100.0),
         Option("clip", "float", 0.2, "How far the likelihood ratio may lie from 1.", 0.01, 1.0),
         STEPS,
     )
-    muon_rate = 0.002
-    adam_rate = 4e-4
 
     def __init__(self, target, settings, begun: EagleCell) -> None:
         super().__init__(target, settings, begun)
