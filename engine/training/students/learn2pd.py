@@ -53,7 +53,8 @@ class FilterStudent(Student):
         Option("hidden", "int", 0, "Width of the filter (0: the places of a block).", 0, 1024),
         Option("passes", "int", 3, "Denoising passes that are learned from.", 1, 16),
     )
-    adam_rate = 5e-3
+    muon_rate = 0.1
+    adam_rate = 3e-2
 
     def __init__(self, target, settings, denoiser: DFlashModel, digest: str | None) -> None:
         super().__init__(target, settings)
