@@ -5,8 +5,9 @@
   const TAGS = { exact: ["lossless"], lossy: ["lossy"], both: ["lossless", "lossy"], "n/a": [] };
 
   /** The figures of the card's example, or of a recipe's part; nothing where none were taken. */
-  function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate, before, after }) {
+  function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate, before, after, kept_before: first, kept_after: last }) {
     if (before !== undefined) return [Draftscope.el("strong", { text: `${after.toFixed(2)} tokens a step` }), ` on held-out texts, in the place of ${before.toFixed(2)}.`];
+    if (first !== undefined) return [Draftscope.el("strong", { text: `${(100 * last).toFixed(1)} % of its draws are kept` }), ` at temperature 1 on held-out texts, in the place of ${(100 * first).toFixed(1)} %.`];
     if (written === undefined) return [];
     const kept = rate === null ? "" : `; a guess was kept in ${Math.round(rate * 100)} % of places`;
     return [Draftscope.el("strong", { text: `${gain.toFixed(2)} tokens a step` }), `: ${written} tokens in ${passes} passes of the target${kept}.`];

@@ -11,6 +11,7 @@ from engine.errors import UserError
 from engine.parts.eagle_layout import AFTER, BEFORE
 from engine.parts.files import read_config
 from engine.trace import read_trace
+from engine.training.students.drafts import KEPT
 from presets import trace_file
 from presets.checked import record_checked
 from presets.methods import HERE, MEASURED, PRESETS, Card, cards, own_trace
@@ -62,16 +63,18 @@ def _record(card: Card) -> None:
 
 
 def measured(card: Card) -> dict:
-    """The figures of the card's example; for a recipe, the accepted lengths before and after that its part records;
-    else {}."""
+    """The figures of the card's example. For a recipe, those before and after that its part records: the accepted
+    lengths, or of a draft the chance that the target keeps its draws at temperature 1. Else {}."""
     if card.example:
         return figures(card)
     if card.kind != "recipe" or not card.available:
         return {}
     found = read_config(PRESETS / "models" / "parts" / card.part["name"])
-    if BEFORE not in found or AFTER not in found:
-        return {}
-    return {"before": round(float(found[BEFORE]), 2), "after": round(float(found[AFTER]), 2)}
+    if BEFORE in found and AFTER in found:
+        return {"before": round(float(found[BEFORE]), 2), "after": round(float(found[AFTER]), 2)}
+    if "before" in found and "after" in found:
+        return {f"kept_{side}": round(found[side][KEPT], 3) for side in ("before", "after")}
+    return {}
 
 
 def figures(card: Card) -> dict:

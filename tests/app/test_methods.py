@@ -34,7 +34,14 @@ TOYS = [
         "price": {"texts": 12, "exact": 0.25, "bits_per_byte": 0.9, "divergence": 1.5}
         | {"plain_bits_per_byte": 0.625},
     },
-    {**TOY, "key": "birch", "title": "Birch", "needs_training": True, "family": "tree"},
+    {
+        **TOY,
+        "key": "birch",
+        "title": "Birch",
+        "needs_training": True,
+        "family": "tree",
+        "measured": {"kept_before": 0.612, "kept_after": 0.7},
+    },
     {**TOY, "key": "cedar", "title": "Cedar", "exactness": "both", "mechanism": "Like an ash."},
     {
         **TOY,
@@ -104,6 +111,8 @@ def test_a_card_says_what_is_missing_and_what_was_measured(toys):
     assert "3.00 tokens a step: 30 tokens in 11 passes" in fir
     elm = toys.locator("[data-method=elm]").inner_text()
     assert "2.50 tokens a step on held-out texts, in the place of 2.00." in elm
+    birch = toys.locator("[data-method=birch]").inner_text()
+    assert "70.0 % of its draws are kept at temperature 1" in birch and "61.2 %" in birch
     assert toys.get_by_role("button").count() == 0, "no example, nothing to watch"
     ash = toys.locator("[data-method=ash]").inner_text()
     assert "25 % of 12 texts are those of plain decoding; 0.90 bits a byte" in ash

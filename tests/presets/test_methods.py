@@ -10,6 +10,7 @@ from engine.errors import UserError
 from engine.parts.eagle_layout import AFTER, BEFORE
 from engine.parts.files import write_part
 from engine.trace import read_trace
+from engine.training.students.drafts import KEPT
 from engine.verifiers import verifiers
 from presets import cards, examples, methods, preset, presets, trace_file
 from presets.methods import HERE, MEASURED, measuring, own_trace, read_cards
@@ -74,6 +75,9 @@ def test_a_recipes_figures_are_its_parts(read, tmp_path, monkeypatch):
     assert measured(card) == {}, "it is not shipped"
     write_part(tmp_path / "models" / "parts" / "toy", {}, {BEFORE: 2.123, AFTER: 2.5})
     assert measured(card) == {"before": 2.12, "after": 2.5}
+    sides = {"before": {KEPT: 0.61234}, "after": {KEPT: 0.7}}
+    write_part(tmp_path / "models" / "parts" / "toy", {}, sides)
+    assert measured(card) == {"kept_before": 0.612, "kept_after": 0.7}, "the recipe of a draft"
 
 
 def test_no_trace_is_left_without_a_card():
