@@ -27,6 +27,7 @@ class DistilledStudent(DraftStudent):
         Option("divergence", "choice", "forward_kl", "The loss.", choices=LOSSES),
         Option("on_policy", "float", 0.5, "Share of batches that the draft writes.", 0.0, 1.0),
     )
+    muon_rate, adam_rate = 0.005, 1e-3
 
     @property
     def logit_sets(self) -> int:
