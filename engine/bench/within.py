@@ -28,10 +28,17 @@ FULL = Plan(prompts=6, rounds=3, tokens=128, schedules=())
 QUICK = Plan(prompts=2, rounds=1, tokens=48, schedules=())
 EVERY = ("story", "edit", "template", "code", "arithmetic", "operations")
 RECIPES = {"gto": "eagle", "fspad": "eagle"}
-"""Parts that another drafter uses: the recipe's key -> the drafter's."""
+"""Parts that another drafter uses, with its usual tree: the recipe's key -> the drafter's."""
 FIXED = {f"chain of {length}": length for length in (2, 3, 4, 6, 8, 12)}
 """Chains that never stop early, by the names that they have as contestants."""
 BEST_FIXED = "the best fixed chain"
+TREES = {
+    f"{key} of {drafter(key).usual_size}": key
+    for key in ("medusa", "hydra", "eagle", "hidden_transfer", "ppd")
+}
+"""Drafters with as many nodes as is usual: what a part knows shows in tokens a step there. Where speed is the figure a
+drafter has the fastest size of the machine, which may be a tree of one or two nodes."""
+MEDUSA, HYDRA, EAGLE, TRANSFER, PROMPTS = TREES
 
 
 @dataclass(frozen=True)
@@ -71,18 +78,18 @@ class Figure:
 
 
 TABLE = (
-    Figure("medusa", "step", 2.2, None, ("story",)),
-    Figure("hydra", "step", 2.5, None, ("story",)),
-    Figure("eagle", "step", 2.9, 3.5, ("story",)),
+    Figure(MEDUSA, "step", 2.2, None, ("story",)),
+    Figure(HYDRA, "step", 2.5, None, ("story",)),
+    Figure(EAGLE, "step", 2.9, 3.5, ("story",)),
     Figure("eagle", "speed", 1.6, None, beside="none"),
     Figure("eagle", "faster", None, 3, beside="chain"),
     Figure("kangaroo", "speed", 1.15, 1.5, beside="none"),
     Figure("del", "speed", 1.0, 1.3, ("edit",), "none"),
     Figure("swift", "speed", 1.0, 1.3, ("edit",), "none"),
-    Figure("hidden_transfer", "step", 2, 3, ("template",)),
-    Figure("ppd", "step", 2, 3, ("template",)),
-    Figure("gto", "longer", 0, None, beside="eagle", above=True),
-    Figure("fspad", "longer", 0, None, beside="eagle", above=True),
+    Figure(TRANSFER, "step", 2, 3, ("template",)),
+    Figure(PROMPTS, "step", 2, 3, ("template",)),
+    Figure("gto", "longer", 0, None, beside=EAGLE, above=True),
+    Figure("fspad", "longer", 0, None, beside=EAGLE, above=True),
     Figure("specdec_pp", "speed", 1.0, 1.1, beside=BEST_FIXED),
     Figure("omnidraft", "step", 1.5, None, ("story",)),
     Figure("deer", "step", 3, None, ("template",)),
@@ -126,10 +133,8 @@ class _Field:
         return made
 
     def contestant(self, name: str, paths: ModelPaths) -> Ours:
-        """A contestant of ``RECIPES`` takes over the options of the drafter that uses its part, so that trees of one
-        size are compared. Raises UserError with one sentence where its part is missing or does not fit."""
-        like = "chain" if name in FIXED else RECIPES.get(name)
-        cls = drafter(like or name)
+        """Raises UserError with one sentence where a part is missing or does not fit."""
+        cls = drafter(_drafter_of(name))
         roles = dict(cls.needs)
         if name in RECIPES:
             ((own, kind),) = cls.needs.items()
@@ -140,14 +145,10 @@ class _Field:
                     f"The part {role} is not shipped; `python -m engine.training {role}` makes it."
                 )
         models = load_models(paths, roles, "float32", "cpu")
-        if name in FIXED:
-            options = {"length": FIXED[name], "stop_below": 0.0}
-            return Ours(cls, models, name, resolve(cls.key, cls.options, options))
-        if like is None:
-            return Ours(cls, models, name)
-        folders = {"target": models.folders["target"], own: models.folders[name]}
-        models = Models(models.target, {own: models.part(name)}, folders)
-        return Ours(cls, models, name, self.present[like].options if like in self.present else None)
+        if name in RECIPES:
+            folders = {"target": models.folders["target"], own: models.folders[name]}
+            models = Models(models.target, {own: models.part(name)}, folders)
+        return Ours(cls, models, name, _options_of(name, cls))
 
     def on(self, workload: str) -> list[Ours]:
         """The contestants that a figure needs on this workload, and ``none``, whose text is the right one."""
@@ -156,6 +157,19 @@ class _Field:
             if workload in row.workloads:
                 asked |= {row.of, *row.rivals}
         return [one for name, one in self.present.items() if name in asked]
+
+
+def _drafter_of(name: str) -> str:
+    return "chain" if name in FIXED else TREES.get(name) or RECIPES.get(name) or name
+
+
+def _options_of(name: str, cls) -> dict | None:
+    """The contestant's settled options; None for the fastest size of the machine."""
+    if name in FIXED:
+        return resolve(cls.key, cls.options, {"length": FIXED[name], "stop_below": 0.0})
+    if name in TREES or name in RECIPES:
+        return resolve(cls.key, cls.options, {cls.size_option: cls.usual_size})
+    return None
 
 
 def within(

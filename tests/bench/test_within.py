@@ -47,24 +47,24 @@ def test_a_small_bench(paths, tmp_path, capsys, monkeypatch):
     table = within.run_within(paths, prompts, PLAN, str(out))
     rows = {row.figure.what: row for row in table}
     assert len(rows) == len(within.TABLE) == 16
-    medusa = rows["medusa, tokens a step, story"]
+    medusa = rows["medusa of 16, tokens a step, story"]
     assert medusa.value is None and not medusa.verdict
     assert (
         medusa.reason
         == "The part medusa is not shipped; `python -m engine.training medusa` makes it."
     )
-    assert rows["fspad - eagle, tokens a step, all workloads"].reason.endswith(
+    assert rows["fspad - eagle of 11, tokens a step, all workloads"].reason.endswith(
         "was trained for another target than target."
     )
-    assert rows["ppd, tokens a step, template"].value >= 1
-    same = rows["gto - eagle, tokens a step, all workloads"]
+    assert rows["ppd of 4, tokens a step, template"].value >= 1
+    same = rows["gto - eagle of 11, tokens a step, all workloads"]
     assert same.value == pytest.approx(0) and same.verdict == "missed", "it is the same cell"
     assert rows["del / none, tokens a second, edit"].value > 0
     assert rows["eagle faster than chain, of 6 workloads"].value in range(7)
     told = capsys.readouterr().out
     assert told.count("is not shipped") == 8
-    # chain, six fixed chains and eagle, with and without gto, on six workloads; ppd on one, del and swift on another
-    assert "57 of 57 texts written as plain decoding writes them" in told
+    # chain, six fixed chains and eagle of two sizes, once with gto, on six workloads; ppd on one, del and swift on another
+    assert "63 of 63 texts written as plain decoding writes them" in told
     assert rows["specdec_pp / the best fixed chain, tokens a second, all workloads"].value is None
     written = json.loads(out.read_text("utf-8"))["rows"]
     assert [row["value"] for row in written] == [row.value for row in table]
