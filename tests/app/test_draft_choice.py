@@ -15,6 +15,7 @@ from app.settings import model_paths
 from engine.drafters import drafters
 from engine.errors import UserError
 from engine.parts.drafts import drafts_among
+from engine.parts.loading import ModelPaths
 from engine.run import open_run
 from engine.trace import read_trace
 from engine.training.checkpoint import export_model
@@ -47,8 +48,9 @@ def two(tiny, monkeypatch):
         monkeypatch.setenv(name, value)
 
 
-def environment(tiny: Path) -> dict[str, str]:
-    drafts = f"{MODELS / 'draft'},{tiny}"
+def environment(*others: Path) -> dict[str, str]:
+    """Of a page with the embedded target, its usual draft, and these ones."""
+    drafts = ",".join(map(str, (MODELS / "draft", *others)))
     return {"DRAFTSCOPE_TARGET": str(MODELS / "target"), "DRAFTSCOPE_DRAFT": drafts}
 
 
@@ -61,7 +63,9 @@ def choice_of(key: str) -> dict | None:
     return next((o for o in drafter_menu()[key]["options"] if o.get("part")), None)
 
 
-def test_where_there_is_one_draft_nothing_is_to_be_chosen():
+def test_where_there_is_one_draft_nothing_is_to_be_chosen(monkeypatch):
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
     assert all(choice_of(key) is None for key in drafters())
 
 
@@ -74,8 +78,14 @@ def test_every_drafter_that_takes_a_draft_offers_all_of_them(two):
     assert found["said"] == {"draft": "draft (1.0 M)", "draft-tiny": "draft-tiny (0.1 M)"}
 
 
+def test_the_embedded_family_offers_the_drafts_of_its_recipes():
+    shipped = {"draft", "direct_align", "distillspec", "fastdraft", "s2d"}
+    assert set(choice_of("chain")["choices"]) == shipped
+    assert choice_of("chain")["default"] == "draft"
+
+
 def test_what_is_no_draft_for_the_target_is_not_among_them(tiny, tmp_path):
-    paths = model_paths()
+    paths = ModelPaths(model_paths().target, {"draft": model_paths().parts["draft"]})
     strange, trained, empty = (tmp_path / name for name in ("strange", "trained", "empty"))
     for folder in (strange, trained):
         folder.mkdir()
