@@ -36,8 +36,8 @@ TREES = {
     f"{key} of {drafter(key).usual_size}": key
     for key in ("medusa", "hydra", "eagle", "hidden_transfer", "ppd")
 }
-"""Drafters with as many nodes as is usual: what a part knows shows in tokens a step there. Where speed is the figure a
-drafter has the fastest size of the machine, which may be a tree of one or two nodes."""
+"""Drafters with their usual number of nodes, for figures in tokens a step. For figures of speed, a drafter has the
+machine's fastest size, which may be a tree of one or two nodes."""
 MEDUSA, HYDRA, EAGLE, TRANSFER, PROMPTS = TREES
 
 

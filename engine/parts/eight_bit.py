@@ -22,10 +22,10 @@ LARGEST = 127
 def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors without their scales: those in 8 bits in float32, the others as they are. Raises ValueError, whose
     message ends a sentence, where int8 has no scale, or a scale does not fit its tensor."""
-    packed = {name for name, each in tensors.items() if each.dtype in (torch.int8, *FLOATS)}
-    scales = {name + SCALE for name in packed}
+    eight = {name for name, each in tensors.items() if each.dtype in (torch.int8, *FLOATS)}
+    scales = {name + SCALE for name in eight}
     return {
-        name: _unpacked(name, each, tensors.get(name + SCALE)) if name in packed else each
+        name: _unpacked(name, each, tensors.get(name + SCALE)) if name in eight else each
         for name, each in tensors.items()
         if name not in scales
     }
@@ -36,10 +36,8 @@ def _unpacked(name: str, tensor: Tensor, scale: Tensor | None) -> Tensor:
         if tensor.dtype == torch.int8:
             raise ValueError(f"{name} is int8 and has no {name}{SCALE}")
         return tensor.float()
-    if not scale.is_floating_point() or scale.numel() not in (
-        1,
-        len(tensor) if tensor.dim() else 1,
-    ):
+    rows = len(tensor) if tensor.dim() else 1
+    if not scale.is_floating_point() or scale.numel() not in (1, rows):
         raise ValueError(f"{name}{SCALE} is no factor for all rows of {name}, nor one for each")
     each = (-1, *[1] * (tensor.dim() - 1)) if scale.numel() > 1 else ()
     return tensor.float() * scale.float().reshape(each)

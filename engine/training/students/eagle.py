@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..teacher import Teacher
 
 CONTINUED = 0.002, 4e-4
-"""The rates (Muon's, Adam's) of a cell that is trained already: a fifth of a new cell's, which would first undo what it has learned."""
+"""The rates (Muon's, Adam's) of a cell that is trained already: a fifth of a new cell's."""
 CHAIN = 6  # tokens of the chains that measure the accepted length
 STEPS = Option(
     "steps",
