@@ -66,8 +66,10 @@ class CompiledPasses:
         self.graphs_with(())
 
     def columns(self, capacity: int) -> Columns:
+        return self._columns(capacity, self.row_shape())
+
+    def _columns(self, capacity: int, shape: RowShape) -> Columns:
         heads, size = self.example[0].shape[1], self.example[0].shape[3]
-        shape = RowShape(self._change, self.sizes)
         return Columns(self.layers, heads, size, capacity, shape)
 
     @property
@@ -82,6 +84,10 @@ class CompiledPasses:
     def row_shape(self) -> RowShape:
         """A new row shape for one session's passes through a stretch of layers."""
         return RowShape(self._change, self.sizes)
+
+    def shared_row_shape(self) -> RowShape:
+        """A new row shape for one session's passes through a graph that serves every number of rows."""
+        return RowShape(self._change)
 
     @torch.no_grad()
     def windows_of(self, layers: Layers) -> list[int | None]:
@@ -210,7 +216,8 @@ class CompiledPasses:
     def _compare(self, made: FeatureGraphs) -> None:
         """Raises NotConvertible unless a prompt and a tree give the module's own numbers."""
         generator = torch.Generator().manual_seed(0)
-        columns, cache = self.columns(64), KVCache.empty(self.layers, 64)
+        columns = self._columns(64, self.shared_row_shape())
+        cache = KVCache.empty(self.layers, 64)
         for mask in _trial_masks():
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)

@@ -2,7 +2,8 @@
 
 A compiled graph prepares each of its operations anew for every new number of rows, which costs a small
 model as much as many rows do. So a pass may have spare rows, whose results are ignored; and a small model
-has separate graphs for the usual numbers of rows, which are prepared only once (``engine.cpu.fixed``).
+has separate graphs for the usual numbers of rows, which are prepared only once (``engine.cpu.fixed``), so a pass
+that has such a graph needs no spare rows beyond it.
 """
 
 from collections.abc import Sequence
@@ -32,9 +33,10 @@ def rounded(rows: int, sizes: Sequence[int]) -> int:
 class RowShape:
     """One instance serves one session and depends only on its passes, so that a repeated run has the same passes.
 
-    Passes with fewer rows are filled up until their spare rows have cost as much as a change. Then the number
-    becomes the largest that a pass has wanted in the meantime. change: the cost of a change, in rows. sizes,
-    ascending: a number up to the last of them is rounded up to one of them.
+    A number up to the last of ``sizes`` is rounded up to one of them, which has a graph of its own. Any other passes
+    share one graph: those with fewer rows are filled up until their spare rows have cost as much as a change. Then the
+    number becomes the largest that a pass has wanted in the meantime. change: the cost of a change, in rows. sizes:
+    ascending.
     """
 
     def __init__(self, change: float, sizes: Sequence[int] = ()) -> None:
@@ -44,6 +46,8 @@ class RowShape:
     def of(self, rows: int) -> int:
         """The number of rows, spare ones included, of a pass over ``rows`` rows."""
         rows = rounded(rows, self._sizes)
+        if rows in self._sizes:
+            return rows
         self._wanted = max(self._wanted, rows)
         self._spared += self._rows - rows
         if rows > self._rows or self._spared > self._change:

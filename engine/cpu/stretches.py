@@ -152,7 +152,7 @@ class CompiledStretches:
         if layers.stop is not None:
             return Passed(torch.from_numpy(rows), found)
         if head:
-            shape = shapes.setdefault(self._count, self._passes.row_shape()).of(count)
+            shape = shapes.setdefault(self._count, self._passes.shared_row_shape()).of(count)
             logits = self._end([padded(rows, shape)], [0], lambda logits: logits[:count].copy())
             out = torch.from_numpy(logits)
         if not head or self._count in found:

@@ -47,6 +47,16 @@ def test_with_usual_numbers_every_number_is_one_of_them_as_far_as_they_go(wanted
         assert found in sizes or found > sizes[-1]
 
 
+@given(WANTED, st.floats(0, 40))
+def test_a_pass_that_has_a_graph_of_its_own_has_no_rows_beyond_it(wanted, change):
+    sizes = (1, 5, 9)
+    shape = RowShape(change, sizes)
+    for rows in wanted:
+        found = shape.of(rows)
+        if rows <= sizes[-1]:
+            assert found == min(size for size in sizes if size >= rows)
+
+
 def test_a_row_more_or_less_changes_nothing():
     shape = RowShape(16)
     assert {shape.of(3 - place % 2) for place in range(200)} == {3}
