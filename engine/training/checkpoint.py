@@ -43,8 +43,12 @@ def export_model(model, path: Path, tokenizer=None) -> None:
 
 
 def export_tokenizer(tokenizer, path: Path) -> None:
-    """Save the tokenizer without traces of where it was loaded from, under the class name that every version knows."""
+    """Save the tokenizer in few bytes, without traces of where it was loaded from, under the class name that every
+    version knows."""
     tokenizer.save_pretrained(path, save_jinja_files=False)
+    entries = path / "tokenizer.json"
+    read = json.loads(entries.read_text("utf-8"))
+    entries.write_text(json.dumps(read, ensure_ascii=False, separators=(",", ":")), "utf-8")
     file = path / "tokenizer_config.json"
     config = json.loads(file.read_text())
     for name in ("is_local", "local_files_only", "backend"):

@@ -19,6 +19,7 @@ PLAN = HybridPlan(
         **SMALL,
         "num_hidden_layers": 2,
         "attn_layer_indices": [1],
+        "mamba_n_heads": 8,
         "mamba_d_head": 8,
         "mamba_d_state": 8,
     },
