@@ -22,13 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
-from engine.drafters.base import Drafter, tree_size
+from engine.drafters.base import Drafter, Kept, tree_size
 from engine.drafters.draft_model import stop_option
 from engine.drafters.eagle_reader import EagleReader
 from engine.drafters.eagle_shown import Outcomes, shown_path, shown_tree
 from engine.drafters.eagle_tree import Candidates
+from engine.exhibits import Curve, Later
 from engine.finite import refuse_nan
 from engine.options import Option
 from engine.tree import ROOT, DraftTree
@@ -103,17 +105,20 @@ class EagleDrafter(Drafter):
         return tree
 
     def observe(self, kept):
-        features = kept.features
         drafted, self._drafted = self._drafted, None  # the next step might not propose anything
-        self._reader.learn(features)
+        self._reader.learn(kept.features)
         if drafted is None:
             return
-        below = features[len(features) - 1 - len(kept.path) :]  # forced tokens stand before them
-        true = self._reader.fuse(below)
-        places = [ROOT, *(drafted.place_of(node) for node in kept.path)]
         self._outcomes.count(kept)
-        path = shown_path(kept, places, drafted.states, true)
-        kept.tree.exhibits[:0] = [*path, *self._outcomes.shown()]  # in front of the tables
+        path = Later(lambda: self._shown_path(kept, drafted))
+        kept.tree.exhibits[:0] = [path, *self._outcomes.shown()]  # in front of the tables
+
+    @torch.no_grad()
+    def _shown_path(self, kept: Kept, drafted: Drafted) -> Curve:
+        features = kept.features
+        below = features[len(features) - 1 - len(kept.path) :]  # forced tokens stand before them
+        places = [ROOT, *(drafted.place_of(node) for node in kept.path)]
+        return shown_path(kept, places, drafted.states, self._reader.fuse(below))
 
     def passes(self):
         return {"eagle": self._reader.passes}

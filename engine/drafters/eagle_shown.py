@@ -10,16 +10,18 @@ from torch import Tensor
 
 from engine.drafters.base import Kept
 from engine.drafters.eagle_tree import Candidates
-from engine.exhibits import Curve, Exhibit, Series, Table, Token
+from engine.exhibits import Curve, Later, Series, Table, Token
 from engine.tree import ROOT
 
 MOST_ROWS = 16  # of a table; nobody reads a longer one
 BINS = 5  # of confidence
 
 
-def shown_tree(found: Candidates, kept: Sequence[int]) -> list[Exhibit]:
+def shown_tree(found: Candidates, kept: Sequence[int]) -> list[Later]:
     """kept: places of the candidates in the tree."""
-    return [_levels(found, kept), _ranking(found, kept)] if len(found) else []
+    if not len(found):
+        return []
+    return [Later(lambda: _levels(found, kept)), Later(lambda: _ranking(found, kept))]
 
 
 def _levels(found: Candidates, kept: Sequence[int]) -> Table:
@@ -73,7 +75,7 @@ def _ranking(found: Candidates, kept: Sequence[int]) -> Table:
 @torch.no_grad()
 def shown_path(
     kept: Kept, places: Sequence[int], drafted: Mapping[int, Tensor], true: Tensor
-) -> list[Exhibit]:
+) -> Curve:
     """The draft along the kept path: for each token, how near its drafted state came to the true one, how sure
     the draft was of the token, and how likely the target finds it.
 
@@ -87,19 +89,17 @@ def shown_path(
     tree = kept.tree
     sure = [None, *(tree.q[node] for node in kept.path)]
     likely = [None, *_likely(kept)]
-    return [
-        Curve(
-            title="Drafted features along the kept path",
-            x=list(range(len(places))),
-            series=[
-                Series("cosine to the true feature", near),
-                Series("the draft's confidence", sure),
-                Series("the target's p", likely),
-            ],
-            x_label="tokens kept",
-            note="0 is the last token of the text: its feature, too, is drafted until the target has read the token.",
-        )
-    ]
+    return Curve(
+        title="Drafted features along the kept path",
+        x=list(range(len(places))),
+        series=[
+            Series("cosine to the true feature", near),
+            Series("the draft's confidence", sure),
+            Series("the target's p", likely),
+        ],
+        x_label="tokens kept",
+        note="0 is the last token of the text: its feature, too, is drafted until the target has read the token.",
+    )
 
 
 def _likely(kept: Kept) -> list[float | None]:
@@ -131,19 +131,23 @@ class Outcomes:
                 self._kept[place] += child in path
                 self._count[place] += 1
 
-    def shown(self) -> list[Exhibit]:
-        filled = [place for place in range(BINS) if self._count[place]]
-        if not filled:
+    def shown(self) -> list[Later]:
+        """Of the outcomes so far."""
+        if not any(self._count):
             return []
-        mean = [self._sure[place] / self._count[place] for place in filled]
-        share = [self._kept[place] / self._count[place] for place in filled]
-        return [
-            Curve(
-                title="Confidence and outcome so far",
-                x=mean,
-                series=[Series("share kept", share), Series("confidence", mean)],
-                x_label="the draft's confidence in a token",
-                y_label="share kept",
-                note=f"Of {sum(self._count)} drafted tokens whose parent was kept.",
-            )
-        ]
+        so_far = tuple(map(tuple, (self._sure, self._kept, self._count)))
+        return [Later(lambda: _outcomes(*so_far))]
+
+
+def _outcomes(sure: Sequence[float], kept: Sequence[int], counts: Sequence[int]) -> Curve:
+    filled = [place for place in range(BINS) if counts[place]]
+    mean = [sure[place] / counts[place] for place in filled]
+    share = [kept[place] / counts[place] for place in filled]
+    return Curve(
+        title="Confidence and outcome so far",
+        x=mean,
+        series=[Series("share kept", share), Series("confidence", mean)],
+        x_label="the draft's confidence in a token",
+        y_label="share kept",
+        note=f"Of {sum(counts)} drafted tokens whose parent was kept.",
+    )

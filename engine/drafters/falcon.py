@@ -20,6 +20,7 @@ from engine.constraint import masked
 from engine.drafters.base import Drafter, tree_size
 from engine.drafters.eagle_shown import Outcomes, shown_path, shown_tree
 from engine.drafters.eagle_tree import Candidates
+from engine.exhibits import Curve, Later
 from engine.finite import refuse_nan
 from engine.options import Option
 from engine.parts.falcon_context import FalconContext
@@ -77,18 +78,21 @@ class FalconDrafter(Drafter):
         if features is not None and len(features):
             self._waiting.append(features)
 
-    @torch.no_grad()
     def observe(self, kept):
         self._learn(kept.features)
         last, self._drafted = self._drafted, None  # the next step might not propose anything
         if last is None:
             return
         blocks, place_of = last
-        places = [ROOT, *(place_of[node] for node in kept.path)]
-        drafted = {place: blocks.state_of(place) for place in places}
         self._outcomes.count(kept)
-        path = shown_path(kept, places, drafted, kept.features)
-        kept.tree.exhibits[:0] = [*path, *self._outcomes.shown()]  # in front of the tables
+
+        @torch.no_grad()
+        def path() -> Curve:
+            places = [ROOT, *(place_of[node] for node in kept.path)]
+            drafted = {place: blocks.state_of(place) for place in places}
+            return shown_path(kept, places, drafted, kept.features)
+
+        kept.tree.exhibits[:0] = [Later(path), *self._outcomes.shown()]  # in front of the tables
 
     def passes(self):
         return {"falcon": self._passes}

@@ -180,7 +180,7 @@ def test_a_step_that_proposes_nothing_shows_nothing_of_the_step_before(models):
 
 def test_the_exhibits_tell_the_tree_and_the_path(models):
     for step in steps_of(models, nodes=6)[:-1]:
-        path, _, levels, ranking = step.tree.exhibits
+        path, _, levels, ranking = (shown.make() for shown in step.tree.exhibits)
         assert sum(row[5] for row in levels.rows) == len(step.tree)
         assert levels.rows[0][1] == 1, "the text's last token alone"
         assert sum(row[4] == "yes" for row in ranking.rows) == len(step.tree)
@@ -194,7 +194,7 @@ def test_the_exhibits_tell_the_tree_and_the_path(models):
 
 def test_confidence_is_counted_against_what_happened(models):
     steps = steps_of(models, nodes=6)
-    curve = steps[-2].tree.exhibits[1]
+    curve = steps[-2].tree.exhibits[1].make()
     judged = [
         (step.tree, node)
         for step in steps[:-1]

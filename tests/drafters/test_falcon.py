@@ -177,7 +177,7 @@ def test_one_of_another_target_is_one_sentence(models, saved):
 def test_the_exhibits_tell_the_path(models):
     for step in run(models):
         if len(step.tree) and step.stop is None:
-            path, _, levels, ranking = step.tree.exhibits
+            path, _, levels, ranking = (shown.make() for shown in step.tree.exhibits)
             assert sum(row[5] for row in levels.rows) == len(step.tree)
             assert sum(row[4] == "yes" for row in ranking.rows) == len(step.tree)
             near = path.series[0].y
