@@ -27,6 +27,9 @@ ALIGN_ROWS = 16  # windows per batch: with fewer, the optimizer takes a third of
 WINDOW = 256  # tokens
 BLOCK_SIZES = {"diffusion": 8, "diffusion-16": 16}
 BLOCKS = 24  # blocks per window in a step
+RATES = {"muon_rate": 0.01, "adam_rate": 2e-3}
+CONTINUED = {"muon_rate": 0.005, "adam_rate": 1e-3}
+"""The rates of a training that goes on from --start: the usual ones would first undo what was learned."""
 WORTH_COMPILING = 5  # minutes; compiling the target's forward pass takes half a minute and saves a third of each step
 
 
@@ -130,7 +133,7 @@ def align(args) -> None:
     if (budget.minutes or 0) >= WORTH_COMPILING:
         teacher.forward = torch.compile(teacher.forward, dynamic=False)
     path = args.checkpoints / f"align-{'-'.join(names)}.pt"
-    fit(students, batch, budget, path, muon_rate=0.01, adam_rate=2e-3, say=say)
+    fit(students, batch, budget, path, **(CONTINUED if args.start else RATES), say=say)
     for name in names:
         if name in BLOCK_SIZES:
             students[name].save_pretrained(place(args, name))

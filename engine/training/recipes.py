@@ -19,7 +19,7 @@ so each can run alone; those that train resume where they were stopped.
     hybrid       corpora -> <models>/families/hybrid: a target with state-space layers and its draft, for the drafter stree
     family       all recipes from the windows on, in order; a stopped one goes on
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
-    halve        the part of --name in <models>/parts -> the same with its matrices in 8 bits, half the bytes
+    halve        the part of --name, or diffusion -> the same with its matrices in 8 bits, half the bytes
     large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
     scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
 
@@ -39,7 +39,7 @@ from engine.parts.files import halve
 
 from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabulary
 from .budget import Budget
-from .common import UserError, need_data, say
+from .common import UserError, need_data, place, say
 from .datastore import datastore
 from .family import family
 from .hybrid_pair import MINUTES as HYBRID_MINUTES
@@ -87,7 +87,8 @@ def hybrid(args) -> None:
 def halve_part(args) -> None:
     if not args.name:
         raise UserError("the recipe `halve` needs the name of a part (--name)")
-    before, after = halve(args.models / "parts" / args.name)
+    own = args.models / "parts" / args.name
+    before, after = halve(place(args, args.name) if args.name == "diffusion" else own)
     say(f"{args.name}: {before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now")
 
 
