@@ -4,6 +4,7 @@ distributions."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 
 import torch
@@ -80,11 +81,14 @@ def divergences(args) -> None:
 
 
 def _diffusion_start(args, name: str, tok, teacher) -> DFlashModel:
-    """The drafter in the folder --start, or a new one made of the target's last layers."""
+    """The drafter in the folder --start, which may have had blocks of another size, or a new one made of the target's
+    last layers."""
     if args.start:
         if not (args.start / "model.safetensors").exists():
             raise UserError(f"no diffusion drafter in {args.start} (--start)")
-        return DFlashModel.from_pretrained(args.start).requires_grad_(True)
+        started = DFlashModel.from_pretrained(args.start).requires_grad_(True)
+        started.config = dataclasses.replace(started.config, block_size=BLOCK_SIZES[name])
+        return started
     config = diffusion_config(teacher.config, tok.mask_token_id, block_size=BLOCK_SIZES[name])
     block = DFlashModel(config)
     start_from(block, teacher)

@@ -57,6 +57,10 @@ def test_drafters_of_all_kinds_learn_from_its_own_text(folders, monkeypatch):
         made = DFlashModel.from_pretrained(path / "models" / name)
         assert made.config.block_size == block
         assert tuple(made.config.target_layer_ids) == spread_layers(5) == (1, 2, 3)
+    started = ["--start", str(path / "models" / "diffusion"), "--tokens", "100", *places]
+    assert main(["align", "--students", "diffusion-16", *started]) == 0
+    longer = DFlashModel.from_pretrained(path / "models" / "parts" / "diffusion-16")
+    assert longer.config.block_size == 16  # whatever the size of the one that it goes on from
     assert main(["align", "--students", "soufflé", *places]) == 2
 
 
