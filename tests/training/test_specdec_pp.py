@@ -71,10 +71,27 @@ def test_labels_are_the_chances_with_which_the_target_keeps_the_drafts_tokens(pa
     assert torch.equal(again[0], mixed), "the same batch has the same tokens"
 
 
+def test_favourites_are_kept_where_they_are_the_targets(pair):
+    given = lesson(pair, 3)
+    mixed, chance, counts = student(pair)._mixed(given, favourites=True)
+    theirs = given.logits[:, :-1].argmax(-1)
+    mine = pair[1](given.tokens).logits[:, :-1].argmax(-1)
+    places = counts[:, 1:]
+    assert torch.equal(mixed[:, 1:][places], mine[places])
+    assert torch.equal(chance[:, 1:][places], (mine == theirs)[places].float())
+    assert 0 < chance[:, 1:][places].mean() < 1
+
+
+@pytest.mark.parametrize(("share", "of_ten"), [(0.0, 0), (0.3, 3), (0.5, 5), (1.0, 10)])
+def test_a_share_of_the_lessons_is_about_favourites(pair, share, of_ten):
+    asked = student(pair, greedy=share)
+    assert sum(map(asked._of_favourites, range(10))) == of_ten
+
+
 def test_a_refused_token_counts_several_times(pair):
     """A head that says one number for all tokens has its lowest loss at the weighted share, not at the plain share."""
     given = lesson(pair, 1)
-    asked = student(pair, rejected_weight=6.0, layers=0)
+    asked = student(pair, rejected_weight=6.0, layers=0, greedy=0.0)
     _, chance, counts = asked._mixed(given)
     kept = float((chance * counts).sum() / counts.sum())
     part = asked.start()

@@ -4,7 +4,8 @@ states.
 The paper's recipe. After every token of a text the draft draws its own token, whose label is the chance min(1, p/q)
 with which the target would keep it. The draft then reads a text mixed from these tokens and a share of the original
 ones, so that prefixes look like those of a run; only the draft's own tokens count. Rejected tokens are rare and count
-several times (weighted binary cross-entropy).
+several times (weighted binary cross-entropy). Beside the paper: in a share of the texts the draft takes its favourites
+instead, and the label is whether the target has the same ones, as in greedy decoding.
 """
 
 from __future__ import annotations
@@ -51,6 +52,14 @@ class AcceptanceStudent(Student):
             100,
         ),
         Option("mixing", "float", 0.15, "Share of the text's own tokens.", 0.0, 0.9),
+        Option(
+            "greedy",
+            "float",
+            0.5,
+            "Share of the texts in which the draft takes its favourites, which are kept if they are the target's.",
+            0.0,
+            1.0,
+        ),
     )
     muon_rate = 0.005
 
@@ -78,19 +87,20 @@ class AcceptanceStudent(Student):
         return head
 
     def loss(self, part: AcceptanceHead, lesson: Lesson) -> Tensor:
-        odds, chance, counts = self.graded(part, lesson)
+        odds, chance, counts = self.graded(part, lesson, self._of_favourites(lesson.index))
         weight = self.settings["rejected_weight"]
         refused = weight * (1 - chance) * counts
         kept = chance * counts
         total = refused * F.softplus(odds) + kept * F.softplus(-odds)
         return total.sum() / (refused.sum() + kept.sum()).clamp(min=1e-6)
 
-    def graded(self, part: AcceptanceHead, lesson: Lesson) -> Graded:
-        mixed, chance, counts = self._mixed(lesson)
+    def graded(self, part: AcceptanceHead, lesson: Lesson, favourites: bool = False) -> Graded:
+        """favourites: of a text in which the draft takes its favourites."""
+        mixed, chance, counts = self._mixed(lesson, favourites)
         return Graded(part(self._read(mixed)[1]), chance, counts)
 
     @torch.no_grad()
-    def _mixed(self, lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:
+    def _mixed(self, lesson: Lesson, favourites: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """The text that the draft reads, and for each token its chance of being kept and whether it counts. [S, T]. The
         first token is not drafted."""
         noise = torch.Generator().manual_seed(lesson.index)
@@ -100,11 +110,19 @@ class AcceptanceStudent(Student):
         uniform = torch.rand(q.shape[:-1], generator=noise, dtype=torch.float64).to(q.device)
         drawn = pick(q[..., :size], uniform)[..., None]
         ratio = p.gather(-1, drawn) / q.gather(-1, drawn).clamp(min=1e-12)
+        if favourites:
+            drawn = q[..., :size].argmax(-1, keepdim=True)
+            ratio = (p[..., :size].argmax(-1, keepdim=True) == drawn).float()
         own = torch.rand(drawn.shape[:-1], generator=noise).to(q.device) < self.settings["mixing"]
         following = torch.where(own, lesson.tokens[:, 1:], drawn[..., 0])
         chance = F.pad(ratio[..., 0].clamp(max=1.0), (1, 0))
         counts = F.pad(lesson.counted[:, 1:] & ~own, (1, 0))
         return torch.cat([lesson.tokens[:, :1], following], -1), chance, counts
+
+    def _of_favourites(self, index: int) -> bool:
+        """Whether a lesson is about greedy decoding; the share of such lessons is spread evenly over all of them."""
+        share = self.settings["greedy"]
+        return int((index + 1) * share) > int(index * share)
 
     @torch.no_grad()
     def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
