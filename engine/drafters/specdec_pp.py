@@ -27,7 +27,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
         Option(
             "threshold",
             "float",
-            0.7,
+            0.8,
             "Draft no further once the chance that a token so far is refused exceeds this.",
             0.0,
             1.0,
