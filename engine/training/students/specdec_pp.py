@@ -4,8 +4,8 @@ states.
 The paper's recipe. After every token of a text the draft draws its own token, whose label is the chance min(1, p/q)
 with which the target would keep it. The draft then reads a text mixed from these tokens and a share of the original
 ones, so that prefixes look like those of a run; only the draft's own tokens count. Rejected tokens are rare and count
-several times (weighted binary cross-entropy). Beside the paper: in a share of the texts the draft takes its favourites
-instead, and the label is whether the target has the same ones, as in greedy decoding.
+several times (weighted binary cross-entropy). Not in the paper: in a share of the texts the draft takes its favourite
+tokens, and the label says whether they are the target's favourites too, as in greedy decoding.
 """
 
 from __future__ import annotations
@@ -108,11 +108,12 @@ class AcceptanceStudent(Student):
         q, p = q[:, :-1].float().softmax(-1), lesson.logits[:, :-1].float().softmax(-1)
         size = min(p.shape[-1], q.shape[-1])  # the same vocabulary, padded to different sizes
         uniform = torch.rand(q.shape[:-1], generator=noise, dtype=torch.float64).to(q.device)
-        drawn = pick(q[..., :size], uniform)[..., None]
-        ratio = p.gather(-1, drawn) / q.gather(-1, drawn).clamp(min=1e-12)
         if favourites:
             drawn = q[..., :size].argmax(-1, keepdim=True)
             ratio = (p[..., :size].argmax(-1, keepdim=True) == drawn).float()
+        else:
+            drawn = pick(q[..., :size], uniform)[..., None]
+            ratio = p.gather(-1, drawn) / q.gather(-1, drawn).clamp(min=1e-12)
         own = torch.rand(drawn.shape[:-1], generator=noise).to(q.device) < self.settings["mixing"]
         following = torch.where(own, lesson.tokens[:, 1:], drawn[..., 0])
         chance = F.pad(ratio[..., 0].clamp(max=1.0), (1, 0))
