@@ -22,6 +22,7 @@ def build() -> gr.Blocks:
             name=words.TITLE,
             line=words.HEADLINE,
             tour=words.TOUR,
+            elem_classes="pg-masthead-block",
         )
         with gr.Tabs(elem_id="rooms") as rooms:
             with gr.Tab("Watch", id="watch"):

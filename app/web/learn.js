@@ -31,6 +31,7 @@
     const { el } = Draftscope, place = el("div"), top = el("p", { class: "pg-learn-top" }), told = el("p", { class: "pg-alarm", role: "alert" });
     c.element.append(top, told, place);
     let open = null, wanted = "";
+    const tab = c.element.closest(".tabitem");
     const back = el("a", { class: "pg-learn-back", text: "‹ All lessons", href: addressOf() , "data-to": "shelf:" });
     const traces = new Map();
     const trace = (name) => { if (!traces.has(name)) traces.set(name, c.server.learn_trace(name).then((text) => text || Promise.reject(new Error(name))).catch((error) => { traces.delete(name); throw error; })); return traces.get(name); };
@@ -39,6 +40,7 @@
       if (open) open.destroy();
       open = relay.view = null;
       top.replaceChildren();
+      tab.removeAttribute("data-lesson");
       told.textContent = "";
     }
     function shelf() {
@@ -63,6 +65,7 @@
       wanted = name;
       P.showing(ROOM, { lesson: name, screen, figure, seed });
       top.append(back);
+      tab.setAttribute("data-lesson", name);
       place.replaceChildren(el("p", { class: "pg-say", text: "Opening the lesson…" }));
       let answer;
       try { answer = await c.server.learn_lesson(name); } catch { answer = { error: "The lesson could not be fetched; try again in a moment." }; }

@@ -164,7 +164,11 @@
     const text = D.textStrip(box, hooks), picture = D.pictureStrip(box, hooks);
     let now = text;
     return {
-      reset(run) { now = D.pictureOf(run) ? picture : text; D.set(box, { "data-picture": now === picture }); text.reset(run); picture.reset(run); },
+      reset(run) {
+        now = D.pictureOf(run) ? picture : text;
+        for (const place of [box, box.closest(".ds-room, .ds-lane-words")]) if (place) D.set(place, { "data-picture": now === picture });
+        text.reset(run); picture.reset(run);
+      },
       draw: (...given) => now.draw(...given), newest: () => now.newest(), scroll: (top) => now.scroll(top), differ: (index) => now.differ(index),
       hover: (...given) => now.hover(...given), element: (index) => now.element(index),
     };

@@ -25,7 +25,11 @@
   D.largeButton = function (root) {
     const button = D.el("button", { type: "button", class: "ds-button ds-large", "aria-pressed": "false", text: "Large type", title: "For a lecture hall: large type, the picture over the whole width, the controls below it.",
       onclick: () => { hall = !root.hasAttribute("data-large"); for (const each of enlarged) each(hall); } });
-    function set(on) { D.set(root, { "data-large": Boolean(on) }); button.setAttribute("aria-pressed", String(Boolean(on))); }
+    function set(on) {
+      // the page around the view has styles of its own for large type
+      for (const one of [root, root.closest(".gradio-container")]) if (one) D.set(one, { "data-large": Boolean(on) });
+      button.setAttribute("aria-pressed", String(Boolean(on)));
+    }
     enlarged.add(set);
     if (hall) set(true);
     return { element: button, set, forget: () => enlarged.delete(set) };
