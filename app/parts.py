@@ -153,7 +153,9 @@ def tell_controls(tab: str, loaded: Callable, changes: list, controls: list) -> 
 
 def lead(parts: list) -> gr.HTML:
     """A sentence some of whose words are explained on hover and focus."""
-    return html("DraftscopePage.terms(element, props.parts);", parts=parts, elem_classes="pg-lead-block")
+    return html(
+        "DraftscopePage.terms(element, props.parts);", parts=parts, elem_classes="pg-lead-block"
+    )
 
 
 def sampling_controls(

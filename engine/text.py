@@ -11,10 +11,11 @@ from torch import Tensor
 
 from engine.chance import Chance
 from engine.constraint import Constraint, masked_tree
-from engine.drafters.base import Drafter, Load, Start
+from engine.drafters.base import Drafter, Start
 from engine.ending import Ending, StopStrings
 from engine.errors import UserError
 from engine.finite import refuse_nan, refuse_nan_among
+from engine.load import Acceptance, Load
 from engine.memory import Memory
 from engine.proposal import Proposal
 from engine.sampling import Sampling, distribution
@@ -73,7 +74,7 @@ class Text:
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
-        self._written = 0  # tokens that the last step wrote
+        self.acceptance = Acceptance()
         self._counted: dict[str, int] = {}
 
     @property
@@ -81,8 +82,9 @@ class Text:
         """Columns that its session should begin with."""
         return self._limit + 1
 
-    def begin(self, session: Session, features: Tensor | None) -> None:
-        """session: has read all tokens but the root. features: of the tokens that it read."""
+    def begin(self, session: Session, features: Tensor | None, load: Load | None = None) -> None:
+        """session: has read all tokens but the root. features: of the tokens that it read. load: of the first pass;
+        None if the pass will be for this text only."""
         self.session = session
         request = self.request
         self.drafter.begin(
@@ -94,6 +96,7 @@ class Text:
                 session,
                 request.memory if request.memory is not None else Memory(),
                 request.constraint,
+                load or Load(context=len(self.context)),
             )
         )
 
@@ -190,10 +193,12 @@ class Text:
         if self.request.constraint is not None:
             self.request.constraint.commit(output)
         self.ending.commit(output)
-        load = load or Load(rows=draft.count, context=draft.position, written=self._written)
+        own = (self.acceptance.chance,)
+        load = load or Load(rows=draft.count, context=draft.position, chances=own)
         kept = self._proposal.kept(draft, verdict, output, seen, features, times)
         self.drafter.observe(replace(kept, load=load))
-        self._written = len(output)
+        accepted = len(verdict.accepted)
+        self.acceptance.see(accepted, min(accepted + 1, tree.deepest))
         times["commit"] = clock.lap()
         self.context += output
         self.stop = self._why_stop()

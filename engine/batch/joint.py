@@ -1,30 +1,42 @@
 """Sessions of one model for several texts, and the rounds in which they are read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import singledispatch
 
+from engine.load import RowsOf
 from engine.target.language_model import LanguageModel
 from engine.target.seen import Draft, Seen
 from engine.target.session import Session
 
 
 class SeparateSessions:
-    """B sessions, read one after the other."""
+    """Up to B sessions, one per place, read one after the other.
 
-    def __init__(self, sessions: Sequence[Session]) -> None:
-        self.sessions = list(sessions)
+    capacity: columns for the longest of the texts and a tree.
+    """
+
+    def __init__(self, model: LanguageModel, capacity: int, places: int) -> None:
+        self.model, self._capacity = model, capacity
+        self.sessions: list[Session | None] = [None] * places
+
+    def open(self, place: int, features: tuple[int, ...]) -> Session:
+        """A session that has read nothing, in the place of the one that was there. features: as for a session."""
+        self.sessions[place] = self.model.session(self._capacity, features)
+        return self.sessions[place]
+
+    @property
+    def rows_of(self) -> RowsOf:
+        """The rows of a round, from the rows that each of its texts asks for."""
+        return sum
 
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
-        """Read root and tree of each of these sequences, by index, as ``Session.look`` does."""
-        return {index: self.sessions[index].look(draft) for index, draft in drafts.items()}
+        """Read root and tree of each of these sequences, by place, as ``Session.look`` does."""
+        return {place: self.sessions[place].look(draft) for place, draft in drafts.items()}
 
 
 @singledispatch
 def sessions_of(
-    model: LanguageModel, capacity: int, features: Sequence[tuple[int, ...]]
+    model: LanguageModel, capacity: int, places: int, features: tuple[int, ...]
 ) -> SeparateSessions:
-    """Sessions for as many texts as there are entries in ``features``, each entry as for a session.
-
-    capacity: columns for the longest of the texts and a tree.
-    """
-    return SeparateSessions([model.session(capacity, layers) for layers in features])
+    """Sessions for this many texts at a time. features: the layers of which any of the texts wants features."""
+    return SeparateSessions(model, capacity, places)

@@ -1,11 +1,13 @@
 """Several texts at once: one pass of the target per round, over the trees of all of them."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
-from engine.batch.joint import SeparateSessions, sessions_of
+from engine.batch.joint import sessions_of
 from engine.checkpoint_rules import with_rules
-from engine.drafters.base import Drafter, Load
+from engine.drafters.base import Drafter
 from engine.errors import UserError
+from engine.load import Acceptance, Load
 from engine.step import Clock, Step
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
@@ -13,12 +15,16 @@ from engine.text import Text, TextRequest, text_of
 
 
 def decode_together(
-    target: LanguageModel, requests: Sequence[TextRequest], recorded: bool = True
+    target: LanguageModel,
+    requests: Sequence[TextRequest],
+    recorded: bool = True,
+    places: int | None = None,
 ) -> Iterator[tuple[int, Step]]:
-    """Write these texts; each round gives a step of every text that has not ended: (index in ``requests``, step).
+    """Write these texts; each round gives a step of every text that is under way: (index in ``requests``, step).
 
     Every text is the one that ``decode`` would write by itself, with a drafter instance of its own. Texts
-    that begin with the same prompt read it once. recorded: as for ``decode``.
+    that begin together with the same prompt read it once. recorded: as for ``decode``. places: how many texts are
+    written at a time (None: all); when one ends, the next request takes its place.
 
     Milliseconds of a step: drafting, judging and committing are the text's own; each text is charged an equal
     share of the pass, so that the steps of a round add up to the round.
@@ -28,20 +34,12 @@ def decode_together(
     for request in requests:
         _check_shares_passes(request.drafter)
     texts = [text_of(target, with_rules(target, request), recorded) for request in requests]
-    clock = Clock(target.device, precise=any(text.recorded for text in texts))
+    batch = _Batch(target, texts, len(texts) if places is None else min(places, len(texts)))
     try:
-        sessions, spent = _begin(target, texts, clock)
-        written = 0.0
-        while open_ones := [index for index, text in enumerate(texts) if text.stop is None]:
-            steps = _round(texts, sessions, open_ones, clock, written)
-            written = sum(len(step.output) for _, step in steps) / len(steps)
-            for index, step in steps:
-                step.prefill_milliseconds, spent[index] = spent[index], 0.0
-                yield index, step
-                clock.lap()  # the caller's time is not engine time
+        while batch.fill():
+            yield from batch.round()
     finally:
-        for text in texts:
-            text.drafter.close()
+        batch.close()
 
 
 def _check_shares_passes(drafter: Drafter) -> None:
@@ -51,51 +49,94 @@ def _check_shares_passes(drafter: Drafter) -> None:
         )
 
 
-def _begin(
-    target: LanguageModel, texts: Sequence[Text], clock: Clock
-) -> tuple[SeparateSessions, list[float]]:
-    """Read every prompt; returns the sessions and the milliseconds each text is charged for that."""
-    layers = [tuple(text.drafter.feature_layers) for text in texts]
-    sessions = sessions_of(target, max(text.capacity for text in texts), layers)
-    readings: dict[tuple, PromptReading] = {}
-    for text, own in zip(texts, layers, strict=True):
-        read = tuple(text.context[:-1])
-        readings.setdefault(read, PromptReading(read)).expect(own, text.drafter.feature_rows)
-    spent = []
-    for text, session in zip(texts, sessions.sessions, strict=True):
-        reading = readings[tuple(text.context[:-1])]
-        features = reading.fill(session, text.drafter.feature_rows)
-        charged = reading.charge(clock.lap())
-        text.begin(session, features)
-        spent.append(charged + clock.lap())
-    return sessions, spent
+class _Batch:
+    """Texts in their places, and those that wait for one."""
 
+    def __init__(self, target: LanguageModel, texts: Sequence[Text], places: int) -> None:
+        self._texts = texts
+        self._waiting = deque(range(len(texts)))
+        self._written: dict[int, int] = {}  # by place: the index of the text that is written there
+        self._spent: dict[int, float] = {}  # milliseconds for a prompt, until its first step
+        self._clock = Clock(target.device, precise=any(text.recorded for text in texts))
+        layers = {layer for text in texts for layer in text.drafter.feature_layers}
+        capacity = max(text.capacity for text in texts)
+        self._sessions = sessions_of(target, capacity, places, tuple(sorted(layers)))
+        self._places = places
 
-def _round(
-    texts: Sequence[Text],
-    sessions: SeparateSessions,
-    open_ones: list[int],
-    clock: Clock,
-    written: float,
-) -> list[tuple[int, Step]]:
-    """written: mean number of tokens that a text wrote in the last round."""
-    drafts, times = {}, {}
-    for index in open_ones:
-        drafts[index] = texts[index].draft()
-        times[index] = {"draft": clock.lap()}
-    seen = sessions.look_at(drafts)
-    share = clock.lap() / len(open_ones)
-    load = Load(
-        len(drafts),
-        sum(draft.count for draft in drafts.values()),
-        sum(draft.position for draft in drafts.values()),
-        written,
-    )
-    # all verdicts are under way before the first is waited for
-    pending = {index: texts[index].judge(draft, seen[index]) for index, draft in drafts.items()}
-    steps = []
-    for index, draft in drafts.items():
-        times[index]["verify"] = share
-        taken = texts[index].settle(draft, pending[index], seen[index], times[index], clock, load)
-        steps.append((index, taken))
-    return steps
+    def fill(self) -> bool:
+        """Begin the next texts in the free places. Returns whether any text is under way."""
+        free = [place for place in range(self._places) if place not in self._written]
+        joining = dict(zip(free, self._waiting, strict=False))
+        chances = [self._texts[index].acceptance.chance for index in self._written.values()]
+        for place, index in joining.items():
+            self._waiting.popleft()
+            self._written[place] = index
+            self._texts[index].acceptance = Acceptance.as_of(chances)
+        self._begin(joining)
+        self._leave()
+        return bool(self._written)
+
+    def _begin(self, joining: dict[int, int]) -> None:
+        """Read the prompts of these texts, by place."""
+        readings: dict[tuple, PromptReading] = {}
+        for index in joining.values():
+            text = self._texts[index]
+            read = tuple(text.context[:-1])
+            own, rows = tuple(text.drafter.feature_layers), text.drafter.feature_rows
+            readings.setdefault(read, PromptReading(read)).expect(own, rows)
+        for place, index in joining.items():
+            text = self._texts[index]
+            session = self._sessions.open(place, tuple(text.drafter.feature_layers))
+            reading = readings[tuple(text.context[:-1])]
+            features = reading.fill(session, text.drafter.feature_rows)
+            charged = reading.charge(self._clock.lap())
+            text.begin(session, features, self._load(dict.fromkeys(self._written, 1)))
+            self._spent[index] = charged + self._clock.lap()
+
+    def _load(self, rows: dict[int, int]) -> Load:
+        """rows: that the texts in these places ask for."""
+        texts = [self._texts[self._written[place]] for place in rows]
+        rows_of = self._sessions.rows_of
+        return Load(
+            len(texts),
+            rows_of([*rows.values()]),
+            sum(len(text.context) for text in texts),
+            tuple(text.acceptance.chance for text in texts),
+            rows_of,
+        )
+
+    def round(self) -> Iterator[tuple[int, Step]]:
+        """Draft, read and judge once for every text that is under way."""
+        texts = {place: self._texts[index] for place, index in self._written.items()}
+        drafts, times = {}, {}
+        for place, text in texts.items():
+            drafts[place] = text.draft()
+            times[place] = {"draft": self._clock.lap()}
+        seen = self._sessions.look_at(drafts)
+        share = self._clock.lap() / len(drafts)
+        load = self._load({place: draft.count for place, draft in drafts.items()})
+        # all verdicts are under way before the first is waited for
+        pending = {place: texts[place].judge(drafts[place], seen[place]) for place in drafts}
+        steps = []
+        for place, draft in drafts.items():
+            times[place]["verify"] = share
+            step = texts[place].settle(
+                draft, pending[place], seen[place], times[place], self._clock, load
+            )
+            step.prefill_milliseconds = self._spent.pop(self._written[place], 0.0)
+            steps.append((self._written[place], step))
+        self._leave()
+        for one in steps:
+            yield one
+            self._clock.lap()  # the caller's time is not engine time
+
+    def _leave(self) -> None:
+        """Free the places of the texts that have ended."""
+        for place, index in [*self._written.items()]:
+            if self._texts[index].stop is not None:
+                del self._written[place]
+                self._texts[index].drafter.close()
+
+    def close(self) -> None:
+        for index in self._written.values():
+            self._texts[index].drafter.close()

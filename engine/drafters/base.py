@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from torch import Tensor
 
 from engine.chance import DraftChance
+from engine.load import Load
 from engine.memory import Memory
 from engine.options import Option, Value
 from engine.sampling import Sampling
@@ -38,7 +39,8 @@ class Start:
     target's hidden states at all tokens but the root (at the last ``feature_rows`` of these tokens), or None if the
     drafter asked for none. target: the session in which the target reads the text. A drafter that uses the target's
     own layers may feed rows to this session; it drops them before it proposes, unless the target is to go on from
-    them (``DraftTree.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None.
+    them (``DraftTree.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None. load: the
+    expected load of the first pass.
     """
 
     prompt: Sequence[int]
@@ -48,18 +50,7 @@ class Start:
     target: Session | None = None
     memory: Memory = field(default_factory=Memory)
     constraint: Constraint | None = None
-
-
-@dataclass(frozen=True)
-class Load:
-    """The load of one pass of the target. texts: how many texts shared the pass. rows: the rows of all these texts.
-    context: the tokens up to their roots, summed over the texts. written: the mean number of tokens that a text
-    wrote in the pass before; 0 if there was no such pass."""
-
-    texts: int = 1
-    rows: int = 1
-    context: int = 0
-    written: float = 0.0
+    load: Load = field(default_factory=Load)
 
 
 @dataclass(frozen=True)

@@ -1,36 +1,42 @@
 """A chain from a draft model, at every step of the length with the greatest expected goodput.
 
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec.
-Where texts share passes of the target, each text chooses its own length and assumes that the others do as in the
-previous round; so a text whose drafts are kept goes on drafting where others have stopped. The length is fixed
-before the first token is drawn and never depends on the drafted tokens, so the drafter stays exact.
+Where texts share passes of the target, each text chooses its own length and assumes that each of the others drafts
+the length that is best for their average; so a text whose drafts are kept drafts more than others do. The length is
+fixed before the first token is drawn and never depends on the drafted tokens, so the drafter stays exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from engine.drafters.base import Kept
 from engine.drafters.draft_model import DraftModelDrafter
 from engine.exhibits import Curve, Exhibit, Gauge, Later, Series
+from engine.load import Acceptance
 from engine.options import Option
 from engine.policies.goodput import (
-    Acceptance,
     Costs,
     FixedCosts,
     MeasuredCosts,
+    Patience,
     Round,
     best_length,
     expected_tokens,
     goodputs,
+    goodputs_alike,
 )
+from engine.target.language_model import LanguageModel
 from engine.tree import DraftTree
 
-UNTIMED = 2  # first steps of a text: a pass of a new shape takes longer
-FIRST = 4  # tokens drafted before anything was timed
-PATIENCE, MOST_PATIENCE = 8, 64
-"""Steps without a draft after which one token is drafted, to see whether it is kept now. The number doubles, up
-to MOST_PATIENCE, each time that drafting still does not pay."""
+FIRST = 3  # tokens drafted where it is not known whether they will be kept
+ALONE, SHARED = (FIRST,) * 3, (FIRST, 0, FIRST, 0)
+"""Tokens drafted in the first steps where their cost is not known yet: of a text that is alone or shares its passes."""
+UNTIMED = 2  # first steps whose times do not count: a pass of a new shape takes longer
+_COSTS: WeakKeyDictionary[LanguageModel, dict[bool, MeasuredCosts]] = WeakKeyDictionary()
+"""By draft model and by whether passes are shared: costs that all texts of the process have in common. They hold times,
+and nothing of the texts."""
 LOADS = tuple(range(1, 17))  # texts, of the curve that shows where drafting stops paying
 
 
@@ -69,12 +75,15 @@ class SmartSpecDrafter(DraftModelDrafter):
 
     def begin(self, start):
         super().begin(start)
-        price = self.settings["row_cost"]
-        self._costs = FixedCosts(price) if price else MeasuredCosts()
-        self._acceptance = Acceptance()
-        self._others = Round(alike=self.settings["load"] or 1)
+        price, asked = self.settings["row_cost"], self.settings["load"]
+        self._costs = FixedCosts(price) if price else self._known_costs(start.load.shared)
+        shared = asked > 1 or start.load.shared
+        self._opening = () if self._costs.known else SHARED if shared else ALONE
+        self._acceptance = Acceptance.as_of(start.load.chances)
+        self._coming = Round.after(start.load, asked)
         self._steps = 0
-        self._idle, self._patience = 0, PATIENCE
+        self._patience = Patience()
+        self._together = self._costs.turns if start.load.shared else Patience()
 
     def propose(self, context, max_depth):
         most = min(self.settings["length"], max_depth)
@@ -83,33 +92,37 @@ class SmartSpecDrafter(DraftModelDrafter):
         tree.exhibits += self._exhibits(most, length)
         return tree
 
+    def _known_costs(self, shared: bool) -> MeasuredCosts:
+        of_draft = _COSTS.setdefault(self.draft, {})
+        return of_draft.setdefault(shared, MeasuredCosts())
+
     def _length(self, most: int) -> int:
-        if not self._costs.known:
-            return min(FIRST, most)
-        tokens = expected_tokens(self._acceptance.chance, most)
-        best = best_length(goodputs(tokens, self._costs, self._others))
+        if self._steps < len(self._opening):
+            return min(self._opening[self._steps], most)
+        chance = self._acceptance.chance
+        best = best_length(goodputs(chance, most, self._costs, self._coming))
         if best:
-            self._idle, self._patience = 0, PATIENCE
-        elif self._idle < self._patience:
-            self._idle += 1
-        else:
-            self._idle, self._patience = 0, min(2 * self._patience, MOST_PATIENCE)
-            return 1
-        return best
+            return best
+        if self._patience.over:
+            if best_length(goodputs(1.0, most, self._costs, self._coming)):
+                return 1
+            self._patience.put_off()  # one text's drafts would not pay even if all were kept
+        return min(FIRST, most) if self._together.over else 0
 
     def observe(self, kept: Kept):
         super().observe(kept)
         length, accepted = len(kept.tree), len(kept.path)
         self._acceptance.see(accepted, min(accepted + 1, length))
-        if self._steps >= UNTIMED:
+        self._patience.passed(bool(length))
+        if self._steps >= UNTIMED or (self._steps and not self._opening):
             self._costs.see(kept.milliseconds, length, kept.load)
-        self._others = Round.after(kept.load, 1 + length, self.settings["load"])
+        self._coming = Round.after(kept.load, self.settings["load"])
         self._steps += 1
 
     def _exhibits(self, most: int, length: int) -> list[Exhibit | Later]:
-        if not self._costs.known:
+        if self._steps < len(self._opening):
             return []
-        now = Moment(most, length, self._acceptance.chance, self._costs.snapshot(), self._others)
+        now = Moment(most, length, self._acceptance.chance, self._costs.snapshot(), self._coming)
         return [Later(now.by_length), Later(now.by_load), Later(now.acceptance)]
 
 
@@ -121,11 +134,10 @@ class Moment:
     chosen: int
     chance: float
     costs: Costs
-    others: Round
+    coming: Round
 
     def by_length(self) -> Curve:
-        tokens = expected_tokens(self.chance, self.most)
-        found = goodputs(tokens, self.costs, self.others)
+        found = goodputs(self.chance, self.most, self.costs, self.coming)
         gain = found[self.chosen] / found[0]
         return Curve(
             title="Expected goodput by draft length",
@@ -142,8 +154,8 @@ class Moment:
     def by_load(self) -> Curve:
         """The expected goodput by the number of texts like this one in each pass."""
         tokens = expected_tokens(self.chance, self.most)
-        own = self.others.context / (self.others.texts + self.others.alike)
-        each = [goodputs(tokens, self.costs, Round(context=n * own, alike=n)) for n in LOADS]
+        own = self.coming.context / self.coming.texts
+        each = [goodputs_alike(tokens, self.costs, Round(n, n * own)) for n in LOADS]
         lengths = [best_length(found) for found in each]
         crossing = next((n for n, length in zip(LOADS, lengths, strict=True) if not length), None)
         return Curve(

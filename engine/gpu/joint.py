@@ -1,7 +1,7 @@
 """Sessions of one model whose buffers lie side by side, so that one pass reads rows of all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -10,28 +10,47 @@ from engine.gpu.inputs import DeviceRows, Size
 from engine.gpu.model import JoinedModel
 from engine.gpu.question import JudgedSeen, QuestionedDraft
 from engine.gpu.session import BufferedSession
+from engine.load import RowsOf
 from engine.target.forward import of_layers
 from engine.target.seen import Draft, Seen
+from engine.target.session import Session
 
 _IDLE = DeviceRows([0], 0, [0], [1])
 """The row that an ended sequence adds to a pass: it sees only itself and overwrites the first column."""
+
+
+@dataclass(frozen=True)
+class _Padded:
+    """The rows of a pass that gives every sequence, ended ones too, as many rows as the longest needs."""
+
+    sequences: int
+
+    def __call__(self, asked: Sequence[int]) -> int:
+        size = Size.of(max(asked), 0)
+        return sum(asked) if size is None else self.sequences * size.rows
 
 
 class JointSessions(SeparateSessions):
     """B sessions on buffers [B, Hkv, C, D] per layer, where C is enough for the longest text and a tree."""
 
     def __init__(
-        self, model: JoinedModel, capacity: int, features: Sequence[tuple[int, ...]]
+        self, model: JoinedModel, capacity: int, places: int, features: tuple[int, ...]
     ) -> None:
-        self._layers = tuple(sorted({layer for layers in features for layer in layers}))
-        self._idle = [_IDLE] * len(features)
-        self._buffers = model.joint_buffer_sets().take(self, capacity, len(features))
-        super().__init__(
-            [
-                BufferedSession(model, self._buffers.cache.row(index), tuple(layers))
-                for index, layers in enumerate(features)
-            ]
-        )
+        super().__init__(model, capacity, places)
+        self._layers = features
+        self._idle = [_IDLE] * places
+        self._buffers = model.joint_buffer_sets().take(self, capacity, places)
+        for place in range(places):
+            self.open(place, ())
+
+    def open(self, place: int, features: tuple[int, ...]) -> Session:
+        row = self._buffers.cache.row(place)
+        self.sessions[place] = BufferedSession(self.model, row, features)
+        return self.sessions[place]
+
+    @property
+    def rows_of(self) -> RowsOf:
+        return _Padded(len(self._idle))
 
     @torch.no_grad()
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
@@ -71,5 +90,5 @@ class JointSessions(SeparateSessions):
 
 
 @sessions_of.register
-def _(model: JoinedModel, capacity: int, features) -> SeparateSessions:
-    return JointSessions(model, capacity, features)
+def _(model: JoinedModel, capacity: int, places: int, features) -> SeparateSessions:
+    return JointSessions(model, capacity, places, features)

@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import accumulate
+from threading import Lock
 
-from engine.drafters.base import Load
+from engine.load import Load, RowsOf
 
-FORGETTING = 0.95  # weight of earlier observations, per step
-BELIEF = 3.0  # drafted tokens that the first guess of the chance counts for
-GUESS = 0.7  # that first guess
+FORGETTING = 0.9  # weight of earlier times, per observation
 ROW = 0.05  # guessed cost of a row, in passes over one row
 DRAFT = 0.2  # guessed cost of a drafted token, in the same unit
 DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one row
-OUTLIER = 3.0  # times the prediction; a longer time counts as this long
-ENOUGH = 4  # observations after which a time can be an outlier
+CAUTION = 1.0  # observations on the line, by which each value's own mean is tempered
+LONGEST = 2.0  # times the prediction; a longer time counts as this long
+SHORTEST = 3.0  # times shorter than predicted: then the earlier times were hiccups
 
 
 def expected_tokens(chance: float, most: int) -> list[float]:
@@ -31,28 +32,14 @@ def expected_tokens(chance: float, most: int) -> list[float]:
     return list(accumulate(chance**depth for depth in range(most + 1)))
 
 
-@dataclass
-class Acceptance:
-    """The share of the judged drafted tokens that were kept, older steps counting less."""
-
-    kept: float = GUESS * BELIEF
-    judged: float = BELIEF
-
-    @property
-    def chance(self) -> float:
-        return self.kept / self.judged
-
-    def see(self, kept: int, judged: int) -> None:
-        if judged:
-            self.kept = FORGETTING * self.kept + kept
-            self.judged = FORGETTING * self.judged + judged
-
-
 class Line:
-    """Milliseconds as a linear function, by least squares over all observations, newer ones counting more.
+    """Milliseconds as a linear function, by least squares over all observations.
 
+    Newer observations count more, but each value of the first input keeps its weight for as long as no newer
+    observation has that value: hundreds of steps of one length do not hide what another length costs.
     guesses: of each slope, as a share of the first observation's intercept. The slope of an input that never
-    varied keeps its guess.
+    varied keeps its guess. Where a value of the first input was seen, its own mean corrects the line, because the
+    cost of a pass is only roughly linear.
     """
 
     def __init__(self, guesses: Sequence[float]) -> None:
@@ -61,33 +48,49 @@ class Line:
         self._forget()
 
     def _forget(self) -> None:
-        self._squares = [[0.0] * self._size for _ in range(self._size)]
-        self._products = [0.0] * self._size
+        self._sums = self._nothing()
+        self._by_first: dict[float, list[list[float]]] = {}
+        self._residuals: dict[float, float] = {}
         self._level = 0.0
         self.sights = 0
         self.weights = [0.0] * self._size
 
+    def _nothing(self) -> list[list[float]]:
+        """By one input and another: their product, summed; last in each row, the sum of input times milliseconds."""
+        return [[0.0] * (self._size + 1) for _ in range(self._size)]
+
     def at(self, *given: float) -> float:
         """Predicted milliseconds; never below a tenth of the first observation's intercept."""
-        found = self.weights[0] + sum(w * x for w, x in zip(self.weights[1:], given, strict=True))
+        row = (1.0, *given)
+        found = self._on_line(row) + self._residuals.get(given[0], 0.0)
         return max(found, 0.1 * self._level)
 
+    def _on_line(self, row: Sequence[float]) -> float:
+        return sum(weight * x for weight, x in zip(self.weights, row, strict=True))
+
+    def _residual(self, sums: list[list[float]]) -> float:
+        """Mean distance of one value's observations from the line, smaller where they are few."""
+        *inputs, milliseconds = sums[0]
+        return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION)
+
     def see(self, milliseconds: float, *given: float) -> None:
-        if self.sights and OUTLIER * milliseconds < self.at(*given):
+        if self.sights and SHORTEST * milliseconds < self.at(*given):
             self._forget()  # no time is shorter than possible, so the earlier, longer ones were hiccups
         if not self.sights:
             share = 1 + sum(g * x for g, x in zip(self._guesses, given, strict=True))
             self._level = milliseconds / share
-        elif self.sights >= ENOUGH:
-            milliseconds = min(milliseconds, OUTLIER * self.at(*given))
+        else:
+            milliseconds = min(milliseconds, LONGEST * self.at(*given))
         row = (1.0, *given)
+        mine = self._by_first.setdefault(given[0], self._nothing())
         for one in range(self._size):
-            self._products[one] = FORGETTING * self._products[one] + row[one] * milliseconds
-            for other in range(self._size):
-                before = FORGETTING * self._squares[one][other]
-                self._squares[one][other] = before + row[one] * row[other]
+            for place, other in enumerate((*row, milliseconds)):
+                change = row[one] * other - (1 - FORGETTING) * mine[one][place]
+                mine[one][place] += change
+                self._sums[one][place] += change
         self.sights += 1
         self.weights = self._solved()
+        self._residuals = {first: self._residual(sums) for first, sums in self._by_first.items()}
 
     def _solved(self) -> list[float]:
         """Intercept and slopes. A slope that would be negative is set to 0, and the others are fitted again."""
@@ -100,8 +103,8 @@ class Line:
             free.remove(negative[0])
 
     def _fitted(self, free: list[int]) -> list[float]:
-        matrix = [[self._squares[i][j] for j in free] for i in free]
-        right = [self._products[i] for i in free]
+        matrix = [[self._sums[i][j] for j in free] for i in free]
+        right = [self._sums[i][-1] for i in free]
         for place, coefficient in enumerate(free):
             if coefficient:
                 matrix[place][place] += DOUBT
@@ -126,30 +129,71 @@ def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
     return found
 
 
+PATIENCE, MOST_PATIENCE = 8, 64
+"""Steps without a draft after which something is drafted, to see whether it is kept now. The number doubles, up
+to MOST_PATIENCE, each time that drafting still does not pay."""
+
+
+class Patience:
+    """When to draft although it does not seem to pay."""
+
+    def __init__(self) -> None:
+        self._idle, self._most = 0, PATIENCE
+
+    @property
+    def over(self) -> bool:
+        return self._idle >= self._most
+
+    def put_off(self) -> None:
+        """Wait as long once more."""
+        self._idle = 0
+
+    def passed(self, drafted: bool) -> None:
+        """Take note of a step."""
+        if self.over and drafted:
+            self._most = min(2 * self._most, MOST_PATIENCE)
+        elif drafted:
+            self._most = PATIENCE
+        self._idle = 0 if drafted else self._idle + 1
+
+
 KILO = 1000.0  # the context is counted in thousands of tokens
 
 
-@dataclass
+@dataclass(eq=False)
 class MeasuredCosts:
-    """Milliseconds of a round, fitted to the steps so far. unit: the unit of time."""
+    """Milliseconds of a round, fitted to the steps so far, which may be of several texts at a time. unit: the unit of
+    time."""
 
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
     rest: float = 0.0
+    turns: Patience = field(default_factory=lambda: Patience())
     unit = "a millisecond"
+    version: int = 0
+    """How often it has changed."""
+    _last: tuple[float, int] = (0.0, 0)
+    _alone: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def known(self) -> bool:
-        return self.reading.sights > 0 and self.drafting.sights > 0
+        """Whether a step with a draft was timed."""
+        return bool(self.reading.sights and self.drafting.sights)
 
     def see(self, times, length: int, load: Load) -> None:
-        """times: of one text's step, by stage, including the text's share of the pass."""
+        """times: of one text's step, by stage, including the text's share of the pass. All texts of a pass tell of
+        it, and it counts once, for the times and for the turns."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
-        self.reading.see(verify * load.texts, load.rows, load.context / KILO)
-        if length:
-            self.drafting.see(draft, length)
         other = sum(times.values()) - draft - verify
-        self.rest = other if self.reading.sights == 1 else self.rest + 0.1 * (other - self.rest)
+        with self._alone:
+            if self._last != (verify, load.rows):
+                self.reading.see(verify * load.texts, load.rows, load.context / KILO)
+                self._last = verify, load.rows
+                self.turns.passed(load.rows > load.rows_of([1] * load.texts))
+            if length:
+                self.drafting.see(draft, length)
+            self.version += 1
+            self.rest = self.rest + 0.1 * (other - self.rest) if self.rest else other
 
     def snapshot(self) -> MeasuredCosts:
         """The costs as they are now, unaffected by later steps."""
@@ -168,14 +212,16 @@ class MeasuredCosts:
         return self.reading.at(rows, context / KILO)
 
 
-@dataclass
+@dataclass(eq=False)
 class FixedCosts:
     """Given costs, not measured ones: each row of a pass beyond the first costs ``token`` passes over one row,
     including its draft."""
 
     token: float
     rest = 0.0
+    turns = Patience()
     known = True
+    version = 0
     unit = "a pass over one row"
 
     def see(self, times, length: int, load: Load) -> None:
@@ -191,41 +237,77 @@ class FixedCosts:
         return 1 + self.token * (rows - 1)
 
 
-@dataclass(frozen=True)
-class Round:
-    """The other texts of the coming rounds, as they were in the last round, and the context of all texts. alike:
-    how many texts do as this one does, itself included."""
-
-    texts: int = 0
-    rows: int = 0
-    written: float = 0.0
-    context: float = 0.0
-    alike: int = 1
-
-    @classmethod
-    def after(cls, load: Load, own_rows: int, asked: int) -> Round:
-        """The next round, predicted from the last pass. asked: the number of texts to assume; 0: the actual number."""
-        if asked:
-            return cls(context=load.context / load.texts * asked, alike=asked)
-        others = load.texts - 1
-        return cls(others, load.rows - own_rows, others * load.written, load.context)
-
-
 Costs = MeasuredCosts | FixedCosts
 
 
-def goodputs(tokens: Sequence[float], costs: Costs, others: Round) -> list[float]:
-    """By length: expected tokens of a round of all texts, divided by its predicted time."""
-    drafted = max(0, others.rows - others.texts)
-    spent = (others.texts + others.alike) * costs.rest
-    if drafted:
-        spent += others.texts * costs.draft(drafted / others.texts)
-    found = []
-    for length, own in enumerate(tokens):
-        rows = others.rows + others.alike * (length + 1)
-        time = spent + others.alike * costs.draft(length) + costs.verify(rows, others.context)
-        found.append((others.written + others.alike * own) / time)
-    return found
+@dataclass(frozen=True)
+class Round:
+    """The coming round. texts: that share its pass. context: of all of them. chances: with which a drafted token of
+    each of them is kept; none: all are like this text. rows_of: as in ``Load``."""
+
+    texts: int = 1
+    context: float = 0.0
+    chances: tuple[float, ...] = ()
+    rows_of: RowsOf = sum
+
+    @classmethod
+    def after(cls, load: Load, asked: int) -> Round:
+        """The round after this pass. asked: the number of texts to assume, all like this one; 0: the actual ones."""
+        if asked:
+            return cls(asked, load.context / load.texts * asked)
+        others = load.chances if load.texts > 1 else ()
+        return cls(load.texts, load.context, others, load.rows_of)
+
+    def milliseconds(self, costs: Costs, common: int, own: int) -> float:
+        """Predicted time, in the unit of ``costs``, if this text drafts ``own`` tokens and the others ``common``."""
+        others = self.texts - 1
+        rows = self.rows_of([1 + own] + [1 + common] * others)
+        drafting = costs.draft(own) + others * costs.draft(common)
+        return drafting + costs.verify(rows, self.context) + self.texts * costs.rest
+
+
+def goodputs_alike(tokens: Sequence[float], costs: Costs, coming: Round) -> list[float]:
+    """By length: expected tokens of a round in which every text drafts this many, divided by its predicted time.
+    tokens: of a text, by length."""
+    return [
+        coming.texts * each / coming.milliseconds(costs, length, length)
+        for length, each in enumerate(tokens)
+    ]
+
+
+def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[float]:
+    """By this text's length, 0 to ``most``: expected tokens of the coming round, divided by its predicted time.
+
+    Each of the others drafts the length at which all would do best together. Every text finds about the same length
+    for them, so all move together: where a pass is as long as its longest text, none could shorten it alone.
+    """
+    own = expected_tokens(chance, most)
+    if coming.chances:
+        others, times = _known_outlook(coming, most, costs, costs.version)
+    else:
+        others, times = _outlook(coming, own, costs)
+    return [(tokens + others) / time for tokens, time in zip(own, times, strict=True)]
+
+
+def _outlook(
+    coming: Round, theirs: Sequence[float], costs: Costs
+) -> tuple[float, tuple[float, ...]]:
+    """Expected tokens of the others, and by this text's length the time of the round. theirs: expected tokens of one of
+    the others, by its length."""
+    common = best_length(goodputs_alike(theirs, costs, coming))
+    lengths = range(len(theirs))
+    times = tuple(coming.milliseconds(costs, common, length) for length in lengths)
+    return (coming.texts - 1) * theirs[common], times
+
+
+@lru_cache(maxsize=8)
+def _known_outlook(
+    coming: Round, most: int, costs: Costs, version: int
+) -> tuple[float, tuple[float, ...]]:
+    """The same for all texts of a pass, so it is computed once. version: of the costs."""
+    each = [expected_tokens(chance, most) for chance in coming.chances]
+    theirs = [sum(some) / len(each) for some in zip(*each, strict=True)]
+    return _outlook(coming, theirs, costs)
 
 
 def best_length(found: Sequence[float]) -> int:

@@ -7,16 +7,18 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.drafters.base import Load
+from engine.drafters import smartspec
 from engine.drafters.none import NoDrafter
-from engine.drafters.smartspec import FIRST, PATIENCE, SmartSpecDrafter
+from engine.drafters.smartspec import ALONE, FIRST, SHARED, SmartSpecDrafter
+from engine.load import Acceptance, Load
 from engine.loops import run_loop
 from engine.options import resolve
 from engine.policies.goodput import (
-    Acceptance,
+    PATIENCE,
     FixedCosts,
     Line,
     MeasuredCosts,
+    Patience,
     Round,
     best_length,
     expected_tokens,
@@ -57,6 +59,18 @@ def test_a_line_finds_what_varied_and_guesses_the_rest():
     assert alike.weights[1] == pytest.approx(0.05 * 3.0 / 1.25), "never varied: the guess stays"
 
 
+def test_a_line_knows_the_bends_and_forgets_no_length():
+    """A cost that rises less and less, of which one size was seen long ago."""
+    line = Line((0.05,))
+    seen = [8.0] * 4 + [32.0, 64.0] * 100
+    for rows in seen:
+        line.see(10 * math.log2(rows), rows)
+    assert line.at(8.0) == pytest.approx(30, rel=0.1)
+    assert line.at(32.0) == pytest.approx(50, rel=0.03)
+    assert line.at(64.0) == pytest.approx(60, rel=0.03)
+    assert 50 < line.at(48.0) < 60
+
+
 def test_no_slope_is_negative_and_a_hiccup_counts_little():
     line = Line((0.05,))
     for step in range(60):
@@ -81,8 +95,8 @@ def costs(draft, row, start=2.0):
     return found
 
 
-def chosen(chance, prices, others=None):
-    return best_length(goodputs(expected_tokens(chance, 8), prices, others or Round()))
+def chosen(chance, prices, coming=None):
+    return best_length(goodputs(chance, 8, prices, coming or Round()))
 
 
 def test_the_length_follows_acceptance_price_and_load():
@@ -90,8 +104,33 @@ def test_the_length_follows_acceptance_price_and_load():
     by_chance = [chosen(chance, cheap) for chance in (0.05, 0.5, 0.7, 0.95)]
     assert by_chance == sorted(by_chance) and by_chance[0] <= 1 and by_chance[-1] == 8
     assert chosen(0.7, dear) == 0
-    by_load = [chosen(0.7, costs(0.1, 0.3), Round(alike=n)) for n in (1, 2, 4, 8, 16, 32)]
+    by_load = [chosen(0.7, costs(0.1, 0.3), Round(n)) for n in (1, 2, 4, 8, 16, 32)]
     assert by_load == sorted(by_load, reverse=True) and by_load[0] >= 2 and by_load[-1] == 0
+
+
+def padded(asked):
+    """Every text has as many rows as the longest, in sizes of 1, 2, 4 and 8."""
+    return len(asked) * next(size for size in (1, 2, 4, 8) if size >= max(asked))
+
+
+@pytest.mark.parametrize("rows_of", [sum, padded])
+@pytest.mark.parametrize(("draft", "row"), [(0.05, 0.05), (0.3, 0.2), (0.2, 1.0), (1.0, 0.1)])
+def test_texts_choose_about_as_well_as_one_mind(draft, row, rows_of):
+    """Each text chooses for itself. All of them together come close to the best of all combinations of lengths."""
+    prices, most = costs(draft, row), 5
+    for chances in itertools.product((0.2, 0.6, 0.95), repeat=3):
+        coming = Round(3, 0.0, chances, rows_of)
+        tokens = [expected_tokens(chance, most) for chance in chances]
+
+        def goodput(lengths, tokens=tokens):
+            drafting = sum(prices.draft(length) for length in lengths)
+            rows = rows_of([1 + length for length in lengths])
+            time = drafting + prices.verify(rows, 0.0) + 3 * prices.rest
+            return sum(own[n] for own, n in zip(tokens, lengths, strict=True)) / time
+
+        ours = [best_length(goodputs(chance, most, prices, coming)) for chance in chances]
+        best = max(map(goodput, itertools.product(range(most + 1), repeat=3)))
+        assert goodput(ours) >= 0.9 * best, (chances, ours)
 
 
 def test_measured_costs_predict_rounds_of_several_texts():
@@ -101,12 +140,31 @@ def test_measured_costs_predict_rounds_of_several_texts():
         length, rows = step % 4, 3 + step % 10
         verify = (5.0 + 0.5 * rows) / 3
         times = {"draft": 0.4 * length, "verify": verify, "judge": 0.2}
-        found.see(times, length, Load(3, rows, 300, 1.5))
-    others = Round.after(Load(3, 9, 300, 1.5), own_rows=4, asked=0)
-    assert (others.texts, others.rows, others.written) == (2, 5, 3.0)
-    time = 0.4 * (3 + 2) + 5.0 + 0.5 * (5 + 3) + 3 * 0.2
-    (_, _, goodput) = goodputs(expected_tokens(0.5, 2), found, others)
-    assert goodput == pytest.approx((3.0 + 1.75) / time, rel=0.1)
+        for _ in range(3):
+            found.see(times, length, Load(3, rows, 300, (0.5,) * 3))
+    assert found.reading.sights == 80, "a pass counts once"
+    coming = Round.after(Load(3, 9, 300, (0.5, 0.5, 0.5)), asked=0)
+    own = goodputs(0.5, 2, found, coming)
+    common = best_length(own)
+    for length, goodput in enumerate(own):
+        rows = 3 + 2 * common + length
+        time = 0.4 * (2 * common + length) + 5.0 + 0.5 * rows + 3 * 0.2
+        tokens = 2 * sum(0.5**n for n in range(common + 1)) + sum(0.5**n for n in range(length + 1))
+        assert goodput == pytest.approx(tokens / time, rel=0.1)
+
+
+def test_patience_doubles_until_drafting_pays():
+    patience, tries = Patience(), []
+    for step in range(7 * PATIENCE + 3):
+        if patience.over:
+            tries.append(step)
+        patience.passed(patience.over)
+    assert tries == [PATIENCE, 3 * PATIENCE + 1, 7 * PATIENCE + 2]
+    patience.passed(True)
+    for _ in range(PATIENCE):
+        assert not patience.over
+        patience.passed(False)
+    assert patience.over
 
 
 @pytest.fixture(scope="module")
@@ -141,11 +199,50 @@ def test_each_text_of_a_pass_has_its_own_length(target):
 def test_a_text_that_drafts_nothing_tries_again_now_and_then(target):
     lengths = [
         len(step.tree)
-        for step in run_loop(target, request(drafting(target, 3.0, row_cost=2.0), PROMPTS[0], 80))
+        for step in run_loop(target, request(drafting(target, 3.0, row_cost=0.85), PROMPTS[0], 80))
     ]
     tries = [place for place, length in enumerate(lengths) if length]
     assert tries == [PATIENCE, 3 * PATIENCE + 1, 7 * PATIENCE + 2]
     assert {lengths[place] for place in tries} == {1}
+
+
+def test_where_even_kept_tokens_would_not_pay_nothing_is_tried(target):
+    steps = run_loop(target, request(drafting(target, 0.0, row_cost=1.2), PROMPTS[0], 40))
+    assert not any(len(step.tree) for step in steps)
+
+
+class Dear(MeasuredCosts):
+    """Drafts are never worth their price."""
+
+    known = True
+
+    def draft(self, length):
+        return 1e6 * length
+
+
+def test_texts_of_a_pass_try_again_in_the_same_round(target):
+    first = drafting(target, 3.0)
+    given = [first] + [SmartSpecDrafter(first.settings, first.draft, VOCABULARY) for _ in range(2)]
+    dear = Dear()
+    dear.reading.see(1.0, 3, 0.0)
+    smartspec._COSTS[first.draft] = {True: dear}
+    rounds: dict[int, set[int]] = {}
+    for _, step in decode_together(target, [request(d, p) for d, p in zip(given, PROMPTS)]):
+        rounds.setdefault(step.index, set()).add(len(step.tree))
+    tries = [index for index, lengths in rounds.items() if lengths != {0}]
+    # the first round, in which prompts are read, does not count
+    assert tries == [1 + PATIENCE, 2 + 3 * PATIENCE]
+    assert all(rounds[n] == {FIRST} for n in tries)
+
+
+def test_what_a_text_learned_of_costs_serves_the_next(target):
+    first = drafting(target, 0.05)
+    again = SmartSpecDrafter(first.settings, first.draft, VOCABULARY)
+    opened = []
+    for drafter in (first, again):
+        steps = list(run_loop(target, request(drafter, PROMPTS[0], 12)))
+        opened.append([bool(step.tree.exhibits) for step in steps[:4]])
+    assert opened == [[False] * len(ALONE) + [True], [True] * 4]
 
 
 class Watching(NoDrafter):
@@ -170,19 +267,22 @@ def test_a_drafter_is_told_what_shared_its_pass(target):
     for index, step in decode_together(target, requests):
         rounds.setdefault(step.index, {})[index] = step
     assert [load.texts for load, _ in watching.loads] == [3, 3, 3, 2, 2, 2]
-    written = 0.0
+    shares = [Acceptance() for _ in requests]
     for index, (load, share) in enumerate(watching.loads):
-        steps = rounds[index].values()
-        assert load.rows == sum(1 + len(step.tree) for step in steps)
-        assert load.context == sum(step.position for step in steps)
-        assert load.written == written
-        assert all(step.milliseconds["verify"] == share for step in steps)
-        written = sum(len(step.output) for step in steps) / len(steps)
+        steps = rounds[index]
+        rows = [1 + len(step.tree) for step in steps.values()]
+        assert load.rows == 3 * padded(rows) // len(rows), "ended texts have rows, too"
+        assert load.context == sum(step.position for step in steps.values())
+        assert load.chances == tuple(shares[text].chance for text in steps)
+        assert all(step.milliseconds["verify"] == share for step in steps.values())
+        for text, step in steps.items():
+            kept = len(step.verdict.accepted)
+            shares[text].see(kept, min(kept + 1, len(step.tree)))
 
     alone = Watching({})
     positions = [step.position for step in run_loop(target, request(alone, PROMPTS[0], 4))]
     assert [load for load, _ in alone.loads] == [
-        Load(1, 1, position, float(place > 0)) for place, position in enumerate(positions)
+        Load(1, 1, position, (Acceptance().chance,)) for position in positions
     ]
 
 
@@ -194,12 +294,12 @@ def _models(target):
     )
 
 
-@pytest.mark.parametrize("load", [0, 5])
-def test_lengths_by_the_clock_leave_the_greedy_text_as_it_is(target, load):
+@pytest.mark.parametrize(("load", "opening"), [(0, ALONE), (5, SHARED)])
+def test_lengths_by_the_clock_leave_the_greedy_text_as_it_is(target, load, opening):
     plain = text_of(run_loop(target, request(NoDrafter({}), PROMPTS[0])))
     steps = list(run_loop(target, request(drafting(target, 0.05, load=load), PROMPTS[0])))
     assert text_of(steps) == plain
-    assert [len(step.tree) for step in steps[:3]] == [FIRST] * 3
+    assert [len(step.tree) for step in steps[: len(opening)]] == [*opening]
 
 
 def test_what_it_shows_is_what_it_chose_by(target):

@@ -137,7 +137,7 @@ def _judged(shape: Shape, session, nodes: int) -> dict:
 def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
     """Time one pass over TEXTS copies of the session, each with a root and a tree."""
     tree = binary_tree(nodes)
-    joint = JointSessions(session.model, session.length + 2 * nodes, [()] * TEXTS)
+    joint = JointSessions(session.model, session.length + 2 * nodes, TEXTS, ())
     for one in joint.sessions:
         one.take_over(session, session.length)
 

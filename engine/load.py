@@ -1,0 +1,54 @@
+"""The load of a pass of the target: what one text learns of the others that share the pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+FORGETTING = 0.95  # weight of earlier steps in the share that was kept, per step
+BELIEF = 3.0  # drafted tokens that the first guess of the share counts for
+GUESS = 0.7  # that first guess
+
+RowsOf = Callable[[Sequence[int]], int]
+"""From the rows that each text asks for to the rows that the pass computes for all of them."""
+
+
+@dataclass
+class Acceptance:
+    """The share of a text's judged drafted tokens that were kept; older steps count less."""
+
+    kept: float = GUESS * BELIEF
+    judged: float = BELIEF
+
+    @classmethod
+    def as_of(cls, chances: Sequence[float]) -> Acceptance:
+        """Of a new text, beside others of which these shares are known."""
+        return cls(BELIEF * fmean(chances)) if chances else cls()
+
+    @property
+    def chance(self) -> float:
+        return self.kept / self.judged
+
+    def see(self, kept: int, judged: int) -> None:
+        if judged:
+            self.kept = FORGETTING * self.kept + kept
+            self.judged = FORGETTING * self.judged + judged
+
+
+@dataclass(frozen=True)
+class Load:
+    """texts: how many shared the pass. rows: computed by it, padding included. context: the tokens up to the
+    texts' roots, summed. chances: by text, the share of its drafted tokens that were kept in the steps before this
+    one. rows_of: predicts ``rows`` of the next pass."""
+
+    texts: int = 1
+    rows: int = 1
+    context: int = 0
+    chances: tuple[float, ...] = (GUESS,)
+    rows_of: RowsOf = sum
+
+    @property
+    def shared(self) -> bool:
+        """Whether other texts made the pass larger."""
+        return self.texts > 1 or self.rows_of is not sum
