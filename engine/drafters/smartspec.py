@@ -17,16 +17,15 @@ from engine.exhibits import Curve, Exhibit, Gauge, Later, Series
 from engine.load import Acceptance
 from engine.options import Option
 from engine.policies.goodput import (
-    Costs,
-    FixedCosts,
-    MeasuredCosts,
-    Patience,
     Round,
     best_length,
     expected_tokens,
     goodputs,
     goodputs_alike,
+    worth_a_try,
 )
+from engine.policies.patience import Patience
+from engine.policies.round_costs import Costs, FixedCosts, MeasuredCosts
 from engine.target.language_model import LanguageModel
 from engine.tree import DraftTree
 
@@ -107,7 +106,11 @@ class SmartSpecDrafter(DraftModelDrafter):
             if best_length(goodputs(1.0, most, self._costs, self._coming)):
                 return 1
             self._patience.put_off()  # one text's drafts would not pay even if all were kept
-        return min(FIRST, most) if self._together.over else 0
+        if self._together.over:
+            if worth_a_try(most, self._costs, self._coming):
+                return min(FIRST, most)
+            self._together.put_off()
+        return 0
 
     def observe(self, kept: Kept):
         super().observe(kept)

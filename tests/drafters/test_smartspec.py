@@ -14,16 +14,13 @@ from engine.load import Acceptance, Load
 from engine.loops import run_loop
 from engine.options import resolve
 from engine.policies.goodput import (
-    PATIENCE,
-    FixedCosts,
-    Line,
-    MeasuredCosts,
-    Patience,
     Round,
     best_length,
     expected_tokens,
     goodputs,
 )
+from engine.policies.patience import PATIENCE, Patience
+from engine.policies.round_costs import FixedCosts, Line, MeasuredCosts
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.text import TextRequest
@@ -187,8 +184,9 @@ def request(drafter, prompt, count=40):
     return TextRequest(drafter, verifier("greedy"), Sampling(), prompt, count)
 
 
-def test_each_text_of_a_pass_has_its_own_length(target):
-    """One draft is always right, the other never: at the same prices only the first keeps drafting."""
+def test_each_text_of_a_round_has_its_own_length():
+    """One draft is always right, the other never: where each text pays for its own rows, only the first keeps drafting."""
+    target = LanguageModel(tiny_hf_model(), None, "t")
     given = [drafting(target, noise, row_cost=0.3) for noise in (0.0, 3.0)]
     steps = [[], []]
     for index, step in decode_together(target, [request(d, PROMPTS[0]) for d in given]):
@@ -211,27 +209,35 @@ def test_where_even_kept_tokens_would_not_pay_nothing_is_tried(target):
     assert not any(len(step.tree) for step in steps)
 
 
-class Dear(MeasuredCosts):
-    """Drafts are never worth their price."""
+class Fixed(MeasuredCosts):
+    """These prices, whatever the clock says. With three texts, drafts of all seem not to pay while 0.7 of them are
+    kept, and would pay if 0.85 were; drafts of one text would not pay if all were kept."""
 
-    known = True
+    known, price = True, 0.05
+    rest = property(lambda self: 0.0, lambda self, value: None)
 
     def draft(self, length):
-        return 1e6 * length
+        return self.price * length
+
+    def verify(self, rows, context):
+        return {3: 1.0, 6: 1.6, 12: 2.4, 24: 4.0, 48: 8.0}[rows]
 
 
-def test_texts_of_a_pass_try_again_in_the_same_round(target):
+class Dear(Fixed):
+    price = 1.0
+
+
+@pytest.mark.parametrize("prices", [Fixed, Dear])
+def test_texts_of_a_pass_try_again_in_the_same_round(target, prices):
     first = drafting(target, 3.0)
     given = [first] + [SmartSpecDrafter(first.settings, first.draft, VOCABULARY) for _ in range(2)]
-    dear = Dear()
-    dear.reading.see(1.0, 3, 0.0)
-    smartspec._COSTS[first.draft] = {True: dear}
+    smartspec._COSTS[first.draft] = {True: prices()}
     rounds: dict[int, set[int]] = {}
     for _, step in decode_together(target, [request(d, p) for d, p in zip(given, PROMPTS)]):
         rounds.setdefault(step.index, set()).add(len(step.tree))
     tries = [index for index, lengths in rounds.items() if lengths != {0}]
     # the first round, in which prompts are read, does not count
-    assert tries == [1 + PATIENCE, 2 + 3 * PATIENCE]
+    assert tries == ([1 + PATIENCE, 2 + 3 * PATIENCE] if prices is Fixed else [])
     assert all(rounds[n] == {FIRST} for n in tries)
 
 
