@@ -149,6 +149,25 @@ def test_an_end_of_text_ends_one_text_only(draft):
     assert_same(together(target, requests(draft)), expected)
 
 
+@pytest.mark.parametrize("lean", [False, True])
+def test_a_text_begins_where_another_ends(lean, draft, passes, monkeypatch):
+    """In one pass for both places, and where a lean target reads for one after the other."""
+    target = model_of("qwen3", lean=lean, static=None if lean else False)
+    expected = [alone(target, one) for one in requests(draft)]
+    several, closed = requests(draft), []
+    for index, one in enumerate(several):
+        monkeypatch.setattr(one.drafter, "close", lambda index=index: closed.append(index))
+    found, under_way = [[] for _ in several], []
+    for index, step in decode_together(target, several, places=2):
+        found[index].append(step)
+        open_ones = {n for n, steps in enumerate(found) if steps and steps[-1].stop is None}
+        under_way.append(len(open_ones))
+        assert set(range(index)) - open_ones <= {*closed}, "a text that has ended is closed"
+    assert_same(found, expected)
+    assert max(under_way) == 2 and sorted(closed) == [0, 1, 2, 3]
+    assert set(passes) == (set() if lean else {2})
+
+
 def test_closing_closes_every_drafter(draft, monkeypatch):
     several, closed = requests(draft), []
     for one in several:
