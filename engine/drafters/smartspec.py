@@ -82,7 +82,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         self._coming = Round.after(start.load, asked)
         self._steps = 0
         self._patience = Patience()
-        self._together = self._costs.turns if start.load.shared else Patience()
+        self._joint_patience = self._costs.patience if start.load.shared else Patience()
 
     def propose(self, context, max_depth):
         most = min(self.settings["length"], max_depth)
@@ -106,10 +106,10 @@ class SmartSpecDrafter(DraftModelDrafter):
             if best_length(goodputs(1.0, most, self._costs, self._coming)):
                 return 1
             self._patience.put_off()  # one text's drafts would not pay even if all were kept
-        if self._together.over:
+        if self._joint_patience.over:
             if worth_a_try(most, self._costs, self._coming):
                 return min(FIRST, most)
-            self._together.put_off()
+            self._joint_patience.put_off()
         return 0
 
     def observe(self, kept: Kept):

@@ -15,7 +15,7 @@ from itertools import accumulate
 from engine.load import Load, RowsOf
 from engine.policies.round_costs import Costs
 
-HOPE = 0.5  # share of the refusals that an attempt to draft again assumes to be over
+HOPE = 0.5  # share of the expected refusals that ``worth_a_try`` leaves out
 
 
 def expected_tokens(chance: float, most: int) -> list[float]:

@@ -131,12 +131,12 @@ class MeasuredCosts:
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
     rest: float = 0.0
-    turns: Patience = field(default_factory=Patience)
+    patience: Patience = field(default_factory=Patience)
     unit = "a millisecond"
     version: int = 0
     """How often it has changed."""
     _last: tuple[float, int] = (0.0, 0)
-    _alone: Lock = field(default_factory=Lock, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def known(self) -> bool:
@@ -144,15 +144,15 @@ class MeasuredCosts:
         return bool(self.reading.sights and self.drafting.sights)
 
     def see(self, times, length: int, load: Load) -> None:
-        """times: of one text's step, by stage, including the text's share of the pass. All texts of a pass tell of
-        it, and it counts once, for the times and for the turns."""
+        """times: of one text's step, by stage, including the text's share of the pass. Every text of a
+        pass reports the pass; only the first report counts, for the times and for the patience."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
         other = sum(times.values()) - draft - verify
-        with self._alone:
+        with self._lock:
             if self._last != (verify, load.rows):
                 self.reading.see(verify * load.texts, load.rows, load.context / KILO)
                 self._last = verify, load.rows
-                self.turns.passed(load.rows > load.rows_of([1] * load.texts))
+                self.patience.passed(load.rows > load.rows_of([1] * load.texts))
             if length:
                 self.drafting.see(draft, length)
             self.version += 1
@@ -182,7 +182,7 @@ class FixedCosts:
 
     token: float
     rest = 0.0
-    turns = Patience()
+    patience = Patience()
     known = True
     version = 0
     unit = "a pass over one row"
