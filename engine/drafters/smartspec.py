@@ -33,9 +33,9 @@ FIRST = 3  # tokens drafted where it is not known whether they will be kept
 ALONE, SHARED = (FIRST,) * 3, (FIRST, 0, FIRST, 0)
 """Tokens drafted in the first steps where their cost is not known yet: of a text that is alone or shares its passes."""
 UNTIMED = 2  # first steps whose times do not count: a pass of a new shape takes longer
-_COSTS: WeakKeyDictionary[LanguageModel, dict[bool, MeasuredCosts]] = WeakKeyDictionary()
-"""By draft model and by whether passes are shared: costs that all texts of the process have in common. They hold times,
-and nothing of the texts."""
+_COSTS: WeakKeyDictionary[LanguageModel, MeasuredCosts] = WeakKeyDictionary()
+"""By draft model: the costs that all texts with shared passes have in common. They hold times, and nothing of the texts.
+A text that is alone learns its own, so no slow start of another run decides over it."""
 LOADS = tuple(range(1, 17))  # texts, of the curve that shows where drafting stops paying
 
 
@@ -75,9 +75,10 @@ class SmartSpecDrafter(DraftModelDrafter):
     def begin(self, start):
         super().begin(start)
         price, asked = self.settings["row_cost"], self.settings["load"]
-        self._costs = FixedCosts(price) if price else self._known_costs(start.load.shared)
+        self._costs = FixedCosts(price) if price else self._measured(start.load.shared)
         shared = asked > 1 or start.load.shared
         self._opening = () if self._costs.known else SHARED if shared else ALONE
+        self._doubtful = not price and not start.load.shared
         self._acceptance = Acceptance.as_of(start.load.chances)
         self._coming = Round.after(start.load, asked)
         self._steps = 0
@@ -91,9 +92,8 @@ class SmartSpecDrafter(DraftModelDrafter):
         tree.exhibits += self._exhibits(most, length)
         return tree
 
-    def _known_costs(self, shared: bool) -> MeasuredCosts:
-        of_draft = _COSTS.setdefault(self.draft, {})
-        return of_draft.setdefault(shared, MeasuredCosts())
+    def _measured(self, shared: bool) -> MeasuredCosts:
+        return _COSTS.setdefault(self.draft, MeasuredCosts()) if shared else MeasuredCosts()
 
     def _length(self, most: int) -> int:
         if self._steps < len(self._opening):
@@ -103,8 +103,9 @@ class SmartSpecDrafter(DraftModelDrafter):
         if best:
             return best
         if self._patience.over:
-            if best_length(goodputs(1.0, most, self._costs, self._coming)):
-                return 1
+            # a few times of one text may all have been slow ones; many texts correct each other
+            if self._doubtful or best_length(goodputs(1.0, most, self._costs, self._coming)):
+                return min(1, most)
             self._patience.put_off()  # one text's drafts would not pay even if all were kept
         if self._joint_patience.over:
             if worth_a_try(most, self._costs, self._coming):

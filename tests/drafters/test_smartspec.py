@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch
 from engine.batch.together import decode_together
 from engine.drafters import smartspec
 from engine.drafters.none import NoDrafter
-from engine.drafters.smartspec import ALONE, FIRST, SHARED, SmartSpecDrafter
+from engine.drafters.smartspec import ALONE, FIRST, SHARED, UNTIMED, SmartSpecDrafter
 from engine.load import Acceptance, Load
 from engine.loops import run_loop
 from engine.options import resolve
@@ -231,7 +232,7 @@ class Dear(Fixed):
 def test_texts_of_a_pass_try_again_in_the_same_round(target, prices):
     first = drafting(target, 3.0)
     given = [first] + [SmartSpecDrafter(first.settings, first.draft, VOCABULARY) for _ in range(2)]
-    smartspec._COSTS[first.draft] = {True: prices()}
+    smartspec._COSTS[first.draft] = prices()
     rounds: dict[int, set[int]] = {}
     for _, step in decode_together(target, [request(d, p) for d, p in zip(given, PROMPTS)]):
         rounds.setdefault(step.index, set()).add(len(step.tree))
@@ -241,14 +242,34 @@ def test_texts_of_a_pass_try_again_in_the_same_round(target, prices):
     assert all(rounds[n] == {FIRST} for n in tries)
 
 
-def test_what_a_text_learned_of_costs_serves_the_next(target):
+def test_what_texts_with_shared_passes_learned_of_costs_serves_the_next(target):
     first = drafting(target, 0.05)
-    again = SmartSpecDrafter(first.settings, first.draft, VOCABULARY)
     opened = []
-    for drafter in (first, again):
-        steps = list(run_loop(target, request(drafter, PROMPTS[0], 12)))
-        opened.append([bool(step.tree.exhibits) for step in steps[:4]])
-    assert opened == [[False] * len(ALONE) + [True], [True] * 4]
+    for _ in range(2):
+        pair = [SmartSpecDrafter(first.settings, first.draft, VOCABULARY) for _ in range(2)]
+        shown = [[], []]
+        for index, step in decode_together(target, [request(d, PROMPTS[0], 20) for d in pair]):
+            shown[index].append(bool(step.tree.exhibits))
+        opened.append(shown[0][: len(SHARED)])
+    assert opened == [[False] * len(SHARED), [True] * len(SHARED)]
+
+
+def test_slow_first_drafts_do_not_end_drafting(target, monkeypatch):
+    """The timed draft of the opening takes 0.3 seconds, as a draft does for which something is compiled."""
+    chain = SmartSpecDrafter._chain
+
+    def slow(self, *given):
+        if self._steps == UNTIMED:
+            time.sleep(0.3)
+        return chain(self, *given)
+
+    monkeypatch.setattr(SmartSpecDrafter, "_chain", slow)
+    first = drafting(target, 0.0)
+    steps = list(run_loop(target, request(first, PROMPTS[0], 60)))
+    assert any(len(step.tree) for step in steps[len(ALONE) : len(ALONE) + PATIENCE + 1])
+    again = SmartSpecDrafter(first.settings, first.draft, VOCABULARY)
+    lengths = [len(step.tree) for step in run_loop(target, request(again, PROMPTS[0], 20))]
+    assert lengths[: len(ALONE)] == [*ALONE], "one text's slow start is its own"
 
 
 class Watching(NoDrafter):
