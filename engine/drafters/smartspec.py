@@ -24,7 +24,7 @@ from engine.policies.goodput import (
     goodputs_alike,
     worth_a_try,
 )
-from engine.policies.patience import Patience
+from engine.policies.retries import Retries
 from engine.policies.round_costs import Costs, FixedCosts, MeasuredCosts
 from engine.target.language_model import LanguageModel
 from engine.tree import DraftTree
@@ -82,8 +82,8 @@ class SmartSpecDrafter(DraftModelDrafter):
         self._acceptance = Acceptance.as_of(start.load.chances)
         self._coming = Round.after(start.load, asked)
         self._steps = 0
-        self._patience = Patience()
-        self._joint_patience = self._costs.patience if start.load.shared else Patience()
+        self._retries = Retries()
+        self._joint_retries = self._costs.retries if start.load.shared else Retries()
 
     def propose(self, context, max_depth):
         most = min(self.settings["length"], max_depth)
@@ -102,22 +102,22 @@ class SmartSpecDrafter(DraftModelDrafter):
         best = best_length(goodputs(chance, most, self._costs, self._coming))
         if best:
             return best
-        if self._patience.over:
+        if self._retries.due:
             # a few times of one text may all have been slow ones; many texts correct each other
             if self._doubtful or best_length(goodputs(1.0, most, self._costs, self._coming)):
                 return min(1, most)
-            self._patience.put_off()  # one text's drafts would not pay even if all were kept
-        if self._joint_patience.over:
+            self._retries.put_off()  # one text's drafts would not pay even if all were kept
+        if self._joint_retries.due:
             if worth_a_try(most, self._costs, self._coming):
                 return min(FIRST, most)
-            self._joint_patience.put_off()
+            self._joint_retries.put_off()
         return 0
 
     def observe(self, kept: Kept):
         super().observe(kept)
         length, accepted = len(kept.tree), len(kept.path)
         self._acceptance.see(accepted, min(accepted + 1, length))
-        self._patience.passed(bool(length))
+        self._retries.passed(bool(length))
         if self._steps >= UNTIMED or (self._steps and not self._opening):
             self._costs.see(kept.milliseconds, length, kept.load)
         self._coming = Round.after(kept.load, self.settings["load"])

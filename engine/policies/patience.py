@@ -1,28 +1,26 @@
-"""When to try again something that did not pay."""
+"""When measuring is given up: beside other busy processes it takes long and tells little."""
 
-PATIENCE, MOST_PATIENCE = 8, 64
-"""Steps without a draft after which something is drafted, to see whether it is kept now. The number doubles, up
-to MOST_PATIENCE, each time that drafting still does not pay."""
+from collections.abc import Callable
+from time import perf_counter, thread_time
+
+SECONDS = 2.0
+SHARE = 0.75
+"""A thread that gets less of a core than this while it measures is not alone on its machine."""
 
 
 class Patience:
-    """When to draft although it does not seem to pay."""
+    """Its time starts when it is made. clocks: wall time, and the time that this thread spent on a core."""
 
-    def __init__(self) -> None:
-        self._idle, self._most = 0, PATIENCE
+    def __init__(
+        self,
+        clocks: tuple[Callable[[], float], Callable[[], float]] = (perf_counter, thread_time),
+    ) -> None:
+        self._clocks = clocks
+        self._began = [clock() for clock in clocks]
 
     @property
     def over(self) -> bool:
-        return self._idle >= self._most
-
-    def put_off(self) -> None:
-        """Wait as long once more."""
-        self._idle = 0
-
-    def passed(self, drafted: bool) -> None:
-        """Take note of a step."""
-        if self.over and drafted:
-            self._most = min(2 * self._most, MOST_PATIENCE)
-        elif drafted:
-            self._most = PATIENCE
-        self._idle = 0 if drafted else self._idle + 1
+        wall, own = (
+            clock() - began for clock, began in zip(self._clocks, self._began, strict=True)
+        )
+        return wall > SECONDS and own < SHARE * wall

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from engine.load import Load
-from engine.policies.patience import Patience
+from engine.policies.retries import Retries
 
 FORGETTING = 0.9  # weight of earlier times, per observation
 ROW = 0.05  # guessed cost of a row, in passes over one row
@@ -131,7 +131,7 @@ class MeasuredCosts:
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
     rest: float = 0.0
-    patience: Patience = field(default_factory=Patience)
+    retries: Retries = field(default_factory=Retries)
     unit = "a millisecond"
     version: int = 0
     """How often it has changed."""
@@ -145,14 +145,14 @@ class MeasuredCosts:
 
     def see(self, times, length: int, load: Load) -> None:
         """times: of one text's step, by stage, including the text's share of the pass. Every text of a
-        pass reports the pass; only the first report counts, for the times and for the patience."""
+        pass reports the pass; only the first report counts, for the times and for when to try again."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
         other = sum(times.values()) - draft - verify
         with self._lock:
             if self._last != (verify, load.rows):
                 self.reading.see(verify * load.texts, load.rows, load.context / KILO)
                 self._last = verify, load.rows
-                self.patience.passed(load.rows > load.rows_of([1] * load.texts))
+                self.retries.passed(load.rows > load.rows_of([1] * load.texts))
             if length:
                 self.drafting.see(draft, length)
             self.version += 1
@@ -182,7 +182,7 @@ class FixedCosts:
 
     token: float
     rest = 0.0
-    patience = Patience()
+    retries = Retries()
     known = True
     version = 0
     unit = "a pass over one row"

@@ -20,7 +20,7 @@ from engine.policies.goodput import (
     expected_tokens,
     goodputs,
 )
-from engine.policies.patience import PATIENCE, Patience
+from engine.policies.retries import WAIT, Retries
 from engine.policies.round_costs import FixedCosts, Line, MeasuredCosts
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
@@ -151,18 +151,18 @@ def test_measured_costs_predict_rounds_of_several_texts():
         assert goodput == pytest.approx(tokens / time, rel=0.1)
 
 
-def test_patience_doubles_until_drafting_pays():
-    patience, tries = Patience(), []
-    for step in range(7 * PATIENCE + 3):
-        if patience.over:
+def test_the_wait_doubles_until_drafting_pays():
+    retries, tries = Retries(), []
+    for step in range(7 * WAIT + 3):
+        if retries.due:
             tries.append(step)
-        patience.passed(patience.over)
-    assert tries == [PATIENCE, 3 * PATIENCE + 1, 7 * PATIENCE + 2]
-    patience.passed(True)
-    for _ in range(PATIENCE):
-        assert not patience.over
-        patience.passed(False)
-    assert patience.over
+        retries.passed(retries.due)
+    assert tries == [WAIT, 3 * WAIT + 1, 7 * WAIT + 2]
+    retries.passed(True)
+    for _ in range(WAIT):
+        assert not retries.due
+        retries.passed(False)
+    assert retries.due
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_a_text_that_drafts_nothing_tries_again_now_and_then(target):
         for step in run_loop(target, request(drafting(target, 3.0, row_cost=0.85), PROMPTS[0], 80))
     ]
     tries = [place for place, length in enumerate(lengths) if length]
-    assert tries == [PATIENCE, 3 * PATIENCE + 1, 7 * PATIENCE + 2]
+    assert tries == [WAIT, 3 * WAIT + 1, 7 * WAIT + 2]
     assert {lengths[place] for place in tries} == {1}
 
 
@@ -238,7 +238,7 @@ def test_texts_of_a_pass_try_again_in_the_same_round(target, prices):
         rounds.setdefault(step.index, set()).add(len(step.tree))
     tries = [index for index, lengths in rounds.items() if lengths != {0}]
     # the first round, in which prompts are read, does not count
-    assert tries == ([1 + PATIENCE, 2 + 3 * PATIENCE] if prices is Fixed else [])
+    assert tries == ([1 + WAIT, 2 + 3 * WAIT] if prices is Fixed else [])
     assert all(rounds[n] == {FIRST} for n in tries)
 
 
@@ -266,7 +266,7 @@ def test_slow_first_drafts_do_not_end_drafting(target, monkeypatch):
     monkeypatch.setattr(SmartSpecDrafter, "_chain", slow)
     first = drafting(target, 0.0)
     steps = list(run_loop(target, request(first, PROMPTS[0], 60)))
-    assert any(len(step.tree) for step in steps[len(ALONE) : len(ALONE) + PATIENCE + 1])
+    assert any(len(step.tree) for step in steps[len(ALONE) : len(ALONE) + WAIT + 1])
     again = SmartSpecDrafter(first.settings, first.draft, VOCABULARY)
     lengths = [len(step.tree) for step in run_loop(target, request(again, PROMPTS[0], 20))]
     assert lengths[: len(ALONE)] == [*ALONE], "one text's slow start is its own"
