@@ -8,7 +8,8 @@ from statistics import fmean
 
 FORGETTING = 0.95  # weight of earlier steps in the share that was kept, per step
 BELIEF = 3.0  # drafted tokens that the first guess of the share counts for
-GUESS = 0.7  # that first guess
+GUESS = 0.85
+"""That first guess. It is high because a long draft shows sooner than a short one how many of its tokens are kept."""
 
 RowsOf = Callable[[Sequence[int]], int]
 """From the rows that each text asks for to the rows that the pass computes for all of them."""

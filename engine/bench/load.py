@@ -3,7 +3,8 @@
 1 to 16 texts at a time are written greedily, with one pass of the target per round (``engine.batch.together``):
 without drafts, with chains of fixed lengths, and with ``smartspec``, which chooses a length for each text and step.
 When a text ends, the next begins in its place; the clock stops when there is none, so the load stays what it is. All
-contestants write the same texts, so their tokens per second can be compared.
+contestants write the same texts, so their tokens per second can be compared, and take turns of a fraction of a second,
+so that a busy moment of the machine slows all of them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ LOADS = (1, 2, 4, 8, 12, 16)
 FIXED = (2, 4, 7)  # lengths of the chains
 TOKENS, WARM_UP = 96, 48
 QUEUE = 6  # least number of texts that wait for a place at first
+TURN = 0.25  # seconds for which a contestant writes before it is the next one's turn
 LEAST = 0.97
 """The share of the best other contestant's speed that smartspec must reach at every load."""
 
@@ -75,14 +77,19 @@ def run_load(
     read = [models.target.tokenizer(one)["input_ids"] for one in prompts]
     rows = []
     for count in loads:
-        given = [read[place % len(read)] for place in range(count + max(count, QUEUE))]
+        given = [read[place % len(read)] for place in range(count + max(2 * count, QUEUE))]
         speeds: dict[str, list[float]] = {name: [] for name in contestants()}
         texts: dict[str, list[list[int]]] = {}
         for turn in range(rounds + 1):
-            for name, (key, options) in contestants().items():
-                asked = requests(models, key, options, given, TOKENS if turn else WARM_UP)
-                speed, texts[name] = _under_load(beside, asked(), count)
-                speeds[name] += [speed] if turn else []
+            tokens = TOKENS if turn else WARM_UP
+            runs = {
+                name: _Run(beside, requests(models, key, options, given, tokens)(), count)
+                for name, (key, options) in contestants().items()
+            }
+            _take_turns([*runs.values()])
+            for name, run in runs.items():
+                texts[name] = run.texts
+                speeds[name] += [run.speed] if turn else []
         usual = {name: median(found) for name, found in speeds.items()}
         equal = sum(map(_alike, texts["none"], texts["smartspec"]))
         best = max((name for name in usual if name != "smartspec"), key=usual.__getitem__)
@@ -102,21 +109,37 @@ def run_load(
     return rows
 
 
-def _under_load(
-    target: LanguageModel, requests: Sequence[TextRequest], places: int
-) -> tuple[float, list[list[int]]]:
-    """Tokens per second until fewer texts than there are places are left, and the texts as far as they came."""
-    texts: list[list[int]] = [[] for _ in requests]
-    left, began = len(requests), time.perf_counter()
-    steps = decode_together(target, requests, places=places)
-    for index, step in steps:
-        texts[index] += step.output
-        left -= step.stop is not None
-        if left < places:
-            break
-    spent = time.perf_counter() - began
-    steps.close()
-    return sum(map(len, texts)) / spent, texts
+class _Run:
+    """Texts under way, until fewer are left than there are places. texts: as far as they came."""
+
+    def __init__(self, target: LanguageModel, requests: Sequence[TextRequest], places: int) -> None:
+        self.texts: list[list[int]] = [[] for _ in requests]
+        self._left, self._places, self._spent = len(requests), places, 0.0
+        self._steps = decode_together(target, requests, places=places)
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second of all texts together."""
+        return sum(map(len, self.texts)) / self._spent
+
+    def go_on(self, seconds: float) -> bool:
+        """Write for this long. Returns whether the run goes on."""
+        began, spent = time.perf_counter(), 0.0
+        for index, step in self._steps:
+            self.texts[index] += step.output
+            self._left -= step.stop is not None
+            spent = time.perf_counter() - began
+            if self._left < self._places or spent >= seconds:
+                break
+        self._spent += spent
+        if self._left < self._places:
+            self._steps.close()
+        return self._left >= self._places
+
+
+def _take_turns(runs: Sequence[_Run]) -> None:
+    while runs:
+        runs = [run for run in runs if run.go_on(TURN)]
 
 
 def _alike(one: Sequence[int], other: Sequence[int]) -> bool:

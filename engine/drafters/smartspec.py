@@ -29,8 +29,11 @@ from engine.policies.round_costs import Costs, FixedCosts, MeasuredCosts
 from engine.target.language_model import LanguageModel
 from engine.tree import DraftTree
 
-FIRST = 3  # tokens drafted where it is not known whether they will be kept
-ALONE, SHARED = (FIRST,) * 3, (FIRST, 0, FIRST, 0)
+FIRST, LONG = (
+    3,
+    7,
+)  # tokens drafted where it is not known whether they will be kept, or what they cost
+ALONE, SHARED = (FIRST,) * 3, (LONG, 0, LONG, 0, LONG)
 """Tokens drafted in the first steps where their cost is not known yet: of a text that is alone or shares its passes."""
 UNTIMED = 2  # first steps whose times do not count: a pass of a new shape takes longer
 _COSTS: WeakKeyDictionary[LanguageModel, MeasuredCosts] = WeakKeyDictionary()
@@ -114,11 +117,12 @@ class SmartSpecDrafter(DraftModelDrafter):
         return 0
 
     def observe(self, kept: Kept):
-        super().observe(kept)
         length, accepted = len(kept.tree), len(kept.path)
+        if length:
+            super().observe(kept)
         self._acceptance.see(accepted, min(accepted + 1, length))
         self._retries.passed(bool(length))
-        if self._steps >= UNTIMED or (self._steps and not self._opening):
+        if self._steps >= UNTIMED or (self._steps and (kept.load.shared or not self._opening)):
             self._costs.see(kept.milliseconds, length, kept.load)
         self._coming = Round.after(kept.load, self.settings["load"])
         self._steps += 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 
@@ -26,8 +27,15 @@ class _Padded:
     sequences: int
 
     def __call__(self, asked: Sequence[int]) -> int:
-        size = Size.of(max(asked), 0)
-        return sum(asked) if size is None else self.sequences * size.rows
+        rows = _rows(max(asked))
+        return sum(asked) if rows is None else self.sequences * rows
+
+
+@cache
+def _rows(asked: int) -> int | None:
+    """Of one sequence in a pass; None beyond the largest pass."""
+    size = Size.of(asked, 0)
+    return None if size is None else size.rows
 
 
 class JointSessions(SeparateSessions):

@@ -60,17 +60,18 @@ def goodputs_alike(tokens: Sequence[float], costs: Costs, coming: Round) -> list
 
 
 def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[float]:
-    """By this text's length, 0 to ``most``: expected tokens of the coming round, divided by its predicted time.
+    """By this text's length, 0 to ``most``: its expected tokens of the coming round, divided by its time: an equal share
+    of a round in which all texts draft the length that is best for all, and the time by which its own length changes it.
 
-    Each of the others drafts the length at which all would do best together. Every text finds about the same length
-    for them, so all move together: where a pass is as long as its longest text, none could shorten it alone.
+    Every text finds about the same length for all, so all move together: where a pass is as long as its longest
+    text, none could shorten it alone. A text pays for its place in the pass, because the next text waits for it.
     """
     own = expected_tokens(chance, most)
     if coming.chances:
-        others, times = _known_outlook(coming, most, costs, costs.version)
+        times = _known_times(coming, most, costs, costs.version)
     else:
-        others, times = _outlook(coming, own, costs)
-    return [(tokens + others) / time for tokens, time in zip(own, times, strict=True)]
+        times = _times(coming, own, costs)
+    return [tokens / time for tokens, time in zip(own, times, strict=True)]
 
 
 def worth_a_try(most: int, costs: Costs, coming: Round) -> bool:
@@ -78,32 +79,28 @@ def worth_a_try(most: int, costs: Costs, coming: Round) -> bool:
     if not coming.chances:
         return False
     hopes = tuple(1 - HOPE * (1 - chance) for chance in coming.chances)
-    theirs = _mean_tokens(hopes, most)
-    return best_length(goodputs_alike(theirs, costs, coming)) > 0
+    return best_length(goodputs_alike(_usual_tokens(hopes, most), costs, coming)) > 0
 
 
-def _mean_tokens(chances: Sequence[float], most: int) -> list[float]:
+def _usual_tokens(chances: Sequence[float], most: int) -> list[float]:
+    """By length: the tokens that texts with these chances write in a place of the pass per round. Texts that write
+    fewer keep their place for more rounds, so this is the harmonic mean."""
     each = [expected_tokens(chance, most) for chance in chances]
-    return [sum(some) / len(each) for some in zip(*each, strict=True)]
+    return [len(some) / sum(1 / tokens for tokens in some) for some in zip(*each, strict=True)]
 
 
-def _outlook(
-    coming: Round, theirs: Sequence[float], costs: Costs
-) -> tuple[float, tuple[float, ...]]:
-    """Expected tokens of the others, and by this text's length the time of the round. theirs: expected tokens of one of
-    the others, by its length."""
-    common = best_length(goodputs_alike(theirs, costs, coming))
-    lengths = range(len(theirs))
-    times = tuple(coming.milliseconds(costs, common, length) for length in lengths)
-    return (coming.texts - 1) * theirs[common], times
+def _times(coming: Round, usual: Sequence[float], costs: Costs) -> tuple[float, ...]:
+    """By a text's length: its time. usual: expected tokens of any of the texts, by length."""
+    common = best_length(goodputs_alike(usual, costs, coming))
+    others = coming.milliseconds(costs, common, common) * (coming.texts - 1) / coming.texts
+    lengths = range(len(usual))
+    return tuple(coming.milliseconds(costs, common, length) - others for length in lengths)
 
 
 @lru_cache(maxsize=8)
-def _known_outlook(
-    coming: Round, most: int, costs: Costs, version: int
-) -> tuple[float, tuple[float, ...]]:
+def _known_times(coming: Round, most: int, costs: Costs, version: int) -> tuple[float, ...]:
     """The same for all texts of a pass, so it is computed once. version: of the costs."""
-    return _outlook(coming, _mean_tokens(coming.chances, most), costs)
+    return _times(coming, _usual_tokens(coming.chances, most), costs)
 
 
 def best_length(found: Sequence[float]) -> int:

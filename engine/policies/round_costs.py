@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from threading import Lock
 
 from engine.load import Load
@@ -21,6 +22,8 @@ DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one r
 CAUTION = 1.0  # observations on the line, by which each value's own mean is tempered
 LONGEST = 2.0  # times the prediction; a longer time counts as this long
 SHORTEST = 3.0  # times shorter than predicted: then the earlier times were hiccups
+HOPE = 0.15  # share of a predicted time that may be missing where nothing was seen lately
+AGEING = 0.97  # weight of earlier sights in the number of those seen lately, per observation
 
 
 class Line:
@@ -42,6 +45,8 @@ class Line:
         self._sums = self._nothing()
         self._by_first: dict[float, list[list[float]]] = {}
         self._residuals: dict[float, float] = {}
+        self._lately: dict[int, float] = {}
+        self._hoped: dict[tuple[float, ...], float] = {}
         self._level = 0.0
         self.sights = 0
         self.weights = [0.0] * self._size
@@ -56,6 +61,14 @@ class Line:
         found = self._on_line(row) + self._residuals.get(given[0], 0.0)
         return max(found, 0.1 * self._level)
 
+    def hoped(self, *given: float) -> float:
+        """The prediction, lowered by up to HOPE where few observations lately were of about this size: if a size was
+        slow by accident, a choice by this number tries it again."""
+        if given not in self._hoped:
+            seen = self._lately.get(_magnitude(given[0]), 0.0)
+            self._hoped[given] = self.at(*given) * (1 - HOPE / sqrt(1 + seen))
+        return self._hoped[given]
+
     def _on_line(self, row: Sequence[float]) -> float:
         return sum(weight * x for weight, x in zip(self.weights, row, strict=True))
 
@@ -64,7 +77,8 @@ class Line:
         *inputs, milliseconds = sums[0]
         return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION)
 
-    def see(self, milliseconds: float, *given: float) -> None:
+    def see(self, milliseconds: float, *given: float, weight: float = 1.0) -> None:
+        """weight: less than 1 for one of several observations of the same moment."""
         if self.sights and SHORTEST * milliseconds < self.at(*given):
             self._forget()  # no time is shorter than possible, so the earlier, longer ones were hiccups
         if not self.sights:
@@ -76,12 +90,16 @@ class Line:
         mine = self._by_first.setdefault(given[0], self._nothing())
         for one in range(self._size):
             for place, other in enumerate((*row, milliseconds)):
-                change = row[one] * other - (1 - FORGETTING) * mine[one][place]
+                change = weight * row[one] * other - (1 - FORGETTING**weight) * mine[one][place]
                 mine[one][place] += change
                 self._sums[one][place] += change
         self.sights += 1
+        self._lately = {size: AGEING**weight * seen for size, seen in self._lately.items()}
+        size = _magnitude(given[0])
+        self._lately[size] = self._lately.get(size, 0.0) + weight
         self.weights = self._solved()
         self._residuals = {first: self._residual(sums) for first, sums in self._by_first.items()}
+        self._hoped = {}
 
     def _solved(self) -> list[float]:
         """Intercept and slopes. A slope that would be negative is set to 0, and the others are fitted again."""
@@ -101,6 +119,11 @@ class Line:
                 matrix[place][place] += DOUBT
                 right[place] += DOUBT * self._guesses[coefficient - 1] * self._level
         return solved(matrix, right)
+
+
+def _magnitude(value: float) -> int:
+    """The same for values of which none is twice another: 1, 2 to 3, 4 to 7, 8 to 15, and so on."""
+    return int(value).bit_length()
 
 
 def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
@@ -136,6 +159,8 @@ class MeasuredCosts:
     version: int = 0
     """How often it has changed."""
     _last: tuple[float, int] = (0.0, 0)
+    _sizes: set[int] = field(default_factory=set)
+    _known_as: MeasuredCosts | None = None  # the last snapshot
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
@@ -150,17 +175,28 @@ class MeasuredCosts:
         other = sum(times.values()) - draft - verify
         with self._lock:
             if self._last != (verify, load.rows):
-                self.reading.see(verify * load.texts, load.rows, load.context / KILO)
                 self._last = verify, load.rows
                 self.retries.passed(load.rows > load.rows_of([1] * load.texts))
+                self._see_pass(verify * load.texts, load)
             if length:
-                self.drafting.see(draft, length)
+                self.drafting.see(draft, length, weight=1 / load.texts)
             self.version += 1
             self.rest = self.rest + 0.1 * (other - self.rest) if self.rest else other
 
+    def _see_pass(self, milliseconds: float, load: Load) -> None:
+        if load.shared and load.rows not in self._sizes:
+            self._sizes.add(
+                load.rows
+            )  # the first joined pass of a size takes longer, and does not count
+        else:
+            self.reading.see(milliseconds, load.rows, load.context / KILO)
+
     def snapshot(self) -> MeasuredCosts:
         """The costs as they are now, unaffected by later steps."""
-        return replace(self, reading=copy(self.reading), drafting=copy(self.drafting))
+        if self._known_as is None or self._known_as.version != self.version:
+            reading, drafting = copy(self.reading), copy(self.drafting)
+            self._known_as = replace(self, reading=reading, drafting=drafting, _known_as=None)
+        return self._known_as
 
     def draft(self, length: float) -> float:
         """Cost of drafting ``length`` tokens."""
@@ -168,11 +204,11 @@ class MeasuredCosts:
             return 0.0
         if not self.drafting.sights:
             return length * DRAFT * self.reading.weights[0]
-        return self.drafting.at(length)
+        return self.drafting.hoped(length)
 
     def verify(self, rows: int, context: float) -> float:
         """Cost of a pass over ``rows`` rows of all texts."""
-        return self.reading.at(rows, context / KILO)
+        return self.reading.hoped(rows, context / KILO)
 
 
 @dataclass(eq=False)
