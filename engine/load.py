@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 FORGETTING = 0.95  # weight of earlier steps in the share that was kept, per step
-BELIEF = 3.0  # drafted tokens that the first guess of the share counts for
+BELIEF = 5.0  # drafted tokens that the first guess of the share counts for, at all times
 GUESS = 0.85
 """That first guess. It is high because a long draft shows sooner than a short one how many of its tokens are kept."""
 
@@ -17,19 +17,21 @@ RowsOf = Callable[[Sequence[int]], int]
 
 @dataclass
 class Acceptance:
-    """The share of a text's judged drafted tokens that were kept; older steps count less."""
+    """The share of a text's judged drafted tokens that were kept; older steps count less. guess: of that share, before
+    anything was judged."""
 
-    kept: float = GUESS * BELIEF
-    judged: float = BELIEF
+    guess: float = GUESS
+    kept: float = 0.0
+    judged: float = 0.0
 
     @classmethod
     def as_of(cls, chances: Sequence[float]) -> Acceptance:
         """Of a new text, beside others of which these shares are known."""
-        return cls(BELIEF * fmean(chances)) if chances else cls()
+        return cls(fmean(chances)) if chances else cls()
 
     @property
     def chance(self) -> float:
-        return self.kept / self.judged
+        return (self.kept + BELIEF * self.guess) / (self.judged + BELIEF)
 
     def see(self, kept: int, judged: int) -> None:
         if judged:
@@ -53,3 +55,8 @@ class Load:
     def shared(self) -> bool:
         """Whether other texts made the pass larger."""
         return self.texts > 1 or self.rows_of is not sum
+
+    @property
+    def drafted(self) -> bool:
+        """Whether any of the texts had a draft."""
+        return self.rows > self.rows_of([1] * self.texts)

@@ -33,7 +33,7 @@ FIRST, LONG = (
     3,
     7,
 )  # tokens drafted where it is not known whether they will be kept, or what they cost
-ALONE, SHARED = (FIRST,) * 3, (LONG, 0, LONG, 0, LONG)
+ALONE, SHARED = (FIRST,) * 3, (LONG, LONG, LONG, 0, 0)
 """Tokens drafted in the first steps where their cost is not known yet: of a text that is alone or shares its passes."""
 UNTIMED = 2  # first steps whose times do not count: a pass of a new shape takes longer
 _COSTS: WeakKeyDictionary[LanguageModel, MeasuredCosts] = WeakKeyDictionary()
@@ -84,7 +84,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         self._doubtful = not price and not start.load.shared
         self._acceptance = Acceptance.as_of(start.load.chances)
         self._coming = Round.after(start.load, asked)
-        self._steps = 0
+        self._steps, self._going, self._cheap = 0, False, True
         self._retries = Retries()
         self._joint_retries = self._costs.retries if start.load.shared else Retries()
 
@@ -105,7 +105,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         best = best_length(goodputs(chance, most, self._costs, self._coming))
         if best:
             return best
-        if self._retries.due:
+        if self._retries.due and self._cheap:
             # a few times of one text may all have been slow ones; many texts correct each other
             if self._doubtful or best_length(goodputs(1.0, most, self._costs, self._coming)):
                 return min(1, most)
@@ -123,8 +123,10 @@ class SmartSpecDrafter(DraftModelDrafter):
         self._acceptance.see(accepted, min(accepted + 1, length))
         self._retries.passed(bool(length))
         if self._steps >= UNTIMED or (self._steps and (kept.load.shared or not self._opening)):
-            self._costs.see(kept.milliseconds, length, kept.load)
+            self._costs.see(kept.milliseconds, length, kept.load, self._going)
+        self._going = length > 0
         self._coming = Round.after(kept.load, self.settings["load"])
+        self._cheap = kept.load.drafted or not kept.load.shared
         self._steps += 1
 
     def _exhibits(self, most: int, length: int) -> list[Exhibit | Later]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from operator import truediv
 
 from engine.load import Load, RowsOf
 from engine.policies.round_costs import Costs
@@ -70,7 +71,8 @@ def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[floa
     if coming.chances:
         times = _known_times(coming, most, costs, costs.version)
     else:
-        times = _times(coming, own, costs)
+        common = best_length(goodputs_alike(own, costs, coming))
+        times = _times(common, most + 1, costs, coming)
     return [tokens / time for tokens, time in zip(own, times, strict=True)]
 
 
@@ -79,28 +81,32 @@ def worth_a_try(most: int, costs: Costs, coming: Round) -> bool:
     if not coming.chances:
         return False
     hopes = tuple(1 - HOPE * (1 - chance) for chance in coming.chances)
-    return best_length(goodputs_alike(_usual_tokens(hopes, most), costs, coming)) > 0
+    return _common_length([expected_tokens(hope, most) for hope in hopes], costs, coming) > 0
 
 
-def _usual_tokens(chances: Sequence[float], most: int) -> list[float]:
-    """By length: the tokens that texts with these chances write in a place of the pass per round. Texts that write
-    fewer keep their place for more rounds, so this is the harmonic mean."""
-    each = [expected_tokens(chance, most) for chance in chances]
-    return [len(some) / sum(1 / tokens for tokens in some) for some in zip(*each, strict=True)]
+def _common_length(tokens: Sequence[Sequence[float]], costs: Costs, coming: Round) -> int:
+    """The length that all texts should draft, or most of them: where a token takes the least time, averaged over the
+    texts, if each then chooses its own length. tokens: by text and length."""
+
+    def time(common: int) -> float:
+        times = _times(common, len(tokens[0]), costs, coming)
+        return sum(min(map(truediv, times, own)) for own in tokens)
+
+    return min(range(len(tokens[0])), key=time)
 
 
-def _times(coming: Round, usual: Sequence[float], costs: Costs) -> tuple[float, ...]:
-    """By a text's length: its time. usual: expected tokens of any of the texts, by length."""
-    common = best_length(goodputs_alike(usual, costs, coming))
+def _times(common: int, count: int, costs: Costs, coming: Round) -> list[float]:
+    """By a text's length, below ``count``: an equal share of a round in which all draft the common length, and the time
+    by which this text's own length changes the round."""
     others = coming.milliseconds(costs, common, common) * (coming.texts - 1) / coming.texts
-    lengths = range(len(usual))
-    return tuple(coming.milliseconds(costs, common, length) - others for length in lengths)
+    return [coming.milliseconds(costs, common, length) - others for length in range(count)]
 
 
 @lru_cache(maxsize=8)
-def _known_times(coming: Round, most: int, costs: Costs, version: int) -> tuple[float, ...]:
-    """The same for all texts of a pass, so it is computed once. version: of the costs."""
-    return _times(coming, _usual_tokens(coming.chances, most), costs)
+def _known_times(coming: Round, most: int, costs: Costs, version: int) -> list[float]:
+    """The same for all texts of a pass, so they are computed once. version: of the costs."""
+    tokens = [expected_tokens(chance, most) for chance in coming.chances]
+    return _times(_common_length(tokens, costs, coming), most + 1, costs, coming)
 
 
 def best_length(found: Sequence[float]) -> int:

@@ -1,6 +1,6 @@
 """When to try again something that did not pay."""
 
-WAIT, LONGEST_WAIT = 8, 64
+WAIT, LONGEST_WAIT = 8, 256
 """Steps without a draft after which something is drafted, to see whether it is kept now. The number doubles, up
 to LONGEST_WAIT, each time that drafting still does not pay."""
 

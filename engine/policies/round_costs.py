@@ -15,7 +15,9 @@ from threading import Lock
 from engine.load import Load
 from engine.policies.retries import Retries
 
-FORGETTING = 0.9  # weight of earlier times, per observation
+FORGETTING = 0.95  # weight of earlier times, per observation
+PACE = 0.2  # weight of the newest pass in the machine's pace
+KNOWN = 3.0  # weight of earlier passes of a size, from which on the next one tells the pace
 ROW = 0.05  # guessed cost of a row, in passes over one row
 DRAFT = 0.2  # guessed cost of a drafted token, in the same unit
 DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one row
@@ -23,7 +25,7 @@ CAUTION = 1.0  # observations on the line, by which each value's own mean is tem
 LONGEST = 2.0  # times the prediction; a longer time counts as this long
 SHORTEST = 3.0  # times shorter than predicted: then the earlier times were hiccups
 HOPE = 0.15  # share of a predicted time that may be missing where nothing was seen lately
-AGEING = 0.97  # weight of earlier sights in the number of those seen lately, per observation
+AGEING = 0.98  # weight of earlier sights in the number of those seen lately, per round
 
 
 class Line:
@@ -69,6 +71,15 @@ class Line:
             self._hoped[given] = self.at(*given) * (1 - HOPE / sqrt(1 + seen))
         return self._hoped[given]
 
+    def age(self) -> None:
+        """A round has passed: what was seen so far is older now."""
+        self._lately = {size: AGEING * seen for size, seen in self._lately.items()}
+        self._hoped = {}
+
+    def weight_of(self, first: float) -> float:
+        """Of the observations with this first input."""
+        return self._by_first[first][0][0] if first in self._by_first else 0.0
+
     def _on_line(self, row: Sequence[float]) -> float:
         return sum(weight * x for weight, x in zip(self.weights, row, strict=True))
 
@@ -94,9 +105,8 @@ class Line:
                 mine[one][place] += change
                 self._sums[one][place] += change
         self.sights += 1
-        self._lately = {size: AGEING**weight * seen for size, seen in self._lately.items()}
         size = _magnitude(given[0])
-        self._lately[size] = self._lately.get(size, 0.0) + weight
+        self._lately = self._lately | {size: self._lately.get(size, 0.0) + weight}
         self.weights = self._solved()
         self._residuals = {first: self._residual(sums) for first, sums in self._by_first.items()}
         self._hoped = {}
@@ -149,11 +159,13 @@ KILO = 1000.0  # the context is counted in thousands of tokens
 @dataclass(eq=False)
 class MeasuredCosts:
     """Milliseconds of a round, fitted to the steps so far, which may be of several texts at a time. unit: the unit of
-    time."""
+    time. pace: the times of the last passes, divided by the predicted ones: where something else slows the machine
+    for a while, lengths that were timed before and after are compared at the same pace."""
 
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
     rest: float = 0.0
+    pace: float = 1.0
     retries: Retries = field(default_factory=Retries)
     unit = "a millisecond"
     version: int = 0
@@ -168,28 +180,36 @@ class MeasuredCosts:
         """Whether a step with a draft was timed."""
         return bool(self.reading.sights and self.drafting.sights)
 
-    def see(self, times, length: int, load: Load) -> None:
+    def see(self, times, length: int, load: Load, going: bool = True) -> None:
         """times: of one text's step, by stage, including the text's share of the pass. Every text of a
-        pass reports the pass; only the first report counts, for the times and for when to try again."""
+        pass reports the pass; only the first report counts, for the times and for when to try again.
+        going: whether the step before had a draft, too; otherwise the draft model first read the text since its last
+        draft, so the time says little about the next drafts."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
         other = sum(times.values()) - draft - verify
         with self._lock:
             if self._last != (verify, load.rows):
                 self._last = verify, load.rows
-                self.retries.passed(load.rows > load.rows_of([1] * load.texts))
+                self.retries.passed(load.drafted)
+                self.reading.age()
+                self.drafting.age()
                 self._see_pass(verify * load.texts, load)
-            if length:
-                self.drafting.see(draft, length, weight=1 / load.texts)
+            if length and (going or not self.drafting.sights):
+                self.drafting.see(draft / self.pace, length, weight=1 / load.texts)
             self.version += 1
-            self.rest = self.rest + 0.1 * (other - self.rest) if self.rest else other
+            self.rest = self.rest + 0.1 * (other / self.pace - self.rest) if self.rest else other
 
     def _see_pass(self, milliseconds: float, load: Load) -> None:
         if load.shared and load.rows not in self._sizes:
             self._sizes.add(
                 load.rows
             )  # the first joined pass of a size takes longer, and does not count
-        else:
-            self.reading.see(milliseconds, load.rows, load.context / KILO)
+            return
+        given = load.rows, load.context / KILO
+        if self.reading.weight_of(load.rows) >= KNOWN:
+            ratio = milliseconds / self.reading.at(*given)
+            self.pace += PACE * (min(max(ratio, 1 / LONGEST), LONGEST) - self.pace)
+        self.reading.see(milliseconds / self.pace, *given)
 
     def snapshot(self) -> MeasuredCosts:
         """The costs as they are now, unaffected by later steps."""
@@ -223,7 +243,7 @@ class FixedCosts:
     version = 0
     unit = "a pass over one row"
 
-    def see(self, times, length: int, load: Load) -> None:
+    def see(self, times, length: int, load: Load, going: bool = True) -> None:
         """There is nothing to learn."""
 
     def snapshot(self) -> FixedCosts:
