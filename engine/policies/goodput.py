@@ -16,6 +16,9 @@ from operator import truediv
 from engine.load import Load, RowsOf
 from engine.policies.round_costs import Costs
 
+STAY = 0.05
+"""Share of the time by which another size of the passes must be better than the present one, because a change has its
+price: a draft model that paused must first read the text since."""
 HOPE = 0.5  # share of the expected refusals that ``worth_a_try`` leaves out
 
 
@@ -34,6 +37,7 @@ class Round:
     context: float = 0.0
     chances: tuple[float, ...] = ()
     rows_of: RowsOf = sum
+    rows: int = 0
 
     @classmethod
     def after(cls, load: Load, asked: int) -> Round:
@@ -41,7 +45,7 @@ class Round:
         if asked:
             return cls(asked, load.context / load.texts * asked)
         others = load.chances if load.texts > 1 else ()
-        return cls(load.texts, load.context, others, load.rows_of)
+        return cls(load.texts, load.context, others, load.rows_of, load.rows)
 
     def milliseconds(self, costs: Costs, common: int, own: int) -> float:
         """Predicted time, in the unit of ``costs``, if this text drafts ``own`` tokens and the others ``common``."""
@@ -90,7 +94,8 @@ def _common_length(tokens: Sequence[Sequence[float]], costs: Costs, coming: Roun
 
     def time(common: int) -> float:
         times = _times(common, len(tokens[0]), costs, coming)
-        return sum(min(map(truediv, times, own)) for own in tokens)
+        same = coming.rows_of([1 + common] * coming.texts) == coming.rows
+        return (1 - STAY * same) * sum(min(map(truediv, times, own)) for own in tokens)
 
     return min(range(len(tokens[0])), key=time)
 
