@@ -72,6 +72,8 @@ def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[floa
     text, none could shorten it alone. A text pays for its place in the pass, because the next text waits for it.
     """
     own = expected_tokens(chance, most)
+    if coming.texts == 1:
+        return goodputs_alike(own, costs, coming)
     if coming.chances:
         times = _known_times(coming, most, costs, costs.version)
     else:

@@ -15,9 +15,7 @@ from threading import Lock
 from engine.load import Load
 from engine.policies.retries import Retries
 
-FORGETTING = 0.95  # weight of earlier times, per observation
-PACE = 0.2  # weight of the newest pass in the machine's pace
-KNOWN = 3.0  # weight of earlier passes of a size, from which on the next one tells the pace
+FORGETTING = 0.9  # weight of earlier times, per observation
 ROW = 0.05  # guessed cost of a row, in passes over one row
 DRAFT = 0.2  # guessed cost of a drafted token, in the same unit
 DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one row
@@ -75,10 +73,6 @@ class Line:
         """A round has passed: what was seen so far is older now."""
         self._lately = {size: AGEING * seen for size, seen in self._lately.items()}
         self._hoped = {}
-
-    def weight_of(self, first: float) -> float:
-        """Of the observations with this first input."""
-        return self._by_first[first][0][0] if first in self._by_first else 0.0
 
     def _on_line(self, row: Sequence[float]) -> float:
         return sum(weight * x for weight, x in zip(self.weights, row, strict=True))
@@ -159,13 +153,11 @@ KILO = 1000.0  # the context is counted in thousands of tokens
 @dataclass(eq=False)
 class MeasuredCosts:
     """Milliseconds of a round, fitted to the steps so far, which may be of several texts at a time. unit: the unit of
-    time. pace: the times of the last passes, divided by the predicted ones: where something else slows the machine
-    for a while, lengths that were timed before and after are compared at the same pace."""
+    time."""
 
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
     rest: float = 0.0
-    pace: float = 1.0
     retries: Retries = field(default_factory=Retries)
     unit = "a millisecond"
     version: int = 0
@@ -195,21 +187,17 @@ class MeasuredCosts:
                 self.drafting.age()
                 self._see_pass(verify * load.texts, load)
             if length and (going or not self.drafting.sights):
-                self.drafting.see(draft / self.pace, length, weight=1 / load.texts)
+                self.drafting.see(draft, length, weight=1 / load.texts)
             self.version += 1
-            self.rest = self.rest + 0.1 * (other / self.pace - self.rest) if self.rest else other
+            self.rest = self.rest + 0.1 * (other - self.rest) if self.rest else other
 
     def _see_pass(self, milliseconds: float, load: Load) -> None:
         if load.shared and load.rows not in self._sizes:
             self._sizes.add(
                 load.rows
             )  # the first joined pass of a size takes longer, and does not count
-            return
-        given = load.rows, load.context / KILO
-        if self.reading.weight_of(load.rows) >= KNOWN:
-            ratio = milliseconds / self.reading.at(*given)
-            self.pace += PACE * (min(max(ratio, 1 / LONGEST), LONGEST) - self.pace)
-        self.reading.see(milliseconds / self.pace, *given)
+        else:
+            self.reading.see(milliseconds, load.rows, load.context / KILO)
 
     def snapshot(self) -> MeasuredCosts:
         """The costs as they are now, unaffected by later steps."""
