@@ -84,7 +84,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         self._doubtful = not price and not start.load.shared
         self._acceptance = Acceptance.as_of(start.load.chances)
         self._coming = Round.after(start.load, asked)
-        self._steps, self._going, self._cheap = 0, False, True
+        self._steps, self._cheap = 0, True
         self._retries = Retries()
         self._joint_retries = self._costs.retries if start.load.shared else Retries()
 
@@ -123,8 +123,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         self._acceptance.see(accepted, min(accepted + 1, length))
         self._retries.passed(bool(length))
         if self._steps >= UNTIMED or (self._steps and (kept.load.shared or not self._opening)):
-            self._costs.see(kept.milliseconds, length, kept.load, self._going)
-        self._going = length > 0
+            self._costs.see(kept.milliseconds, length, kept.load)
         self._coming = Round.after(kept.load, self.settings["load"])
         self._cheap = kept.load.drafted or not kept.load.shared
         self._steps += 1

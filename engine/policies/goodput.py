@@ -16,7 +16,7 @@ from operator import truediv
 from engine.load import Load, RowsOf
 from engine.policies.round_costs import Costs
 
-STAY = 0.05
+STAY = 0.06
 """Share of the time by which another size of the passes must be better than the present one, because a change has its
 price: a draft model that paused must first read the text since."""
 HOPE = 0.5  # share of the expected refusals that ``worth_a_try`` leaves out

@@ -22,8 +22,8 @@ DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one r
 CAUTION = 1.0  # observations on the line, by which each value's own mean is tempered
 LONGEST = 2.0  # times the prediction; a longer time counts as this long
 SHORTEST = 3.0  # times shorter than predicted: then the earlier times were hiccups
-HOPE = 0.15  # share of a predicted time that may be missing where nothing was seen lately
-AGEING = 0.98  # weight of earlier sights in the number of those seen lately, per round
+HOPE = 0.2  # share of a predicted time that may be missing where nothing was seen lately
+AGEING = 0.985  # weight of earlier sights in the number of those seen lately, per round
 
 
 class Line:
@@ -70,8 +70,11 @@ class Line:
         return self._hoped[given]
 
     def age(self) -> None:
-        """A round has passed: what was seen so far is older now."""
+        """A round has passed: the observations so far are older now, and count less beside the line."""
         self._lately = {size: AGEING * seen for size, seen in self._lately.items()}
+        for sums in (*self._by_first.values(), self._sums):
+            for row in sums:
+                row[:] = [AGEING * value for value in row]
         self._hoped = {}
 
     def _on_line(self, row: Sequence[float]) -> float:
@@ -172,11 +175,9 @@ class MeasuredCosts:
         """Whether a step with a draft was timed."""
         return bool(self.reading.sights and self.drafting.sights)
 
-    def see(self, times, length: int, load: Load, going: bool = True) -> None:
+    def see(self, times, length: int, load: Load) -> None:
         """times: of one text's step, by stage, including the text's share of the pass. Every text of a
-        pass reports the pass; only the first report counts, for the times and for when to try again.
-        going: whether the step before had a draft, too; otherwise the draft model first read the text since its last
-        draft, so the time says little about the next drafts."""
+        pass reports the pass; only the first report counts, for the times and for when to try again."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
         other = sum(times.values()) - draft - verify
         with self._lock:
@@ -186,7 +187,7 @@ class MeasuredCosts:
                 self.reading.age()
                 self.drafting.age()
                 self._see_pass(verify * load.texts, load)
-            if length and (going or not self.drafting.sights):
+            if length:
                 self.drafting.see(draft, length, weight=1 / load.texts)
             self.version += 1
             self.rest = self.rest + 0.1 * (other - self.rest) if self.rest else other
@@ -231,7 +232,7 @@ class FixedCosts:
     version = 0
     unit = "a pass over one row"
 
-    def see(self, times, length: int, load: Load, going: bool = True) -> None:
+    def see(self, times, length: int, load: Load) -> None:
         """There is nothing to learn."""
 
     def snapshot(self) -> FixedCosts:
