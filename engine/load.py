@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 FORGETTING = 0.95  # weight of earlier steps in the share that was kept, per step
-BELIEF = 5.0  # drafted tokens that the first guess of the share counts for, at all times
+IDLE = 0.985  # the same, per step in which nothing was judged
+BELIEF = 3.0  # drafted tokens that the first guess of the share counts for, at all times
 GUESS = 0.85
 """That first guess. It is high because a long draft shows sooner than a short one how many of its tokens are kept."""
 
@@ -17,8 +18,8 @@ RowsOf = Callable[[Sequence[int]], int]
 
 @dataclass
 class Acceptance:
-    """The share of a text's judged drafted tokens that were kept; older steps count less. guess: of that share, before
-    anything was judged."""
+    """The share of a text's judged drafted tokens that were kept; older steps count less, so the share of a text without
+    drafts goes back to the first guess."""
 
     guess: float = GUESS
     kept: float = 0.0
@@ -34,9 +35,9 @@ class Acceptance:
         return (self.kept + BELIEF * self.guess) / (self.judged + BELIEF)
 
     def see(self, kept: int, judged: int) -> None:
-        if judged:
-            self.kept = FORGETTING * self.kept + kept
-            self.judged = FORGETTING * self.judged + judged
+        weight = FORGETTING if judged else IDLE
+        self.kept = weight * self.kept + kept
+        self.judged = weight * self.judged + judged
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import itertools
 import math
 import time
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -106,6 +107,21 @@ def test_the_length_follows_acceptance_price_and_load():
     assert by_load == sorted(by_load, reverse=True) and by_load[0] >= 2 and by_load[-1] == 0
 
 
+@dataclass(eq=False)
+class Prices:
+    """Known prices."""
+
+    drafted: float
+    row: float
+    start, rest, version = 2.0, 0.1, 0
+
+    def draft(self, length):
+        return self.drafted * length
+
+    def verify(self, rows, context):
+        return self.start + self.row * rows
+
+
 def padded(asked):
     """Every text has as many rows as the longest, in sizes of 1, 2, 4 and 8."""
     return len(asked) * next(size for size in (1, 2, 4, 8) if size >= max(asked))
@@ -114,21 +130,24 @@ def padded(asked):
 @pytest.mark.parametrize("rows_of", [sum, padded])
 @pytest.mark.parametrize(("draft", "row"), [(0.05, 0.05), (0.3, 0.2), (0.2, 1.0), (1.0, 0.1)])
 def test_texts_choose_about_as_well_as_one_mind(draft, row, rows_of):
-    """Each text chooses for itself. All of them together come close to the best of all combinations of lengths."""
-    prices, most = costs(draft, row), 5
+    """Each text chooses for itself. Texts of three kinds, equally many and equally long, are written in about the time
+    that the best of all combinations of lengths would take."""
+    prices, most, start, rest = Prices(draft, row), 5, Prices.start, Prices.rest
     for chances in itertools.product((0.2, 0.6, 0.95), repeat=3):
         coming = Round(3, 0.0, chances, rows_of)
         tokens = [expected_tokens(chance, most) for chance in chances]
 
-        def goodput(lengths, tokens=tokens):
-            drafting = sum(prices.draft(length) for length in lengths)
-            rows = rows_of([1 + length for length in lengths])
-            time = drafting + prices.verify(rows, 0.0) + 3 * prices.rest
-            return sum(own[n] for own, n in zip(tokens, lengths, strict=True)) / time
+        def time(lengths, tokens=tokens):
+            """Of a token of each kind."""
+            total = 0.0
+            for own, n in zip(tokens, lengths, strict=True):
+                rows = 1 + n if rows_of is sum else padded([1 + max(lengths)])
+                total += (start / 3 + row * rows + draft * n + rest) / own[n]
+            return total
 
         ours = [best_length(goodputs(chance, most, prices, coming)) for chance in chances]
-        best = max(map(goodput, itertools.product(range(most + 1), repeat=3)))
-        assert goodput(ours) >= 0.9 * best, (chances, ours)
+        best = min(map(time, itertools.product(range(most + 1), repeat=3)))
+        assert time(ours) <= 1.1 * best, (chances, ours)
 
 
 def test_measured_costs_predict_rounds_of_several_texts():
@@ -140,7 +159,7 @@ def test_measured_costs_predict_rounds_of_several_texts():
         times = {"draft": 0.4 * length, "verify": verify, "judge": 0.2}
         for _ in range(3):
             found.see(times, length, Load(3, rows, 300, (0.5,) * 3))
-    assert found.reading.sights == 80, "a pass counts once"
+    assert found.reading.sights == 80 - 10, "a pass counts once, and the first of a size not at all"
     coming = Round.after(Load(3, 9, 300, (0.5, 0.5, 0.5)), asked=0)
     own = goodputs(0.5, 2, found, coming)
     common = best_length(own)
@@ -192,7 +211,7 @@ def test_each_text_of_a_round_has_its_own_length():
     steps = [[], []]
     for index, step in decode_together(target, [request(d, PROMPTS[0]) for d in given]):
         steps[index].append(len(step.tree))
-    assert steps[0][-2] == 8 and sum(steps[1][3:13]) <= 2
+    assert steps[0][-2] >= 6 and sum(steps[1][4:]) <= len(steps[1]) // 4
 
 
 def test_a_text_that_drafts_nothing_tries_again_now_and_then(target):
@@ -211,8 +230,8 @@ def test_where_even_kept_tokens_would_not_pay_nothing_is_tried(target):
 
 
 class Fixed(MeasuredCosts):
-    """These prices, whatever the clock says. With three texts, drafts of all seem not to pay while 0.7 of them are
-    kept, and would pay if 0.85 were; drafts of one text would not pay if all were kept."""
+    """These prices, whatever the clock says. With three texts, drafts of all seem not to pay while 0.85 of them are
+    kept, and would pay if 0.925 were; drafts of one text would not pay if all were kept."""
 
     known, price = True, 0.05
     rest = property(lambda self: 0.0, lambda self, value: None)
@@ -221,7 +240,7 @@ class Fixed(MeasuredCosts):
         return self.price * length
 
     def verify(self, rows, context):
-        return {3: 1.0, 6: 1.6, 12: 2.4, 24: 4.0, 48: 8.0}[rows]
+        return {3: 1.0, 6: 1.8, 12: 2.8, 24: 4.0, 48: 8.0}[rows]
 
 
 class Dear(Fixed):
@@ -237,8 +256,8 @@ def test_texts_of_a_pass_try_again_in_the_same_round(target, prices):
     for _, step in decode_together(target, [request(d, p) for d, p in zip(given, PROMPTS)]):
         rounds.setdefault(step.index, set()).add(len(step.tree))
     tries = [index for index, lengths in rounds.items() if lengths != {0}]
-    # the first round, in which prompts are read, does not count
-    assert tries == ([1 + WAIT, 2 + 3 * WAIT] if prices is Fixed else [])
+    # the first round, in which prompts are read, does not count; a text learns of the others' refusals a round later
+    assert tries == ([1 + WAIT, 2 + WAIT] if prices is Fixed else [])
     assert all(rounds[n] == {FIRST} for n in tries)
 
 
