@@ -51,7 +51,7 @@ class Round:
         """Predicted time, in the unit of ``costs``, if this text drafts ``own`` tokens and the others ``common``."""
         others = self.texts - 1
         rows = self.rows_of([1 + own] + [1 + common] * others)
-        drafting = costs.draft(own) + others * costs.draft(common)
+        drafting = costs.draft(own) + (others * costs.draft(common) if others else 0.0)
         return drafting + costs.verify(rows, self.context) + self.texts * costs.rest
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import sqrt
+from operator import mul
 from threading import Lock
 
 from engine.load import Load
@@ -22,7 +23,8 @@ DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one r
 CAUTION = 1.0  # observations on the line, by which each value's own mean is tempered
 LONGEST = 2.0  # times the prediction; a longer time counts as this long
 SHORTEST = 3.0  # times shorter than predicted: then the earlier times were hiccups
-HOPE = 0.2  # share of a predicted time that may be missing where nothing was seen lately
+HOPE = 0.15  # share of a predicted time that may be missing where nothing was seen lately
+LEAST_FRESH = 1e-6
 AGEING = 0.985  # weight of earlier sights in the number of those seen lately, per round
 
 
@@ -46,6 +48,7 @@ class Line:
         self._by_first: dict[float, list[list[float]]] = {}
         self._residuals: dict[float, float] = {}
         self._lately: dict[int, float] = {}
+        self._fresh = 1.0  # present weight of what was seen when it was 1
         self._hoped: dict[tuple[float, ...], float] = {}
         self._level = 0.0
         self.sights = 0
@@ -65,25 +68,32 @@ class Line:
         """The prediction, lowered by up to HOPE where few observations lately were of about this size: if a size was
         slow by accident, a choice by this number tries it again."""
         if given not in self._hoped:
-            seen = self._lately.get(_magnitude(given[0]), 0.0)
+            seen = self._fresh * self._lately.get(_magnitude(given[0]), 0.0)
             self._hoped[given] = self.at(*given) * (1 - HOPE / sqrt(1 + seen))
         return self._hoped[given]
 
     def age(self) -> None:
         """A round has passed: the observations so far are older now, and count less beside the line."""
-        self._lately = {size: AGEING * seen for size, seen in self._lately.items()}
+        self._fresh *= AGEING
+        self._hoped = {}
+        if self._fresh < LEAST_FRESH:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Put the age of all observations into their sums."""
         for sums in (*self._by_first.values(), self._sums):
             for row in sums:
-                row[:] = [AGEING * value for value in row]
-        self._hoped = {}
+                row[:] = [self._fresh * value for value in row]
+        self._lately = {size: self._fresh * seen for size, seen in self._lately.items()}
+        self._fresh = 1.0
 
     def _on_line(self, row: Sequence[float]) -> float:
-        return sum(weight * x for weight, x in zip(self.weights, row, strict=True))
+        return sum(map(mul, self.weights, row))
 
     def _residual(self, sums: list[list[float]]) -> float:
         """Mean distance of one value's observations from the line, smaller where they are few."""
         *inputs, milliseconds = sums[0]
-        return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION)
+        return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION / self._fresh)
 
     def see(self, milliseconds: float, *given: float, weight: float = 1.0) -> None:
         """weight: less than 1 for one of several observations of the same moment."""
@@ -96,14 +106,15 @@ class Line:
             milliseconds = min(milliseconds, LONGEST * self.at(*given))
         row = (1.0, *given)
         mine = self._by_first.setdefault(given[0], self._nothing())
+        new, forgotten = weight / self._fresh, 1 - FORGETTING**weight
         for one in range(self._size):
             for place, other in enumerate((*row, milliseconds)):
-                change = weight * row[one] * other - (1 - FORGETTING**weight) * mine[one][place]
+                change = new * row[one] * other - forgotten * mine[one][place]
                 mine[one][place] += change
                 self._sums[one][place] += change
         self.sights += 1
         size = _magnitude(given[0])
-        self._lately = self._lately | {size: self._lately.get(size, 0.0) + weight}
+        self._lately = self._lately | {size: self._lately.get(size, 0.0) + new}
         self.weights = self._solved()
         self._residuals = {first: self._residual(sums) for first, sums in self._by_first.items()}
         self._hoped = {}
@@ -121,10 +132,11 @@ class Line:
     def _fitted(self, free: list[int]) -> list[float]:
         matrix = [[self._sums[i][j] for j in free] for i in free]
         right = [self._sums[i][-1] for i in free]
+        doubt = DOUBT / self._fresh
         for place, coefficient in enumerate(free):
             if coefficient:
-                matrix[place][place] += DOUBT
-                right[place] += DOUBT * self._guesses[coefficient - 1] * self._level
+                matrix[place][place] += doubt
+                right[place] += doubt * self._guesses[coefficient - 1] * self._level
         return solved(matrix, right)
 
 
@@ -154,20 +166,35 @@ KILO = 1000.0  # the context is counted in thousands of tokens
 
 
 @dataclass(eq=False)
-class MeasuredCosts:
-    """Milliseconds of a round, fitted to the steps so far, which may be of several texts at a time. unit: the unit of
-    time."""
+class KnownCosts:
+    """Milliseconds of a round, which may be of several texts at a time. unit: the unit of time."""
 
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
     rest: float = 0.0
-    retries: Retries = field(default_factory=Retries)
     unit = "a millisecond"
+
+    def draft(self, length: float) -> float:
+        """Cost of drafting ``length`` tokens."""
+        if not length:
+            return 0.0
+        if not self.drafting.sights:
+            return length * DRAFT * self.reading.weights[0]
+        return self.drafting.hoped(length)
+
+    def verify(self, rows: int, context: float) -> float:
+        """Cost of a pass over ``rows`` rows of all texts."""
+        return self.reading.hoped(rows, context / KILO)
+
+
+@dataclass(eq=False)
+class MeasuredCosts(KnownCosts):
+    """Costs that are fitted to the steps so far. version: how often they have changed."""
+
+    retries: Retries = field(default_factory=Retries)
     version: int = 0
-    """How often it has changed."""
     _last: tuple[float, int] = (0.0, 0)
     _sizes: set[int] = field(default_factory=set)
-    _known_as: MeasuredCosts | None = None  # the last snapshot
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
@@ -200,24 +227,9 @@ class MeasuredCosts:
         else:
             self.reading.see(milliseconds, load.rows, load.context / KILO)
 
-    def snapshot(self) -> MeasuredCosts:
+    def snapshot(self) -> KnownCosts:
         """The costs as they are now, unaffected by later steps."""
-        if self._known_as is None or self._known_as.version != self.version:
-            reading, drafting = copy(self.reading), copy(self.drafting)
-            self._known_as = replace(self, reading=reading, drafting=drafting, _known_as=None)
-        return self._known_as
-
-    def draft(self, length: float) -> float:
-        """Cost of drafting ``length`` tokens."""
-        if not length:
-            return 0.0
-        if not self.drafting.sights:
-            return length * DRAFT * self.reading.weights[0]
-        return self.drafting.hoped(length)
-
-    def verify(self, rows: int, context: float) -> float:
-        """Cost of a pass over ``rows`` rows of all texts."""
-        return self.reading.hoped(rows, context / KILO)
+        return KnownCosts(copy(self.reading), copy(self.drafting), self.rest)
 
 
 @dataclass(eq=False)
@@ -245,4 +257,4 @@ class FixedCosts:
         return 1 + self.token * (rows - 1)
 
 
-Costs = MeasuredCosts | FixedCosts
+Costs = KnownCosts | FixedCosts
