@@ -84,9 +84,13 @@ def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[floa
 
 def worth_a_try(most: int, costs: Costs, coming: Round) -> bool:
     """Whether drafting by all texts of the round would pay if fewer of their tokens were refused than it seems."""
-    if not coming.chances:
-        return False
-    hopes = tuple(1 - HOPE * (1 - chance) for chance in coming.chances)
+    return bool(coming.chances) and _known_hope(coming, most, costs, costs.version)
+
+
+@lru_cache(maxsize=8)
+def _known_hope(coming: Round, most: int, costs: Costs, version: int) -> bool:
+    """The same for all texts of a pass, so it is computed once. version: of the costs."""
+    hopes = (1 - HOPE * (1 - chance) for chance in coming.chances)
     return _common_length([expected_tokens(hope, most) for hope in hopes], costs, coming) > 0
 
 
@@ -99,7 +103,9 @@ def _common_length(tokens: Sequence[Sequence[float]], costs: Costs, coming: Roun
         same = coming.rows_of([1 + common] * coming.texts) == coming.rows
         return (1 - STAY * same) * sum(min(map(truediv, times, own)) for own in tokens)
 
-    return min(range(len(tokens[0])), key=time)
+    # where passes are padded, many lengths make passes of one size, and the longest of them speaks for all
+    by_rows = {coming.rows_of([1 + n] * coming.texts): n for n in range(len(tokens[0]))}
+    return min(by_rows.values(), key=time)
 
 
 def _times(common: int, count: int, costs: Costs, coming: Round) -> list[float]:
