@@ -29,10 +29,8 @@ from engine.policies.round_costs import Costs, FixedCosts, MeasuredCosts
 from engine.target.language_model import LanguageModel
 from engine.tree import DraftTree
 
-FIRST, LONG = (
-    3,
-    7,
-)  # tokens drafted where it is not known whether they will be kept, or what they cost
+FIRST = 3  # tokens drafted where it is not known whether they will be kept
+LONG = 7  # tokens drafted by texts with shared passes to see what drafts cost
 ALONE, SHARED = (FIRST,) * 3, (LONG, LONG, LONG, 0, 0)
 """Tokens drafted in the first steps where their cost is not known yet: of a text that is alone or shares its passes."""
 UNTIMED = 2  # first steps whose times do not count: a pass of a new shape takes longer
@@ -125,6 +123,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         if self._steps >= UNTIMED or (self._steps and (kept.load.shared or not self._opening)):
             self._costs.see(kept.milliseconds, length, kept.load)
         self._coming = Round.after(kept.load, self.settings["load"])
+        # a draft of this text alone would make the pass longer for all
         self._cheap = kept.load.drafted or not kept.load.shared
         self._steps += 1
 
@@ -154,7 +153,7 @@ class Moment:
             if self.chosen
             else "Chosen: no draft. No length is expected to pay.",
             x=range(self.most + 1),
-            series=[Series("all texts of the pass", found)],
+            series=[Series("this text", found)],
             x_label="tokens drafted",
             y_label=f"tokens in {self.costs.unit}",
             mark=self.chosen,

@@ -15,14 +15,16 @@ from engine.drafters.smartspec import ALONE, FIRST, SHARED, UNTIMED, SmartSpecDr
 from engine.load import Acceptance, Load
 from engine.loops import run_loop
 from engine.options import resolve
+from engine.policies import line as line_module
 from engine.policies.goodput import (
     Round,
     best_length,
     expected_tokens,
     goodputs,
 )
+from engine.policies.line import HOPE, Line
 from engine.policies.retries import WAIT, Retries
-from engine.policies.round_costs import FixedCosts, Line, MeasuredCosts
+from engine.policies.round_costs import FixedCosts, MeasuredCosts
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.text import TextRequest
@@ -68,6 +70,37 @@ def test_a_line_knows_the_bends_and_forgets_no_length():
     assert line.at(32.0) == pytest.approx(50, rel=0.03)
     assert line.at(64.0) == pytest.approx(60, rel=0.03)
     assert 50 < line.at(48.0) < 60
+
+
+def test_a_size_that_was_slow_by_accident_is_forgiven_in_time():
+    """Eight observations of 16 rows came in a busy moment. The longer they are past, the less they count beside the line
+    through the others, and the more the choice by ``hoped`` forgives."""
+    line = Line((0.05,))
+    for _ in range(8):
+        line.see(40.0, 16.0)
+    predicted, hoped = [line.at(16.0)], [line.hoped(16.0)]
+    for _ in range(400):
+        for rows in (1.0, 2.0, 64.0):
+            line.age()
+            line.see(10 + rows, rows)
+        predicted.append(line.at(16.0))
+        hoped.append(line.hoped(16.0))
+    assert predicted[1] > 30 and predicted[-1] == pytest.approx(26, rel=0.02)
+    assert hoped[-1] == pytest.approx((1 - HOPE) * predicted[-1], rel=0.01)
+    assert line.hoped(2.0) > 0.95 * line.at(2.0), "seen lately"
+
+
+@pytest.mark.parametrize("least", [1e-6, 0.9])
+def test_when_ages_are_put_into_the_sums_changes_no_prediction(monkeypatch, least):
+    found = []
+    for limit in (0.0, least):
+        monkeypatch.setattr(line_module, "LEAST_FRESH", limit)
+        line = Line((0.05,))
+        for step in range(1500):
+            line.age()
+            line.see(5.0 + step % 7 + 0.01 * step, 1.0 + step % 5)
+        found.append([line.hoped(float(rows)) for rows in range(1, 12)])
+    assert found[0] == pytest.approx(found[1])
 
 
 def test_no_slope_is_negative_and_a_hiccup_counts_little():

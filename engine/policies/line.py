@@ -1,0 +1,153 @@
+"""A line through times that were observed: what depends on an input, when it was seen, and what has not been seen for long.
+
+Fitted while texts are written, so it reflects the machine and its other work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from operator import mul
+
+FORGETTING = 0.9  # weight of earlier times, per observation
+DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one row
+CAUTION = 1.0  # observations on the line, by which each value's own mean is tempered
+LONGEST = 2.0  # times the prediction; a longer time counts as this long
+SHORTEST = 3.0  # times shorter than predicted: then the earlier times were hiccups
+HOPE = 0.15  # share of a predicted time that may be missing where nothing was seen lately
+AGEING = 0.985  # weight of earlier observations, per round
+LEAST_FRESH = 1e-6  # when ages are put into the sums, before their reciprocals become too large
+
+
+class Line:
+    """Milliseconds as a linear function, by least squares over all observations.
+
+    Newer observations count more, but each value of the first input loses its weight only by newer observations of
+    that value, and slowly with age: hundreds of steps of one length do not hide what another length costs.
+    guesses: of each slope, as a share of the first observation's intercept. The slope of an input that never
+    varied keeps its guess. Where a value of the first input was seen, its own mean corrects the line, because the
+    cost of a pass is only roughly linear.
+    """
+
+    def __init__(self, guesses: Sequence[float]) -> None:
+        self._guesses = tuple(guesses)
+        self._size = 1 + len(guesses)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._sums = self._nothing()
+        self._by_first: dict[float, list[list[float]]] = {}
+        self._residuals: dict[float, float] = {}
+        self._lately: dict[int, float] = {}
+        self._fresh = 1.0  # present weight of what was seen when it was 1
+        self._hoped: dict[tuple[float, ...], float] = {}
+        self._level = 0.0
+        self.sights = 0
+        self.weights = [0.0] * self._size
+
+    def _nothing(self) -> list[list[float]]:
+        """By one input and another: their product, summed; last in each row, the sum of input times milliseconds."""
+        return [[0.0] * (self._size + 1) for _ in range(self._size)]
+
+    def at(self, *given: float) -> float:
+        """Predicted milliseconds; never below a tenth of the first observation's intercept."""
+        row = (1.0, *given)
+        found = self._on_line(row) + self._residuals.get(given[0], 0.0)
+        return max(found, 0.1 * self._level)
+
+    def hoped(self, *given: float) -> float:
+        """The prediction, lowered by up to HOPE where few observations lately were of about this size: if a size was
+        slow by accident, a choice by this number tries it again."""
+        if given not in self._hoped:
+            seen = self._fresh * self._lately.get(_magnitude(given[0]), 0.0)
+            self._hoped[given] = self.at(*given) * (1 - HOPE / sqrt(1 + seen))
+        return self._hoped[given]
+
+    def age(self) -> None:
+        """A round has passed: the observations so far are older now, and count less beside the line."""
+        self._fresh *= AGEING
+        self._hoped = {}
+        if self._fresh < LEAST_FRESH:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Put the age of all observations into their sums."""
+        for sums in (*self._by_first.values(), self._sums):
+            for row in sums:
+                row[:] = [self._fresh * value for value in row]
+        self._lately = {size: self._fresh * seen for size, seen in self._lately.items()}
+        self._fresh = 1.0
+
+    def _on_line(self, row: Sequence[float]) -> float:
+        return sum(map(mul, self.weights, row))
+
+    def _residual(self, sums: list[list[float]]) -> float:
+        """Mean distance of one value's observations from the line, smaller where they are few."""
+        *inputs, milliseconds = sums[0]
+        return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION / self._fresh)
+
+    def see(self, milliseconds: float, *given: float, weight: float = 1.0) -> None:
+        """weight: less than 1 for one of several observations of the same moment."""
+        if self.sights and SHORTEST * milliseconds < self.at(*given):
+            self._forget()  # no time is shorter than possible, so the earlier, longer ones were hiccups
+        if not self.sights:
+            share = 1 + sum(g * x for g, x in zip(self._guesses, given, strict=True))
+            self._level = milliseconds / share
+        else:
+            milliseconds = min(milliseconds, LONGEST * self.at(*given))
+        row = (1.0, *given)
+        mine = self._by_first.setdefault(given[0], self._nothing())
+        new, forgotten = weight / self._fresh, 1 - FORGETTING**weight
+        for one in range(self._size):
+            for place, other in enumerate((*row, milliseconds)):
+                change = new * row[one] * other - forgotten * mine[one][place]
+                mine[one][place] += change
+                self._sums[one][place] += change
+        self.sights += 1
+        size = _magnitude(given[0])
+        self._lately = self._lately | {size: self._lately.get(size, 0.0) + new}
+        self.weights = self._solved()
+        self._residuals = {first: self._residual(sums) for first, sums in self._by_first.items()}
+        self._hoped = {}
+
+    def _solved(self) -> list[float]:
+        """Intercept and slopes. A slope that would be negative is set to 0, and the others are fitted again."""
+        free = list(range(self._size))
+        while True:
+            found = dict(zip(free, self._fitted(free), strict=True))
+            negative = [place for place in free if place and found[place] < 0]
+            if not negative:
+                return [found.get(place, 0.0) for place in range(self._size)]
+            free.remove(negative[0])
+
+    def _fitted(self, free: list[int]) -> list[float]:
+        matrix = [[self._sums[i][j] for j in free] for i in free]
+        right = [self._sums[i][-1] for i in free]
+        doubt = DOUBT / self._fresh
+        for place, coefficient in enumerate(free):
+            if coefficient:
+                matrix[place][place] += doubt
+                right[place] += doubt * self._guesses[coefficient - 1] * self._level
+        return solved(matrix, right)
+
+
+def _magnitude(value: float) -> int:
+    """The same for values of which none is twice another: 1, 2 to 3, 4 to 7, 8 to 15, and so on."""
+    return int(value).bit_length()
+
+
+def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Solves matrix x = right for x by elimination, which for two or three unknowns is faster than a library.
+    The matrix is symmetric and positive definite."""
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    size = len(rows)
+    for pivot in range(size):
+        for below in range(pivot + 1, size):
+            factor = rows[below][pivot] / rows[pivot][pivot]
+            for place in range(pivot, size + 1):
+                rows[below][place] -= factor * rows[pivot][place]
+    found = [0.0] * size
+    for place in reversed(range(size)):
+        rest = sum(rows[place][later] * found[later] for later in range(place + 1, size))
+        found[place] = (rows[place][size] - rest) / rows[place][place]
+    return found
