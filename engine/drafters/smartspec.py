@@ -81,7 +81,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         self._opening = () if self._costs.known else SHARED if shared else ALONE
         self._doubtful = not price and not start.load.shared
         self._acceptance = Acceptance.as_of(start.load.chances)
-        self._coming = Round.after(start.load, asked)
+        self._coming = Round.after(start.load, asked, self.settings["length"])
         self._steps, self._cheap = 0, True
         self._retries = Retries()
         self._joint_retries = self._costs.retries if start.load.shared else Retries()
@@ -122,7 +122,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         self._retries.passed(bool(length))
         if self._steps >= UNTIMED or (self._steps and (kept.load.shared or not self._opening)):
             self._costs.see(kept.milliseconds, length, kept.load)
-        self._coming = Round.after(kept.load, self.settings["load"])
+        self._coming = Round.after(kept.load, self.settings["load"], self.settings["length"])
         # a draft of this text alone would make the pass longer for all
         self._cheap = kept.load.drafted or not kept.load.shared
         self._steps += 1

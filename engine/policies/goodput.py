@@ -31,35 +31,35 @@ def expected_tokens(chance: float, most: int) -> list[float]:
 @dataclass(frozen=True)
 class Round:
     """The coming round. texts: that share its pass. context: of all of them. chances: with which a drafted token of
-    each of them is kept; none: all are like this text. rows_of: as in ``Load``."""
+    each of them is kept; none: all are like this text. rows_of, rows: as in ``Load``. longest: draft of the others."""
 
     texts: int = 1
     context: float = 0.0
     chances: tuple[float, ...] = ()
     rows_of: RowsOf = sum
     rows: int = 0
+    longest: int = 0
 
     @classmethod
-    def after(cls, load: Load, asked: int) -> Round:
-        """The round after this pass. asked: the number of texts to assume, all like this one; 0: the actual ones."""
+    def after(cls, load: Load, asked: int, longest: int = 0) -> Round:
+        """The round after this pass. asked: the number of texts to assume, all like this one; 0: the actual ones.
+        longest: the longest draft of a text that is not about to end."""
         if asked:
             return cls(asked, load.context / load.texts * asked)
         others = load.chances if load.texts > 1 else ()
-        return cls(load.texts, load.context, others, load.rows_of, load.rows)
+        return cls(load.texts, load.context, others, load.rows_of, load.rows, longest)
 
-    def milliseconds(self, costs: Costs, common: int, own: int) -> float:
-        """Predicted time, in the unit of ``costs``, if this text drafts ``own`` tokens and the others ``common``."""
-        others = self.texts - 1
-        rows = self.rows_of([1 + own] + [1 + common] * others)
-        drafting = costs.draft(own) + (others * costs.draft(common) if others else 0.0)
-        return drafting + costs.verify(rows, self.context) + self.texts * costs.rest
+    def milliseconds(self, costs: Costs, length: int) -> float:
+        """Predicted time, in the unit of ``costs``, if every text drafts this many tokens."""
+        rows = self.rows_of([1 + length] * self.texts)
+        return self.texts * (costs.draft(length) + costs.rest) + costs.verify(rows, self.context)
 
 
 def goodputs_alike(tokens: Sequence[float], costs: Costs, coming: Round) -> list[float]:
     """By length: expected tokens of a round in which every text drafts this many, divided by its predicted time.
     tokens: of a text, by length."""
     return [
-        coming.texts * each / coming.milliseconds(costs, length, length)
+        coming.texts * each / coming.milliseconds(costs, length)
         for length, each in enumerate(tokens)
     ]
 
@@ -75,7 +75,8 @@ def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[floa
     if coming.texts == 1:
         return goodputs_alike(own, costs, coming)
     if coming.chances:
-        times = _known_times(coming, most, costs, costs.version)
+        longest = max(most, coming.longest)
+        times = _known_times(coming, longest, costs, costs.version)[: most + 1]
     else:
         common = best_length(goodputs_alike(own, costs, coming))
         times = _times(common, most + 1, costs, coming)
@@ -97,22 +98,27 @@ def _known_hope(coming: Round, most: int, costs: Costs, version: int) -> bool:
 def _common_length(tokens: Sequence[Sequence[float]], costs: Costs, coming: Round) -> int:
     """The length that all texts should draft, or most of them: where a token takes the least time, averaged over the
     texts, if each then chooses its own length. tokens: by text and length."""
-
-    def time(common: int) -> float:
-        times = _times(common, len(tokens[0]), costs, coming)
-        same = coming.rows_of([1 + common] * coming.texts) == coming.rows
-        return (1 - STAY * same) * sum(min(map(truediv, times, own)) for own in tokens)
-
+    count = len(tokens[0])
     # where passes are padded, many lengths make passes of one size, and the longest of them speaks for all
-    by_rows = {coming.rows_of([1 + n] * coming.texts): n for n in range(len(tokens[0]))}
-    return min(by_rows.values(), key=time)
+    by_rows = {coming.rows_of([1 + length] * coming.texts): length for length in range(count)}
+
+    def time(rows: int) -> float:
+        times = _times(by_rows[rows], count, costs, coming)
+        return (1 - STAY * (rows == coming.rows)) * sum(
+            min(map(truediv, times, own)) for own in tokens
+        )
+
+    return by_rows[min(by_rows, key=time)]
 
 
 def _times(common: int, count: int, costs: Costs, coming: Round) -> list[float]:
-    """By a text's length, below ``count``: an equal share of a round in which all draft the common length, and the time
-    by which this text's own length changes the round."""
-    others = coming.milliseconds(costs, common, common) * (coming.texts - 1) / coming.texts
-    return [coming.milliseconds(costs, common, length) - others for length in range(count)]
+    """By a text's length, below ``count``: its drafting, an equal share of a round in which all draft the common length,
+    and the time by which its own length changes the pass."""
+    others = [1 + common] * (coming.texts - 1)
+    rows = [coming.rows_of([1 + length, *others]) for length in range(count)]
+    passes = [costs.verify(each, coming.context) for each in rows]
+    shared = passes[common] / coming.texts - passes[common] + costs.rest
+    return [costs.draft(length) + shared + own for length, own in enumerate(passes)]
 
 
 @lru_cache(maxsize=8)

@@ -17,11 +17,13 @@ KILO = 1000.0  # the context is counted in thousands of tokens
 
 @dataclass(eq=False)
 class KnownCosts:
-    """Milliseconds of a round, which may be of several texts at a time. unit: the unit of time."""
+    """Milliseconds of a round, which may be of several texts at a time. unit: the unit of time. version: how often the
+    costs have changed."""
 
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
     rest: float = 0.0
+    version: int = 0
     unit = "a millisecond"
 
     def draft(self, length: float) -> float:
@@ -39,12 +41,12 @@ class KnownCosts:
 
 @dataclass(eq=False)
 class MeasuredCosts(KnownCosts):
-    """Costs that are fitted to the steps so far. version: how often they have changed."""
+    """Costs that are fitted to the steps so far."""
 
     retries: Retries = field(default_factory=Retries)
-    version: int = 0
     _last: tuple[float, int] = (0.0, 0)
     _sizes: set[int] = field(default_factory=set)
+    _known_as: KnownCosts | None = None  # the last snapshot
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
@@ -79,7 +81,10 @@ class MeasuredCosts(KnownCosts):
 
     def snapshot(self) -> KnownCosts:
         """The costs as they are now, unaffected by later steps."""
-        return KnownCosts(copy(self.reading), copy(self.drafting), self.rest)
+        if self._known_as is None or self._known_as.version != self.version:
+            lines = copy(self.reading), copy(self.drafting)
+            self._known_as = KnownCosts(*lines, self.rest, self.version)
+        return self._known_as
 
 
 @dataclass(eq=False)

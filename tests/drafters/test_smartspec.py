@@ -306,6 +306,19 @@ def test_what_texts_with_shared_passes_learned_of_costs_serves_the_next(target):
     assert opened == [[False] * len(SHARED), [True] * len(SHARED)]
 
 
+def test_the_curves_of_a_text_with_shared_passes_mark_its_length(target):
+    first = drafting(target, 0.05)
+    pair = [SmartSpecDrafter(first.settings, first.draft, VOCABULARY) for _ in range(2)]
+    marks = []
+    for _, step in decode_together(target, [request(d, PROMPTS[0], 60) for d in pair]):
+        for exhibit in step.tree.exhibits[:1]:
+            marks.append((exhibit.to_dict(str)["mark"], len(step.tree)))
+    assert len(marks) > 10
+    assert sum(mark == length for mark, length in marks) >= 0.8 * len(marks), (
+        "but at the end of a text"
+    )
+
+
 def test_slow_first_drafts_do_not_end_drafting(target, monkeypatch):
     """The timed draft of the opening takes 0.3 seconds, as a draft does for which something is compiled."""
     chain = SmartSpecDrafter._chain
