@@ -1,9 +1,10 @@
 """A chain from a draft model, at every step of the length with the greatest expected goodput.
 
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec.
-Where texts share passes of the target, each text chooses its own length and assumes that each of the others drafts
-the length that is best for their average; so a text whose drafts are kept drafts more than others do. The length is
-fixed before the first token is drawn and never depends on the drafted tokens, so the drafter stays exact.
+Where texts share passes of the target, each text chooses its own length: the one with the most tokens for its share of
+the round, if the others draft the length that is best for all. So a text whose drafts are kept drafts more than others
+do. The length is fixed before the first token is drawn and never depends on the drafted tokens, so the drafter stays
+exact.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024). The tokens
 follow from moving averages of the shares of the texts' drafted tokens that were kept, the time from
-``engine.policies.round_costs``.
+``engine.policies.round_costs``. The paper maximises the tokens of all texts of a step. Here each text maximises its own
+tokens for its share of the time: texts whose drafts fail would otherwise keep their places in the pass for longer, while
+others wait for them.
 """
 
 from __future__ import annotations
