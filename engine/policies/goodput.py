@@ -74,8 +74,6 @@ def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[floa
     text, none could shorten it alone. A text pays for its place in the pass, because the next text waits for it.
     """
     own = expected_tokens(chance, most)
-    if coming.texts == 1:
-        return goodputs_alike(own, costs, coming)
     if coming.chances:
         longest = max(most, coming.longest)
         times = _known_times(coming, longest, costs, costs.version)[: most + 1]

@@ -1,6 +1,6 @@
-"""A line through times that were observed: what depends on an input, when it was seen, and what has not been seen for long.
+"""A line through observed times: it predicts a time from the sizes that it depends on.
 
-Fitted while texts are written, so it reflects the machine and its other work.
+It is fitted while texts are written, so it reflects the machine and the machine's other work.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Line:
         return max(found, 0.1 * self._level)
 
     def hoped(self, *given: float) -> float:
-        """The prediction, lowered by up to HOPE where few observations lately were of about this size: if a size was
-        slow by accident, a choice by this number tries it again."""
+        """The prediction, lowered by up to HOPE if few of the latest observations had about this size. A choice by this
+        number tries a size again that was slow by accident."""
         if given not in self._hoped:
             seen = self._fresh * self._lately.get(_magnitude(given[0]), 0.0)
             self._hoped[given] = self.at(*given) * (1 - HOPE / sqrt(1 + seen))
