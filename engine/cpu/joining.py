@@ -15,7 +15,7 @@ def join_products(model) -> int:
     """Join products in an OpenVINO model; returns the number of joined products."""
     groups: dict[tuple, list] = {}
     for node in model.get_ordered_ops():
-        if _by_a_matrix(node):
+        if by_a_matrix(node):
             rows = node.input_value(0)
             key = rows.get_node().get_friendly_name(), rows.get_index(), _transposed(node)
             groups.setdefault(key, []).append(node)
@@ -26,7 +26,7 @@ def join_products(model) -> int:
     return len(several)
 
 
-def _by_a_matrix(node) -> bool:
+def by_a_matrix(node) -> bool:
     """Whether the node multiplies rows by a matrix of weights."""
     if node.get_type_name() != "MatMul" or node.get_attributes()["transpose_a"]:
         return False

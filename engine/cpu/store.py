@@ -1,6 +1,6 @@
 """Graphs compiled by OpenVINO once per model, kept in the user's cache folder and found by their content.
 
-The numbers are fp32: nothing is rounded to a smaller type.
+The numbers are fp32: none is rounded to a smaller type.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -20,21 +19,15 @@ from torch import Tensor, nn
 from transformers.utils import logging as transformers_logging
 
 from engine.cache_folder import cache_folder, write_whole
+from engine.cpu.bf16_products import bf16_pays, split_products
 from engine.cpu.joining import join_products
+from engine.cpu.runtime import core
 from engine.cpu.threads import settings, threads
 
 log = logging.getLogger(__name__)
 
-METHOD = 2  # version of the compilation; graphs of other versions are not used
+METHOD = 3  # version of the compilation; graphs of other versions are not used
 MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
-
-
-@cache
-def core():
-    """OpenVINO's runtime. Raises ImportError if it is not installed."""
-    import openvino
-
-    return openvino.Core()
 
 
 class Compiled:
@@ -102,6 +95,8 @@ def _converted(graph: nn.Module, example: Sequence[Tensor]):
     front = FrontEndManager().load_by_framework("pytorch")
     model = front.convert(front.load(traced))
     join_products(model)
+    if bf16_pays():
+        split_products(model)
     return model
 
 
@@ -132,7 +127,8 @@ def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
 
     versions = openvino.__version__, transformers.__version__, torch.__version__
     shapes = [(tuple(each.shape), str(each.dtype)) for each in example]
-    digest = hashlib.blake2b(repr((METHOD, versions, shapes, described)).encode(), digest_size=16)
+    made = METHOD, bf16_pays(), versions, shapes, described
+    digest = hashlib.blake2b(repr(made).encode(), digest_size=16)
     for name, tensor in graph.state_dict(keep_vars=True).items():
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         digest.update(tensor.detach().contiguous().view(-1).view(torch.uint8).numpy())

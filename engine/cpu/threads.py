@@ -5,13 +5,18 @@ thread at each of some fifty synchronisation points, and fewer threads may be fa
 OpenVINO's, which sleep when there is nothing to do; none is tied to a core, because a core may be busy.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from statistics import fmean
 from time import perf_counter
+from typing import TypeVar
 
 import numpy as np
 import torch
+
+from engine.cpu.runtime import core
+
+K = TypeVar("K")
 
 ROUNDS = 20
 WIDTH, DEPTH = 1024, 4  # of the measured pass: 16 MB of weights
@@ -37,7 +42,7 @@ def threads() -> int:
     if len(counts) == 1:
         return most
     passes = {count: _trial_pass(count) for count in counts}
-    return fewest_that_pays({count: fmean(times) for count, times in _timed(passes).items()})
+    return fewest_that_pays({count: fmean(times) for count, times in timed(passes).items()})
 
 
 def fewest_that_pays(milliseconds: dict[int, float]) -> int:
@@ -46,9 +51,10 @@ def fewest_that_pays(milliseconds: dict[int, float]) -> int:
     return best if milliseconds[best] < CLEARLY * milliseconds[most] else most
 
 
-def _timed(passes: dict[int, Callable[[], object]]) -> dict[int, Sequence[float]]:
-    """The passes take turns, so that a busy moment affects all of them; the first round is a warm-up."""
-    taken: dict[int, list[float]] = {count: [] for count in passes}
+def timed(passes: Mapping[K, Callable[[], object]]) -> dict[K, Sequence[float]]:
+    """Seconds of each of ``ROUNDS`` rounds. The passes take turns, so that a busy moment affects all of them; a first
+    round warms up."""
+    taken: dict[K, list[float]] = {count: [] for count in passes}
     for _ in range(ROUNDS + 1):
         for count, run in passes.items():
             began = perf_counter()
@@ -73,4 +79,4 @@ def _trial_model(count: int):
     for seed in range(DEPTH):
         weight = np.full((WIDTH, WIDTH), 1 / WIDTH + seed, np.float32)
         row = opset13.matmul(row, weight, False, True)
-    return openvino.Core().compile_model(openvino.Model([row], [given]), "CPU", settings(count))
+    return core().compile_model(openvino.Model([row], [given]), "CPU", settings(count))

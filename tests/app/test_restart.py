@@ -6,7 +6,7 @@ import os
 import signal
 from urllib.parse import urlencode
 
-from engine.cpu.store import core
+from engine.cpu.runtime import core
 from tests.app.serving import free_port, serving
 from tests.app.visitor import ENDLESS, Visitor
 

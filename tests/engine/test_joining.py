@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from engine.cpu.joining import join_products
-from engine.cpu.store import core
+from engine.cpu.runtime import core
 from engine.cpu.threads import settings
 
 

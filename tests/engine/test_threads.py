@@ -5,7 +5,8 @@ import torch
 
 from engine.cpu import threads as cpu_threads
 from engine.cpu.calls import Calls
-from engine.cpu.store import compiled, core
+from engine.cpu.runtime import core
+from engine.cpu.store import compiled
 from engine.cpu.threads import fewest_that_pays, settings
 from engine.run import RunRequest, open_run
 from engine.target.session import Session
@@ -35,7 +36,7 @@ def test_the_choice_is_measured_once(monkeypatch):
             run()
         return {count: [float(count)] for count in passes}
 
-    monkeypatch.setattr(cpu_threads, "_timed", timed)
+    monkeypatch.setattr(cpu_threads, "timed", timed)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     cpu_threads.threads.cache_clear()
     try:
