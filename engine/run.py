@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.chat import Message
 from engine.constraint import Constraint
 from engine.drafters import drafter as drafter_class
+from engine.drafters.base import Drafter
 from engine.ending import StopStrings
 from engine.errors import UserError
 from engine.json_schema import JsonSchema
@@ -133,7 +134,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     recorder = Recorder(models.target, setting, prompt.text, prompt.tokens, request.messages)
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = cls.build(options, models)
-        _expect(models, drafter.feature_layers, options.get(cls.size_option) or 0)
+        _expect(models, drafter, options.get(cls.size_option) or 0, sampling)
     key = (id(models.target), *prompt.tokens)
     reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
     reading.expect(drafter.feature_layers, drafter.feature_rows)
@@ -156,12 +157,14 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     return Run(recorder, steps, request.recorded, kv_bytes, picked, threads)
 
 
-def _expect(models: Models, features: Sequence[int], nodes: int) -> None:
-    """Have the language models prepare for passes over up to ``nodes`` nodes."""
-    models.target.expect(features, nodes)
+def _expect(models: Models, drafter: Drafter, nodes: int, sampling: Sampling) -> None:
+    """Have the language models prepare for passes over up to ``nodes`` nodes, and for chains if the drafter reads them."""
+    models.target.expect(drafter.feature_layers, nodes)
     for part in models.parts.values():
         if isinstance(part, LanguageModel):
             part.expect((), nodes)
+            if drafter.reads_chains and sampling.greedy:
+                part.expect_chains()
 
 
 def _as_the_model_says(request: RunRequest) -> RunRequest:

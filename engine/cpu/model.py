@@ -7,6 +7,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
+from engine.cpu.ahead import GIVEN, AheadPasses
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.passes import CompiledPasses, FeatureGraphs, NotConvertible
@@ -35,11 +36,15 @@ class CompiledModel(LanguageModel):
         super().__init__(model, tokenizer, name)
         self.passes = CompiledPasses(model)
         self.stretches = CompiledStretches(model, self.passes)
+        self.ahead = AheadPasses(model, self.passes)
         self._head: Calls | None = None
 
     def expect(self, features: Sequence[int], nodes: int) -> None:
         with suppress(Exception):  # the error is logged when a session is made
             self.passes.prepare(tuple(features), 1 + nodes)
+
+    def expect_chains(self) -> None:
+        self.ahead.prepare()
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         features = tuple(features)
@@ -79,6 +84,21 @@ class CompiledSession(Session):
         super().__init__(model, cache, features)
         self._graphs = {features: graphs}
         self._shapes: dict[int, RowShape] = {}  # for passes through stretches, by first layer
+
+    @property
+    def blocks(self) -> Sequence[int]:
+        return () if self.features else self.model.ahead.blocks
+
+    def read_ahead(self, tokens: Sequence[int], count: int) -> Tensor:
+        ahead = self.model.ahead
+        if len(tokens) > GIVEN or ahead.graph(count) is None:
+            return super().read_ahead(tokens, count)
+        tokens = list(self.model.readable(tokens))
+        self._cache.reserve(self.length + len(tokens) + count - 1)
+        logits = ahead(tokens, self.length, self._cache, count)
+        self.length += len(tokens)
+        self._grow_scratch(range(-1, count - 2))
+        return logits
 
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None

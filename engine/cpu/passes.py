@@ -56,7 +56,7 @@ class CompiledPasses:
         self._embed = module.get_input_embeddings()
         plain = type(self._embed) is nn.Embedding
         self._table = self._embed.weight.detach().numpy() if plain else None
-        self.example, self._windows = _seen(module)
+        self.example, self.windows = _seen(module)
         self.layers = len(self.example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
         self._change = change_in_rows(self.layers, numbers)
@@ -136,7 +136,7 @@ class CompiledPasses:
             looked = np.arange(shape)
         else:
             looked = np.arange(rows - max(last, 1), rows)
-        biases = [bias(mask, window, shape, capacity) for window in self._windows]
+        biases = [bias(mask, window, shape, capacity) for window in self.windows]
         wanted = [_FRESH, *(_FEATURES + made.features.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
@@ -187,8 +187,8 @@ class CompiledPasses:
             self._made.remove(sets[0])
 
     def _graphs(self, features: tuple[int, ...]) -> Graphs:
-        graph = PassGraph(self._module, self._windows, features)
-        masks = range(3, 3 + len(self._windows))
+        graph = PassGraph(self._module, self.windows, features)
+        masks = range(3, 3 + len(self.windows))
 
         def make(rows: int | None) -> Calls:
             given = self._arguments(3)
@@ -208,7 +208,7 @@ class CompiledPasses:
     def _arguments(self, rows: int) -> list[Tensor]:
         """Arguments of a graph for a pass of this many rows."""
         places, width = torch.arange(rows), self.example[0].shape[2]
-        masks = [torch.zeros(rows, width + rows)] * len(self._windows)
+        masks = [torch.zeros(rows, width + rows)] * len(self.windows)
         vectors = self._embed(places % self._embed.num_embeddings)
         return [vectors, places, places, *masks, *self.example]
 
@@ -225,11 +225,12 @@ class CompiledPasses:
             positions = mask.row_positions[None]
             expected = forward(self._module, tokens[None], positions, mask, cache, made.features)
             for one, other in zip(found, expected, strict=True):
-                if one is not None and not _close(one, other[0]):
+                if one is not None and not close(one, other[0]):
                     raise NotConvertible("the compiled graph gives other numbers")
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
+def close(one: Tensor, other: Tensor) -> bool:
+    """Whether two ways of computing the same numbers agree."""
     return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))
 
 

@@ -119,6 +119,9 @@ class Drafter(ABC):
     keeps_settings_only: ClassVar[bool] = False
     """Whether it keeps settings that it searched for, and nothing of the texts."""
 
+    reads_chains: ClassVar[bool] = False
+    """Whether its draft models read chains of their likeliest tokens in greedy decoding (``Session.read_ahead``)."""
+
     size_option: ClassVar[str | None] = None
     """The option that sets the number of drafted nodes; 0 means the number that pays on this machine."""
 

@@ -37,6 +37,7 @@ class BigLittleDrafter(DraftModelDrafter):
         Option("length", "int", 10, "Most tokens that the small model writes in a step.", 1, 32),
     )
     default_verifier = default_greedy_verifier = "bild"
+    reads_chains = True
     trial = {"fallback": 0.3, "length": 3}
 
     @classmethod
@@ -47,7 +48,7 @@ class BigLittleDrafter(DraftModelDrafter):
         tree, parent = DraftTree(), ROOT
         length = min(self.settings["length"], max_depth)
         drawn = None if self.sampling.greedy else self.chance.uniforms(length)
-        q = self._reader.read(context)
+        q = self._reader.read(context, length if drawn is None else 1)
         while (sure := float(q.max())) >= self.settings["fallback"]:
             depth = len(tree)
             kind, token = self._pick(q, None if drawn is None else drawn[depth])

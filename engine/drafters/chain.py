@@ -34,6 +34,7 @@ class ChainDrafter(DraftModelDrafter):
     def kinds(cls, sampling):
         return frozenset({"one_hot" if sampling.greedy else "iid"})
 
+    reads_chains = True
     trial = {"length": 2}
 
     def begin(self, start):

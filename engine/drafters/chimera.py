@@ -21,7 +21,7 @@ from engine.exhibits import Curve, Series, Table, Token
 from engine.parts.chimera_heads import GRAM, Columns
 from engine.target.cache import KVCache
 
-CAPACITY = 512  # columns of the first buffers, which double when they are full
+CAPACITY = 256  # columns of the first buffers, which double when they are full
 MOST_TRIGRAMS = 4096  # trigrams whose rows are remembered
 Path = tuple[int, ...]
 """Tokens after the last true state, the root first."""

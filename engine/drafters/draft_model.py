@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.constraint import Constraint, masked
 from engine.drafters.base import Drafter
+from engine.drafters.read_ahead import RowsAhead
 from engine.finite import refuse_nan
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution
@@ -17,7 +18,7 @@ from engine.tree import ROOT, DraftTree, Kind
 
 NEVER = -1e4
 """The logit of a token that a cut head lacks; its probability is 0 unless only such tokens are allowed."""
-CAPACITY = 512  # first size of the KV buffers, which double when they are full
+CAPACITY = 256  # first size of the KV buffers, which double when they are full
 
 
 def stop_option(usual: float, what: str) -> Option:
@@ -60,15 +61,27 @@ class DraftReader:
         self._prompt_length = prompt_length
         self._path_of: dict[int, tuple[int, ...]] = {}  # tokens after the committed ones
         self._row_of: dict[int, int] = {}
+        plain = constraint is None and head_tokens is None and model.vocab_size == vocabulary
+        self._ahead = RowsAhead(self._session) if plain and self._session.blocks else None
         self.passes = 0
 
-    def read(self, context: Sequence[int]) -> Tensor:
-        """Catch up with the text; returns q [V] after its last token."""
-        return self.law(self.read_logits(context))
+    def read(self, context: Sequence[int], expected: int = 1) -> Tensor:
+        """Catch up with the text; returns q [V] after its last token.
+
+        expected: how many rows of q the caller wants at most, if each is that after the likeliest token of the row
+        before. The draft model may read some of these tokens in the same pass."""
+        if expected == 1 or self._ahead is None:
+            return self.law(self.read_logits(context))
+        self._row_of = {ROOT: -1}
+        logits = self._ahead.begin(context[self._session.length :], expected)
+        self.passes += 1 + self._ahead.read
+        return self._q(logits)
 
     def read_logits(self, context: Sequence[int]) -> Tensor:
         """Like ``read``, but without constraint, temperature and truncation: logits in the draft's own vocabulary."""
         self._row_of = {ROOT: -1}
+        if self._ahead is not None:
+            self._ahead.forget()
         if self._constraint is not None:
             committed = self._prompt_length + self._constraint.committed
             self._path_of = {ROOT: tuple(context[committed:])}
@@ -84,22 +97,42 @@ class DraftReader:
         return self._q(logits if self._constraint is None else self._constrained(logits, ROOT))
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """Read tree nodes in one pass, parents before children. Returns q [len(nodes), V]."""
+        """Read tree nodes, parents before children, in one pass; in none if all were read ahead. Returns
+        q [len(nodes), V]."""
+        given = list(zip(nodes, tokens, parents, strict=True))
+        found = self._read_before(given)
+        rest = [each for each in given if each[0] not in found]
+        if rest:
+            found |= zip((node for node, _, _ in rest), self._passed(rest), strict=True)
+        return self._q(torch.stack([found[node] for node in nodes]))
+
+    def _read_before(self, given: Sequence[tuple[int, int, int]]) -> dict[int, Tensor]:
+        """The logits [V] of the nodes whose rows were read ahead. given: node, token and parent of each."""
+        found = {}
+        for node, token, parent in given if self._ahead is not None else ():
+            taken = self._ahead.take(token, self._row_of.get(parent), len(given) == 1)
+            if taken is not None:
+                self._row_of[node], found[node] = taken
+        return found
+
+    def _passed(self, given: Sequence[tuple[int, int, int]]) -> Tensor:
+        """Read these nodes in one pass; returns logits [R, V]."""
+        nodes, tokens, parents = zip(*given, strict=True)
         parent_rows = []
-        for row, (node, parent) in enumerate(
-            zip(nodes, parents, strict=True), start=self._session.rows
-        ):
+        for row, (node, parent) in enumerate(zip(nodes, parents, strict=True), self._session.rows):
             parent_rows.append(self._row_of[parent])
             self._row_of[node] = row
+            if self._ahead is not None:
+                self._ahead.grow(row, parent_rows[-1], len(given) == 1)
         self.passes += 1
         logits, self.states = self._session.feed(tokens, parent_rows)
         logits = self._spread(logits)
         if self._constraint is not None:
-            for node, token, parent in zip(nodes, tokens, parents, strict=True):
+            for node, token, parent in given:
                 self._path_of[node] = (*self._path_of[parent], token)
             rows = zip(logits, nodes, strict=True)
             logits = torch.stack([self._constrained(row, node) for row, node in rows])
-        return self._q(logits)
+        return logits
 
     def _spread(self, logits: Tensor) -> Tensor:
         """logits [..., K] of a cut head -> [..., V]."""
@@ -204,7 +237,7 @@ class DraftModelDrafter(Drafter):
         any case."""
         tree, parent = DraftTree(), ROOT
         drawn = None if self.sampling.greedy else self.chance.uniforms(length)
-        q = self._reader.read(context)
+        q = self._reader.read(context, 1 if drawn is not None else length)
         for place in range(length):
             kind, token = self._pick(q, None if drawn is None else drawn[place])
             parent = tree.draw(parent, token, kind, q, "draft model")

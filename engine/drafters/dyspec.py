@@ -86,6 +86,7 @@ class DySpecDrafter(DraftModelDrafter):
         ),
     )
 
+    reads_chains = True
     size_option, usual_size = "budget", 12
     trial = {"budget": 3, "depth": 2, "width": 2}
 
@@ -95,7 +96,8 @@ class DySpecDrafter(DraftModelDrafter):
 
     def propose(self, context, max_depth):
         growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))
-        (root,) = self.places(self._reader.read(context)[None])
+        expected = min(growth.max_depth, growth.room) if self.sampling.greedy else 1
+        (root,) = self.places(self._reader.read(context, expected)[None])
         growth.open(ROOT, root, 1.0, depth=0)
         while growth.room and growth.slots:
             fresh = growth.fill(min(self.settings["width"], growth.room))

@@ -61,6 +61,7 @@ class ReflectiveDrafter(DraftModelDrafter):
     size_option, usual_size = "length", ChainDrafter.usual_size
     uses_target = True
     default_verifier = default_greedy_verifier = "reflective"
+    reads_chains = True
     trial = {"length": 2, "prompt": "again", "quoted": 2}
 
     def __init__(self, settings, draft, vocabulary, target: LanguageModel) -> None:

@@ -68,6 +68,7 @@ class SmartSpecDrafter(DraftModelDrafter):
             advanced=True,
         ),
     )
+    reads_chains = True
     trial = {"length": 3, "row_cost": 0.2}
 
     @classmethod

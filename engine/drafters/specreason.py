@@ -52,6 +52,7 @@ class SpecReasonDrafter(DraftModelDrafter):
     )
     uses_target = True
     default_verifier = default_greedy_verifier = "specreason"
+    reads_chains = True
     trial = {"length": 2}
 
     def __init__(self, settings, draft, vocabulary, target: LanguageModel) -> None:

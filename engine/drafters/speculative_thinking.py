@@ -66,6 +66,7 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
         ),
     )  # fmt: skip
     loop = "switching"
+    reads_chains = True
     trial = {"ahead": 2, "taken": 2, "verifying": 3}
 
     def __init__(self, settings, draft, vocabulary, tokenizer, end_tokens) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from engine.parts.dflash_model import DFlashModel
 
-CAPACITY = 512  # first size of the buffers; they double when full
+CAPACITY = 256  # first size of the buffers; they double when full
 
 
 class BlockContext(ABC):

@@ -9,7 +9,7 @@ from torch import Tensor
 from engine.parts.falcon_cell import FalconCell, Memory
 from engine.target.cache import KVCache
 
-CAPACITY = 512  # first size of the buffers; they double when full
+CAPACITY = 256  # first size of the buffers; they double when full
 MOST_ROWS = 512  # of one pass over a prompt
 
 

@@ -50,6 +50,8 @@ class MemoModel:
 class MemoSession:
     """Has the interface of ``engine.target.session.Session``."""
 
+    blocks = ()
+
     def __init__(self, model: MemoModel, features: tuple[int, ...]) -> None:
         self.model, self.features = model, features
         self._text: tuple[int, ...] = ()

@@ -1,0 +1,150 @@
+"""Several rows of one text in one call: each is the likeliest token after the row before.
+
+A small draft model computes a row in a fraction of a millisecond, and calling its graph from Python costs nearly as
+much. So one graph holds several passes, with an argmax between each pass and the next.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache
+
+from engine.cpu.arrays import HIDDEN
+from engine.cpu.calls import Calls
+from engine.cpu.columns import Columns
+from engine.cpu.graph import PassedColumns
+from engine.cpu.passes import CompiledPasses, close
+from engine.cpu.store import compiled, in_one_line
+from engine.target.row_mask import RowMask
+
+log = logging.getLogger(__name__)
+
+BLOCKS = (2, 4, 7)
+"""Numbers of rows that one call can read."""
+GIVEN = 2
+"""Tokens that a call is given, of which the first may be a spare one. After a step, a draft model has not read the
+step's last token, nor the last token that it drafted."""
+
+
+class AheadGraph(nn.Module):
+    """count: logits that a call returns."""
+
+    def __init__(self, module: nn.Module, count: int) -> None:
+        super().__init__()
+        self._module, self._count = module, count
+
+    def forward(self, tokens: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor):
+        """tokens, positions [G]; bias [G, C + G + count - 1], of which pass i reads the last row and the columns up
+        to its own; columns: as in ``PassGraph``.
+
+        Returns logits [count, V] after the last token and after each row that follows it, and k and v
+        [2 N, Hkv, G + count - 1, D] of all rows.
+        """
+        read = columns[0].shape[2] + tokens.shape[0]
+        layers = [Written(*pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
+        logits = []
+        for place in range(self._count):
+            output = self._module(
+                inputs_embeds=self._module.get_input_embeddings()(tokens)[None],
+                position_ids=positions[None],
+                attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),  # see PassGraph
+                past_key_values=Cache(layers=layers),
+                use_cache=True,
+                logits_to_keep=1,
+                row_mask={None: bias[:, : read + place]},
+            )
+            logits.append(output.logits[0])
+            tokens, positions, bias = logits[-1].argmax(-1), positions[-1:] + 1, bias[-1:]
+        fresh = [
+            torch.cat(rows, 2) for layer in layers for rows in zip(*layer.written, strict=True)
+        ]
+        return torch.cat(logits), torch.cat(fresh)
+
+
+class Written(PassedColumns):
+    """Columns that grow with each pass. written: k and v of each pass."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        super().__init__(keys, values)
+        self.written: list[tuple[Tensor, Tensor]] = []
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
+        self._before = super().update(key_states, value_states)
+        self.written.append(self.fresh)
+        return self._before
+
+
+class AheadPasses:
+    """The graphs of one module. blocks: the numbers of rows for which there is a graph; none if the module is large,
+    or attends through windows."""
+
+    def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
+        self._module, self._passes = module, passes
+        self.blocks = BLOCKS if passes.sizes and passes.windows == [None] else ()
+        self._made: dict[int, Calls] = {}
+
+    def prepare(self) -> None:
+        """Make the graphs; a number whose graph cannot be made, or gives other numbers, is no block any more."""
+        for count in self.blocks:
+            self.graph(count)
+
+    def graph(self, count: int) -> Calls | None:
+        """The graph for this number of rows; None if there is none."""
+        if count not in self._made and count in self.blocks:
+            try:
+                self._made[count] = self._compiled(count)
+                self._compare(count)
+            except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
+                log.info("There is no graph for %d rows ahead: %s", count, in_one_line(error))
+                self._made.pop(count, None)
+                self.blocks = tuple(block for block in self.blocks if block != count)
+        return self._made.get(count)
+
+    def __call__(self, tokens: list[int], start: int, columns: Columns, count: int) -> Tensor:
+        """Read one or two tokens after the first ``start`` columns, and ``count`` - 1 rows that follow; all are added
+        to the columns. Returns logits [count, V]."""
+        spare, rows = GIVEN - len(tokens), len(tokens) + count - 1
+        given = np.array([tokens[0]] * spare + tokens, np.int64)
+        positions = np.array([start] * spare + list(range(start, start + len(tokens))), np.int64)
+        bias = _bias(start, spare, columns.capacity, count)
+
+        def take(logits, fresh):
+            columns.append(fresh[:, :, spare:], rows)
+            return torch.from_numpy(logits.copy())
+
+        return self._made[count]([given, positions, bias], (0, 1), take, columns.given)
+
+    def _compiled(self, count: int) -> Calls:
+        graph = AheadGraph(self._module, count)
+        width = self._passes.example[0].shape[2]
+        first = torch.arange(GIVEN)
+        given = [first, first, torch.zeros(GIVEN, width + GIVEN + count - 1)]
+        given += self._passes.example
+        sizes = {0: (GIVEN,), 1: (GIVEN,), 2: (GIVEN, -1)}
+        with self._passes.tracing():
+            return Calls(compiled(graph, given, self._passes.described(f"ahead {count}"), sizes))
+
+    def _compare(self, count: int) -> None:
+        """Raises ArithmeticError unless plain passes over the same rows give the same logits."""
+        for tokens in ([3], [1, 2]):
+            logits = self(tokens, 0, self._passes.columns(64), count)
+            rows = tokens + logits[:-1].argmax(-1).tolist()
+            places = range(len(rows))
+            mask = RowMask(0, list(places), [(2 << row) - 1 for row in places], torch.device("cpu"))
+            columns, graphs = self._passes.columns(64), self._passes.graphs_with(())
+            expected, _ = self._passes(torch.tensor(rows), mask, columns, graphs, (), None)
+            if not close(logits, expected[len(tokens) - 1 :]):
+                raise ArithmeticError("the compiled graph gives other numbers")
+
+
+def _bias(start: int, spare: int, capacity: int, count: int) -> np.ndarray:
+    """[GIVEN, capacity + GIVEN + count - 1]: rows see the columns in use, earlier rows and themselves, but not the spare
+    row, which sees itself."""
+    added = np.full((GIVEN, capacity + GIVEN + count - 1), HIDDEN)
+    added[:, :start] = added[-1, capacity + spare :] = 0
+    added[0, capacity] = 0
+    return added

@@ -1,0 +1,62 @@
+"""Rows that a draft model reads before they are asked for."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from engine.policies.read_ahead import ReadAhead
+from engine.target.session import Session
+
+AFTER_A_STEP = 2
+"""Tokens that a draft model may have left to read after a step. Of a longer text, all but the last token are read
+in a pass of their own."""
+
+
+class RowsAhead:
+    """A chain of likeliest tokens, which the session reads in one call with the text before them.
+
+    read: how many rows the last call of ``begin`` read after the text.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._policy = session, ReadAhead(session.blocks)
+        self.read = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the rows that were not taken."""
+        self._rows: list[tuple[int, Tensor]] = []  # the token of each row, and the logits after it
+        self._tip = -1  # the last row of the chain that was asked for
+        self._asked = 0
+
+    def begin(self, tokens: Sequence[int], expected: int) -> Tensor:
+        """Read and commit these tokens, and as many rows after them as pay. Returns the logits [V] after the tokens.
+
+        expected: how many rows of logits the caller will ask for at most along a chain, including this one."""
+        if self._asked:
+            self._policy.saw(self._asked)
+        count = self._policy.rows(expected)
+        self.forget()
+        self._asked, self.read = 1, count - 1
+        if count == 1:
+            return self._session.extend(tokens)
+        if len(tokens) > AFTER_A_STEP:
+            self._session.prefill(tokens[:-1])
+            tokens = tokens[-1:]
+        logits = self._session.read_ahead(tokens, count)
+        self._rows = list(zip(logits.argmax(-1).tolist(), logits[1:], strict=False))
+        return logits[0]
+
+    def take(self, token: int, parent_row: int | None, alone: bool) -> tuple[int, Tensor] | None:
+        """The number of a row that was read ahead and the logits [V] after it, if the next row of the chain has this
+        token and this parent. alone: no other row is asked for, so that the row saves a call."""
+        row = self._tip + 1
+        if row >= len(self._rows) or parent_row != self._tip or self._rows[row][0] != token:
+            return None
+        self._tip, self._asked = row, self._asked + alone
+        return row, self._rows[row][1]
+
+    def grow(self, row: int, parent_row: int, alone: bool) -> None:
+        """Take note of a row that was read because none was left to take; the best child of a node comes first."""
+        if parent_row == self._tip and self._tip + 1 >= len(self._rows):
+            self._tip, self._asked = row, self._asked + alone

@@ -1,0 +1,167 @@
+"""Rows that a draft model reads before they are asked for: the same drafts, in fewer calls."""
+
+import copy
+
+import pytest
+import torch
+
+from engine.cpu import ahead
+from engine.cpu.model import CompiledModel
+from engine.drafters.draft_model import DraftReader
+from engine.drafters.read_ahead import RowsAhead
+from engine.policies.read_ahead import ReadAhead
+from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
+from engine.tree import ROOT
+from tests.engine.tiny import VOCABULARY, tiny_hf_model
+
+GREEDY = Sampling(temperature=0.0)
+PROMPT = [5, 3, 8, 1, 9, 2]
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """The same weights, through the module and compiled."""
+    module = tiny_hf_model("llama")
+    plain = LanguageModel(copy.deepcopy(module), None, "plain")
+    compiled = CompiledModel(module, None, "compiled")
+    compiled.expect_chains()
+    assert compiled.ahead.blocks == ahead.BLOCKS
+    return plain, compiled
+
+
+def close(one, other) -> bool:
+    return torch.allclose(one, other, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", ahead.BLOCKS)
+@pytest.mark.parametrize("fresh", [1, 2, 3])
+def test_a_call_gives_the_logits_of_as_many_passes(pair, count, fresh):
+    """After one and two tokens, for which there is a graph, and three, for which there is none; twice in a row, so that
+    the second call reads the columns that the first one wrote."""
+    sessions = [model.session(32) for model in pair]
+    for session in sessions:
+        session.prefill(PROMPT)
+    for turn in range(2):
+        tokens = [7, 4, 6][:fresh]
+        expected, found = (session.read_ahead(tokens, count) for session in sessions)
+        assert found.shape == (count, VOCABULARY) and close(expected, found)
+        for session in sessions:
+            assert session.rows == count - 1
+            session.commit(range(min(turn + 1, count - 1)))
+    one, other = (session.feed([1, 2, 3], [-1, 0, -1])[0] for session in sessions)
+    assert close(one, other)
+
+
+def test_the_rows_ahead_can_have_other_children(pair):
+    """A tree may branch off below rows that were read ahead."""
+    sessions = [model.session(32) for model in pair]
+    for session in sessions:
+        session.prefill(PROMPT)
+        session.read_ahead([7], 4)
+    one, other = (session.feed([1, 2], [0, 1])[0] for session in sessions)
+    assert close(one, other)
+
+
+def test_a_text_may_outgrow_its_buffers(pair):
+    plain, compiled = (model.session(8) for model in pair)
+    for _ in range(30):
+        expected, found = plain.read_ahead([7, 4], 7), compiled.read_ahead([7, 4], 7)
+        assert close(expected, found)
+        plain.commit(range(6))
+        compiled.commit(range(6))
+    assert compiled.length > 128
+
+
+def chain_of(reader: DraftReader, context: list[int], length: int, expected: int) -> list:
+    """q after the text, and after each of the likeliest tokens."""
+    q, parent = reader.read(context, expected), ROOT
+    laws = [q]
+    for node in range(length - 1):
+        q = reader.expand([node], [int(q.argmax())], [parent])[0]
+        laws.append(q)
+        parent = node
+    reader.keep(list(range(length - 2)))
+    return laws
+
+
+def test_drafts_are_the_same_in_fewer_calls(pair, monkeypatch):
+    plain = DraftReader(pair[0], VOCABULARY, GREEDY)
+    reader = DraftReader(pair[1], VOCABULARY, GREEDY)
+    calls, session = [], type(reader._session)
+    feed = session.feed
+    monkeypatch.setattr(session, "feed", lambda *given: calls.append(1) or feed(*given))
+    context = list(PROMPT)
+    for length in (4, 4, 2, 5, 7, 7, 1):
+        expected = chain_of(plain, context, length, 1)
+        found = chain_of(reader, context, length, 7)
+        assert all(close(one, other) for one, other in zip(expected, found, strict=True))
+        tokens = [int(q.argmax()) for q in expected]
+        context += [*tokens[: max(0, length - 2)], 3]
+    assert len(calls) < 23 - 7  # the laws above, less one for each text
+    assert reader.passes >= plain.passes  # rows that nobody asked for count too
+
+
+def test_a_drafter_with_another_idea_reads_for_itself(pair):
+    """Another token than the likeliest, or another parent, is read in a pass of its own."""
+    readers = [DraftReader(model, VOCABULARY, GREEDY) for model in pair]
+    for reader in readers:
+        q = reader.read(PROMPT, 4)
+        second = int(q.topk(2).indices[1])
+        reader.expand([0], [second], [ROOT])
+    one, other = (reader.expand([1], [int(q.argmax())], [ROOT]) for reader in readers)
+    assert close(one, other)
+
+
+def test_a_cut_head_or_another_vocabulary_is_not_read_ahead(pair):
+    assert DraftReader(pair[1], VOCABULARY, GREEDY)._ahead is not None
+    assert DraftReader(pair[1], VOCABULARY - 1, GREEDY)._ahead is None
+    tokens = torch.arange(VOCABULARY)
+    assert DraftReader(pair[1], VOCABULARY, GREEDY, head_tokens=tokens)._ahead is None
+    assert DraftReader(pair[1], VOCABULARY, GREEDY, features=(1,))._ahead is None
+
+
+def test_rows_of_an_earlier_step_are_forgotten(pair):
+    rows = RowsAhead(pair[1].session(32))
+    logits = rows.begin(PROMPT, 4)
+    rows.forget()
+    assert rows.take(int(logits.argmax()), -1, True) is None
+
+
+def test_large_models_and_windows_have_no_such_graphs(monkeypatch):
+    monkeypatch.setattr("engine.cpu.fixed.MOST_PARAMETERS", 10)
+    assert CompiledModel(tiny_hf_model("llama"), None, "large").ahead.blocks == ()
+    monkeypatch.undo()
+    assert CompiledModel(tiny_hf_model("mistral"), None, "windows").ahead.blocks == ()
+
+
+def test_a_graph_with_other_numbers_is_not_used(monkeypatch):
+    model = CompiledModel(tiny_hf_model("llama"), None, "planted")
+    monkeypatch.setattr(ahead, "close", lambda *pair: False)
+    session = model.session(32)
+    assert session.blocks == ahead.BLOCKS
+    session.read_ahead([3], 4)  # through plain passes
+    assert session.blocks == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most", "rows"),
+    [
+        ((), 7, 7),  # nothing is known yet
+        ((), 5, 4),
+        ((1, 1, 1), 7, 1),  # chains stop at once
+        ((2, 2, 1, 2), 7, 2),
+        ((7, 7, 7, 6), 7, 7),
+        ((7, 7, 7, 6), 3, 2),  # the text ends soon
+        ((4, 4, 4), 7, 4),
+    ],
+)
+def test_the_number_of_rows_follows_the_last_chains(wanted, most, rows):
+    policy = ReadAhead((2, 4, 7))
+    for reads in wanted:
+        policy.saw(reads)
+    assert policy.rows(most) == rows
+
+
+def test_without_blocks_there_is_one_row():
+    assert ReadAhead(()).rows(9) == 1
