@@ -45,7 +45,7 @@ class AheadGraph(nn.Module):
         [2 N, Hkv, G + count - 1, D] of all rows.
         """
         read = columns[0].shape[2] + tokens.shape[0]
-        layers = [Written(*pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
+        layers = [Written(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
         logits = []
         for place in range(self._count):
             output = self._module(
@@ -68,8 +68,8 @@ class AheadGraph(nn.Module):
 class Written(PassedColumns):
     """Columns that grow with each pass. written: k and v of each pass."""
 
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
-        super().__init__(keys, values)
+    def __init__(self, before: tuple[Tensor, Tensor]) -> None:
+        super().__init__(before)
         self.written: list[tuple[Tensor, Tensor]] = []
 
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):

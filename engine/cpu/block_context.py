@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from engine.cpu.arrays import all_seen, padded
 from engine.cpu.calls import Calls
-from engine.cpu.columns import Columns
+from engine.cpu.columns import Buffers, Columns
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
@@ -60,6 +60,7 @@ class CompiledBlocks:
         config = drafter.config
         self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
         numbers = sum(weight.numel() for weight in drafter.parameters())
+        self._buffers = Buffers()
         self._change = change_in_rows(config.num_hidden_layers, numbers)
         described, rows = config.to_json(), 3
         features = torch.zeros(rows, drafter.fc.in_features)
@@ -77,7 +78,7 @@ class CompiledBlocks:
 
     def columns(self) -> Columns:
         layers, heads, size = self._shape
-        return Columns(layers, heads, size, CAPACITY, RowShape(self._change))
+        return Columns(self._buffers, layers, heads, size, CAPACITY, RowShape(self._change))
 
 
 class CompiledContext(BlockContext):

@@ -1,8 +1,9 @@
 """Keys and values of all layers in one buffer, read by both compiled graphs and the module."""
 
+import weakref
+
 import numpy as np
 import torch
-from torch import Tensor
 
 from engine.cpu.calls import shared
 from engine.cpu.row_shape import RowShape
@@ -12,30 +13,82 @@ STEP = 128
 """Capacities are multiples of this, so that a graph's preparations for one size also serve the next text."""
 
 
-class Columns(KVCache):
-    """buffer [2 N, Hkv, C, D]: k and v of each of the N layers.
+MOST_FREE = 4
+"""Buffers of one size that a model keeps from texts that have ended."""
 
-    ``given``: the same memory as a compiled graph takes it, k and v of each layer, [1, Hkv, C, D].
-    ``shape``: how many rows the passes that read the buffer have.
-    """
 
-    def __init__(self, layers: int, heads: int, size: int, capacity: int, shape: RowShape) -> None:
-        super().__init__([KVLayer(capacity) for _ in range(layers)])
-        self.shape = shape
-        self._hold(torch.zeros(2 * layers, heads, _rounded(capacity), size))
+class Buffer:
+    """numbers [2 N, Hkv, C, D]. given: the same memory as a compiled graph takes it, k and v of each layer,
+    [1, Hkv, C, D]."""
 
-    def _hold(self, buffer: Tensor) -> None:
-        self._buffer, self.capacity = buffer, buffer.shape[2]
-        self._array = buffer.numpy()
-        for index, layer in enumerate(self.layers):
-            layer.keys, layer.values = buffer[2 * index, None], buffer[2 * index + 1, None]
-            layer.capacity, layer.is_initialized = self.capacity, True
-        self.given = [shared(own[None]) for own in self._array]
+    def __init__(self, *shape: int) -> None:
+        self.numbers = torch.zeros(*shape)
+        self.given = [shared(own[None]) for own in self.numbers.numpy()]
         self._between: dict[tuple[int, int], list] = {}
 
     def between(self, first: int, stop: int) -> list:
         """The part of ``given`` that belongs to the layers first to stop - 1; the same list each time."""
         return self._between.setdefault((first, stop), self.given[2 * first : 2 * stop])
+
+
+class Buffers:
+    """The buffers of one model. Those of texts that have ended are used again: their memory is in place, and the graph
+    that read them last need not be told about them."""
+
+    def __init__(self) -> None:
+        self._free: dict[torch.Size, list[Buffer]] = {}
+
+    def take(self, *shape: int) -> Buffer:
+        """A buffer of zeros."""
+        try:
+            buffer = self._free[torch.Size(shape)].pop()
+        except (KeyError, IndexError):
+            return Buffer(*shape)
+        buffer.numbers.zero_()  # what a graph masks must still be finite
+        return buffer
+
+    def give_back(self, buffer: Buffer) -> None:
+        free = self._free.setdefault(buffer.numbers.shape, [])
+        if len(free) < MOST_FREE:
+            free.append(buffer)
+
+
+class Columns(KVCache):
+    """The columns of one text, in a buffer of the model's. shape: how many rows the passes that read it have."""
+
+    def __init__(
+        self,
+        buffers: Buffers,
+        layers: int,
+        heads: int,
+        size: int,
+        capacity: int,
+        shape: RowShape,
+    ) -> None:
+        super().__init__([KVLayer(capacity) for _ in range(layers)])
+        self.shape = shape
+        self._buffers, self._ended = buffers, None
+        self._hold(buffers.take(2 * layers, heads, _rounded(capacity), size))
+
+    def _hold(self, buffer: Buffer) -> None:
+        if self._ended is not None:
+            self._ended()
+        self._ended = weakref.finalize(self, self._buffers.give_back, buffer)
+        self._ended.atexit = False
+        self._buffer, self.capacity = buffer, buffer.numbers.shape[2]
+        self._array = buffer.numbers.numpy()
+        for index, layer in enumerate(self.layers):
+            layer.keys, layer.values = (buffer.numbers[2 * index + side, None] for side in (0, 1))
+            layer.capacity, layer.is_initialized = self.capacity, True
+
+    @property
+    def given(self) -> list:
+        """See ``Buffer``."""
+        return self._buffer.given
+
+    def between(self, first: int, stop: int) -> list:
+        """See ``Buffer``."""
+        return self._buffer.between(first, stop)
 
     def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
         """Put the first ``count`` rows of k and v [2 n, Hkv, R, D] of n layers, from ``first`` on, at column
@@ -52,8 +105,9 @@ class Columns(KVCache):
     def reserve(self, columns: int) -> None:
         if columns > self.capacity:
             size = _rounded(max(columns, 2 * self.capacity))
-            larger = self._buffer.new_zeros(*self._buffer.shape[:2], size, self._buffer.shape[3])
-            larger[:, :, : self.length] = self._buffer[:, :, : self.length]
+            old = self._buffer.numbers
+            larger = self._buffers.take(*old.shape[:2], size, old.shape[3])
+            larger.numbers[:, :, : self.length] = old[:, :, : self.length]
             self._hold(larger)
 
     def keep(self, start: int, rows: list[int]) -> None:

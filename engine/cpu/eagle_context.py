@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
-from engine.cpu.columns import Columns
+from engine.cpu.columns import Buffers, Columns
 from engine.cpu.fixed import MOST_PARAMETERS, Graphs
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
@@ -68,6 +68,7 @@ class CompiledCell:
         config = cell.config
         self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
         numbers = sum(weight.numel() for weight in cell.layers.parameters())
+        self._buffers = Buffers()
         self._change = change_in_rows(config.num_hidden_layers, numbers)
         self._sizes = SIZES if numbers <= MOST_PARAMETERS else ()
         graph, width, described = _Pass(cell), config.hidden_size, f"eagle {config} {cell.pieces}"
@@ -91,7 +92,7 @@ class CompiledCell:
         return [*pairs, torch.arange(rows), torch.zeros(rows, 2 * rows), *columns]
 
     def columns(self) -> Columns:
-        return Columns(*self._shape, CAPACITY, RowShape(self._change, self._sizes))
+        return Columns(self._buffers, *self._shape, CAPACITY, RowShape(self._change, self._sizes))
 
 
 class CompiledContext(EagleContext):

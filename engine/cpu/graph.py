@@ -19,14 +19,18 @@ NAME = "draftscope_graph"
 
 
 class PassGraph(nn.Module):
-    """windows: the sliding windows of the module's layers, with None for a layer without one.
+    """layers: how many the module has. windows: their sliding windows, with None for a layer without one.
     features: indices into hidden_states to return; each costs about a hundredth of a pass."""
 
     def __init__(
-        self, module: nn.Module, windows: Sequence[int | None], features: Sequence[int]
+        self,
+        module: nn.Module,
+        layers: int,
+        windows: Sequence[int | None],
+        features: Sequence[int],
     ) -> None:
         super().__init__()
-        self._module = module
+        self._module, self._layers = module, layers
         self._windows = list(windows)
         self._features = list(features)
 
@@ -34,13 +38,13 @@ class PassGraph(nn.Module):
         """vectors [R, W], the rows' embeddings; positions [R]; looked: the rows that get logits.
 
         given: for each window the bias added to the scores, [R, C + R]; then k and v of each layer,
-        [1, Hkv, C, D]. Returns logits [looked, V], the rows' own k and v [2 N, Hkv, R, D], and the
+        [1, Hkv, C, D], unless nothing was read before and C is 0. Returns logits [looked, V], the rows' own k and v [2 N, Hkv, R, D], and the
         features, each [R, W].
         """
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]
-        pairs = zip(columns[::2], columns[1::2], strict=True)
-        cache = Cache(layers=[PassedColumns(keys, values) for keys, values in pairs])
+        pairs = list(zip(columns[::2], columns[1::2], strict=True)) or [None] * self._layers
+        cache = Cache(layers=[PassedColumns(pair) for pair in pairs])
         output = self._module(
             inputs_embeds=vectors[None],
             position_ids=positions[None],
@@ -58,13 +62,13 @@ class PassGraph(nn.Module):
 
 
 class PassedColumns(CacheLayerMixin):
-    """One layer's columns in a pass: those from before the pass, and those that the pass makes."""
+    """One layer's columns in a pass: those from before the pass, if there are any, and those that the pass makes."""
 
     is_sliding = False
 
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
+    def __init__(self, before: tuple[Tensor, Tensor] | None) -> None:
         super().__init__()
-        self._before = keys, values
+        self._before = before
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -72,11 +76,13 @@ class PassedColumns(CacheLayerMixin):
 
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
         self.fresh = key_states, value_states
+        if self._before is None:
+            return self.fresh
         joined = zip(self._before, self.fresh, strict=True)
         return tuple(torch.cat(pair, 2) for pair in joined)
 
     def get_seq_length(self) -> int:
-        return self._before[0].shape[2]
+        return 0 if self._before is None else self._before[0].shape[2]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.get_seq_length() + query_length, 0

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from engine.cpu.ahead import GIVEN, AheadPasses
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
-from engine.cpu.passes import CompiledPasses, FeatureGraphs, NotConvertible
+from engine.cpu.convertible import NotConvertible
+from engine.cpu.passes import CompiledPasses, FeatureGraphs
 from engine.cpu.row_shape import RowShape
 from engine.cpu.store import compiled, in_one_line
 from engine.cpu.stretches import CompiledStretches

@@ -12,34 +12,43 @@ from torch import Tensor, nn
 
 from engine.cpu.arrays import bias, padded, positions
 from engine.cpu.calls import Calls
-from engine.cpu.columns import Columns
+from engine.cpu.columns import Buffers, Columns
+from engine.cpu.convertible import NotConvertible, check, seen, windows_of
 from engine.cpu.fixed import Graphs, sizes_for
 from engine.cpu.graph import NAME, PassGraph
+from engine.cpu.openings import SIZES, Openings
 from engine.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
 from engine.cpu.store import compiled
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
 from engine.target.forward import forward
-from engine.target.layers import Layers, passed
+from engine.target.layers import Layers
 from engine.target.row_mask import RowMask
 
 _CPU = torch.device("cpu")
-_BY_LENGTH = {"dynamic", "longrope"}  # rotary angles that change as the text grows
 _LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
 MOST_SETS = 4
 """Sets of features whose graphs are kept, beside the graphs without features; each graph holds the weights."""
 
 
-class NotConvertible(Exception):
-    """The reason why a module keeps its own passes."""
-
-
 @dataclass(frozen=True)
 class FeatureGraphs:
-    """Graphs, and the indices into hidden_states that they return."""
+    """Graphs, and the indices into hidden_states that they return. openings: for the first pass over a text."""
 
     features: tuple[int, ...]
     graphs: Graphs
+    openings: Openings
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. columns: those
+    from before the pass; None in an opening."""
+
+    graph: Calls
+    shape: int
+    looked: np.ndarray
+    columns: Columns | None
 
 
 class CompiledPasses:
@@ -51,16 +60,17 @@ class CompiledPasses:
     """
 
     def __init__(self, module: nn.Module) -> None:
-        _check(module)
+        check(module)
         self._module = module
         self._embed = module.get_input_embeddings()
         plain = type(self._embed) is nn.Embedding
         self._table = self._embed.weight.detach().numpy() if plain else None
-        self.example, self.windows = _seen(module)
+        self.example, self.windows = seen(module)
         self.layers = len(self.example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
         self._change = change_in_rows(self.layers, numbers)
         self.sizes = sizes_for(numbers)
+        self._buffers = Buffers()
         self._made: list[FeatureGraphs] = []  # most recently used last
         self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
         self.graphs_with(())
@@ -70,7 +80,7 @@ class CompiledPasses:
 
     def _columns(self, capacity: int, shape: RowShape) -> Columns:
         heads, size = self.example[0].shape[1], self.example[0].shape[3]
-        return Columns(self.layers, heads, size, capacity, shape)
+        return Columns(self._buffers, self.layers, heads, size, capacity, shape)
 
     @property
     def width(self) -> int:
@@ -89,14 +99,9 @@ class CompiledPasses:
         """A new row shape for one session's passes through a graph that serves every number of rows."""
         return RowShape(self._change)
 
-    @torch.no_grad()
     def windows_of(self, layers: Layers) -> list[int | None]:
         """The sliding windows of these layers, with None for a layer without one."""
-        mask, tokens = _Asked(), torch.zeros(2, dtype=torch.long)
-        rows = torch.zeros(2, self.width)
-        cache = KVCache.empty(self.layers, 2)
-        passed(self._module, rows, tokens, mask.row_positions, mask, cache, layers)
-        return list(mask.windows)
+        return windows_of(self._module, self.layers, layers)
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
@@ -130,14 +135,35 @@ class CompiledPasses:
 
         made: graphs that return the features. last: how many of the last rows get logits; None: all, 0: none.
         """
-        rows = len(given)
-        shape, capacity = columns.shape.of(rows), columns.capacity
+        way = self._way(len(given), columns, made, last)
+        return self._passed(given, mask, columns, made.features, features, last, way)
+
+    def _way(self, rows: int, columns: Columns, made: FeatureGraphs, last: int | None) -> Way:
+        if columns.length == 0 and rows > 1 and last in (0, 1):
+            opening = made.openings.of(rows)
+            if opening is not None:
+                return Way(opening[1], opening[0], np.array([rows - 1]), None)
+        shape = columns.shape.of(rows)
         if last is None or shape <= FEW:  # then len(looked) changes only with the number of rows
             looked = np.arange(shape)
         else:
             looked = np.arange(rows - max(last, 1), rows)
-        biases = [bias(mask, window, shape, capacity) for window in self.windows]
-        wanted = [_FRESH, *(_FEATURES + made.features.index(index) for index in features)]
+        return Way(made.graphs.of(shape), shape, looked, columns)
+
+    def _passed(
+        self,
+        given: Tensor,
+        mask: RowMask,
+        columns: Columns,
+        returned: tuple[int, ...],
+        features: tuple[int, ...],
+        last: int | None,
+        way: Way,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Like ``__call__``. returned: the features that the graph returns."""
+        rows, capacity = len(given), 0 if way.columns is None else way.columns.capacity
+        biases = [bias(mask, window, way.shape, capacity) for window in self.windows]
+        wanted = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
 
@@ -150,8 +176,10 @@ class CompiledPasses:
             states = torch.from_numpy(np.concatenate(found, -1)[:rows]) if features else None
             return logits, states
 
-        arguments = [padded(self.vectors(given), shape), positions(mask, shape), looked, *biases]
-        return made.graphs.of(shape)(arguments, wanted, take, columns.given)
+        vectors = padded(self.vectors(given), way.shape)
+        arguments = [vectors, positions(mask, way.shape), way.looked, *biases]
+        before = None if way.columns is None else way.columns.given
+        return way.graph(arguments, wanted, take, before)
 
     def vectors(self, given: Tensor) -> np.ndarray:
         """Tokens [R] or vectors [R, W] -> [R, W]"""
@@ -171,7 +199,8 @@ class CompiledPasses:
                 return made
         if features in self._refused:
             raise NotConvertible(self._refused[features])
-        made = FeatureGraphs(features, self._graphs(features))
+        graphs = self._graphs(features)
+        made = FeatureGraphs(features, graphs, self._openings(features, graphs))
         try:
             self._compare(made)
         except NotConvertible as error:
@@ -187,7 +216,7 @@ class CompiledPasses:
             self._made.remove(sets[0])
 
     def _graphs(self, features: tuple[int, ...]) -> Graphs:
-        graph = PassGraph(self._module, self.windows, features)
+        graph = PassGraph(self._module, self.layers, self.windows, features)
         masks = range(3, 3 + len(self.windows))
 
         def make(rows: int | None) -> Calls:
@@ -203,6 +232,22 @@ class CompiledPasses:
             return [argument.numpy() for argument in self._arguments(rows)]
 
         return Graphs(make, self.sizes, example)
+
+    def _openings(self, features: tuple[int, ...], graphs: Graphs) -> Openings:
+        graph = PassGraph(self._module, self.layers, self.windows, features)
+        before = len(self.example)
+
+        def make(rows: int) -> Calls:
+            given = self._arguments(rows)[:-before]
+            given[2] = given[2][-1:]
+            given[3:] = [mask[:, -rows:] for mask in given[3:]]
+            sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
+            with self.tracing():
+                opening = Calls(compiled(graph, given, self.described(features), sizes))
+            self._compare_opening(opening, graphs, rows, features)
+            return opening
+
+        return Openings(make, SIZES if self.sizes else ())
 
     @torch.no_grad()
     def _arguments(self, rows: int) -> list[Tensor]:
@@ -228,6 +273,22 @@ class CompiledPasses:
                 if one is not None and not close(one, other[0]):
                     raise NotConvertible("the compiled graph gives other numbers")
 
+    def _compare_opening(
+        self, opening: Calls, graphs: Graphs, rows: int, features: tuple[int, ...]
+    ) -> None:
+        """Raises ArithmeticError unless the graph for any number of rows gives the same numbers."""
+        places, looked = torch.arange(rows), np.array([rows - 1])
+        mask = RowMask(0, places.tolist(), [(2 << row) - 1 for row in range(rows)], _CPU)
+        tokens, found = places % self._embed.num_embeddings, []
+        for graph, opens in (opening, True), (graphs.of(rows), False):
+            columns = self._columns(rows, self.shared_row_shape())
+            way = Way(graph, rows, looked, None if opens else columns)
+            found.append([*self._passed(tokens, mask, columns, features, features, 1, way)])
+            found[-1] += [layer.keys[:, :, :rows] for layer in columns.layers]
+            found[-1] += [layer.values[:, :, :rows] for layer in columns.layers]
+        if not all(one is None or close(one, other) for one, other in zip(*found, strict=True)):
+            raise ArithmeticError("the compiled graph gives other numbers")
+
 
 def close(one: Tensor, other: Tensor) -> bool:
     """Whether two ways of computing the same numbers agree."""
@@ -238,36 +299,3 @@ def _trial_masks() -> Iterable[RowMask]:
     """A prompt of 24 rows, followed by a tree."""
     yield RowMask(0, list(range(24)), [(2 << row) - 1 for row in range(24)], _CPU)
     yield RowMask(24, [0, 1, 1, 2], [0b1, 0b11, 0b101, 0b1011], _CPU)
-
-
-def _check(module: nn.Module) -> None:
-    if {parameter.dtype for parameter in module.parameters()} != {torch.float32}:
-        raise NotConvertible("its weights are not fp32")
-    for part in module.modules():
-        kinds = getattr(part, "rope_type", None)
-        kinds = kinds.values() if isinstance(kinds, dict) else [kinds]
-        if _BY_LENGTH & {kind for kind in kinds if isinstance(kind, str)}:
-            raise NotConvertible("its rotary angles change as the text grows")
-
-
-class _Asked(RowMask):
-    """A mask that records the windows for which it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__(0, [0, 1], [0b1, 0b11], _CPU)
-        self.windows: dict[int | None, None] = {}
-
-    def within(self, window: int | None) -> Tensor | None:
-        self.windows[window] = None
-        return super().within(window)
-
-
-@torch.no_grad()
-def _seen(module: nn.Module) -> tuple[list[Tensor], list[int | None]]:
-    """Make a pass of two rows through the module; returns k and v of each layer [1, Hkv, 2, D], and the windows."""
-    mask = _Asked()
-    layers = module.config.get_text_config().num_hidden_layers
-    cache = KVCache.empty(layers, 2)
-    forward(module, torch.zeros(1, 2, dtype=torch.long), mask.row_positions[None], mask, cache, ())
-    columns = [each for layer in cache.layers for each in (layer.keys, layer.values)]
-    return columns, list(mask.windows)

@@ -47,7 +47,7 @@ class _StretchGraph(nn.Module):
         and v, [2 N, Hkv, R, D]."""
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]
-        made = [PassedColumns(*pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
+        made = [PassedColumns(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
         output = self._view(
             inputs_embeds=rows[None],
             injected=rows[None],

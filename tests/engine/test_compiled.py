@@ -301,3 +301,29 @@ def test_a_graph_that_is_tried_beside_a_text_reads_its_own_columns():
         assert np.allclose(tried(), first, atol=1e-4)
         again, _ = session.feed(range(3, 23), range(-1, 19))
         assert torch.allclose(again, before, atol=1e-4)
+
+
+def test_a_text_after_another_finds_its_buffers_empty():
+    """The memory of a text that has ended is used again; not even NaN in it reaches the next text."""
+    model = CompiledModel(tiny_hf_model("llama"), None, "again")
+    session = model.session(64)
+    expected = session.extend(tokens(20, 1))
+    buffer = session._cache._buffer
+    buffer.numbers.fill_(float("nan"))
+    other = model.session(64)
+    assert other._cache._buffer is not buffer  # the first text still lives
+    del session
+    third = model.session(64)
+    assert third._cache._buffer is buffer
+    assert torch.equal(third.extend(tokens(20, 1)), expected)
+
+
+def test_a_buffer_that_was_outgrown_is_used_again():
+    model = CompiledModel(tiny_hf_model("llama"), None, "growing")
+    session = model.session(64)
+    buffer, text = session._cache._buffer, tokens(300, 2)
+    expected = session.extend(text)
+    assert session._cache._buffer is not buffer
+    assert model.session(64)._cache._buffer is buffer
+    again = model.session(512)
+    assert torch.allclose(again.extend(text), expected, atol=1e-4)

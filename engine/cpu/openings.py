@@ -1,0 +1,45 @@
+"""Graphs for the first pass over a text.
+
+Nothing was read before, so such a graph has no columns, and all of its sizes are fixed. OpenVINO computes it in about
+half of the time of a graph whose sizes may vary.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from engine.cpu.calls import Calls
+from engine.cpu.store import in_one_line
+
+log = logging.getLogger(__name__)
+
+SIZES = (16, 32, 48, 64, 96, 128)
+"""Rows of a first pass; a longer prompt is read by the graph for any number of rows."""
+
+
+class Openings:
+    """make(rows): compiles and compares a graph; raises whatever it finds wrong. sizes: ascending; each graph is made
+    on first use."""
+
+    def __init__(self, make: Callable[[int], Calls], sizes: Sequence[int]) -> None:
+        self._make, self._sizes = make, sizes
+        self._made: dict[int, Calls | None] = {}
+
+    def of(self, rows: int) -> tuple[int, Calls] | None:
+        """The number of rows, spare ones included, of a first pass over ``rows`` rows, and its graph; None if there is
+        none."""
+        size = next((size for size in self._sizes if rows <= size), None)
+        if size is None:
+            return None
+        if size not in self._made:
+            self._made[size] = self._tried(size)
+        graph = self._made[size]
+        return None if graph is None else (size, graph)
+
+    def _tried(self, size: int) -> Calls | None:
+        try:
+            return self._make(size)
+        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
+            log.info("There is no graph for a first pass of %d rows: %s", size, in_one_line(error))
+            return None
