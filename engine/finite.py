@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from torch import Tensor
 
 from engine.errors import UserError
+from engine.sampling import on_the_host
 
 
 def refuse_nan(found: Tensor, name: str) -> None:
@@ -14,9 +15,20 @@ def refuse_nan(found: Tensor, name: str) -> None:
     Makes the host wait for the device. Raises UserError, one sentence, if a row holds NaN or
     infinity, or only -inf.
     """
+    if not found.numel():
+        return
     # a row's largest number is finite unless the row is not
-    if found.numel() and not all(map(math.isfinite, found.amax(-1).flatten().tolist())):
+    if not all(map(math.isfinite, _largest(found))):
         raise UserError(f"{name} gave NaN or infinity in the place of logits; the run ends.")
+
+
+def _largest(found: Tensor) -> list[float]:
+    """The largest number of each row, or its first NaN."""
+    numbers = on_the_host(found)
+    if numbers is None:
+        return found.amax(-1).flatten().tolist()
+    rows = numbers.reshape(-1, numbers.shape[-1])
+    return [row[best] for row, best in zip(rows, rows.argmax(-1).tolist(), strict=True)]
 
 
 def refuse_nan_among(probabilities: Iterable[float | None], name: str) -> None:

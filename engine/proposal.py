@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from engine.drafters.base import Kept
+from engine.load import Load
 from engine.target.seen import Draft, Seen
 from engine.tree import DraftTree
 from engine.verifiers.base import Verdict
@@ -44,6 +45,7 @@ class Proposal:
         seen: Seen,
         features: Tensor | None,
         times: dict[str, float],
+        load: Load,
     ) -> Kept:
         """The outcome in the drafter's own node numbers. Its context already held the forced tokens."""
         path, logits, root = verdict.accepted, seen.logits, draft.root
@@ -65,5 +67,6 @@ class Proposal:
             position=draft.position + self.forced,
             milliseconds=dict(times),
             probes=seen.probes,
+            load=load,
             final=verdict.final,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import singledispatch
 
 import torch
@@ -195,8 +195,8 @@ class Text:
         self.ending.commit(output)
         own = (self.acceptance.chance,)
         load = load or Load(rows=draft.count, context=draft.position, chances=own)
-        kept = self._proposal.kept(draft, verdict, output, seen, features, times)
-        self.drafter.observe(replace(kept, load=load))
+        kept = self._proposal.kept(draft, verdict, output, seen, features, times, load)
+        self.drafter.observe(kept)
         accepted = len(verdict.accepted)
         self.acceptance.see(accepted, min(accepted + 1, tree.deepest))
         times["commit"] = clock.lap()

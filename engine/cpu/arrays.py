@@ -19,10 +19,8 @@ def padded(given: np.ndarray, shape: int) -> np.ndarray:
 
 def positions(mask: RowMask, shape: int) -> np.ndarray:
     """[P], places in the text."""
-    found = np.full(shape, mask.committed + mask.depths[-1], np.int64)
-    found[: len(mask.depths)] = mask.depths
-    found[: len(mask.depths)] += mask.committed
-    return found
+    depths = mask.depths
+    return np.array(depths + depths[-1:] * (shape - len(depths)), np.int64) + mask.committed
 
 
 def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.ndarray:

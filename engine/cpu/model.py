@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +20,7 @@ from engine.errors import UserError
 from engine.target.language_model import LanguageModel
 from engine.target.layers import Layers, Passed
 from engine.target.row_mask import RowMask
+from engine.target.rows import Rows
 from engine.target.session import Session
 from engine.threads import ALL, torch_threads
 
@@ -85,6 +87,9 @@ class CompiledSession(Session):
         super().__init__(model, cache, features)
         self._graphs = {features: graphs}
         self._shapes: dict[int, RowShape] = {}  # for passes through stretches, by first layer
+
+    def _tokens(self, rows: Rows) -> Tensor:
+        return torch.from_numpy(np.array(rows.tokens, np.int64))
 
     @property
     def blocks(self) -> Sequence[int]:

@@ -12,7 +12,7 @@ from engine.drafters.base import Drafter
 from engine.drafters.read_ahead import RowsAhead
 from engine.finite import refuse_nan
 from engine.options import Option
-from engine.sampling import Sampling, display_distribution
+from engine.sampling import Sampling, display_distribution, likeliest
 from engine.target.language_model import LanguageModel
 from engine.tree import ROOT, DraftTree, Kind
 
@@ -255,5 +255,5 @@ class DraftModelDrafter(Drafter):
     def _pick(self, q: Tensor, drawn: Tensor | None) -> tuple[Kind, int]:
         """The kind of the next draw, and its token. drawn: a uniform; None in greedy decoding."""
         if drawn is None:
-            return "one_hot", int(q.argmax())
+            return "one_hot", likeliest(q)
         return "iid", int(self.chance.pick(q, drawn))

@@ -14,6 +14,7 @@ from torch import Tensor
 from engine.drafters.base import tree_size
 from engine.drafters.draft_model import DraftModelDrafter, stop_option
 from engine.options import Option
+from engine.sampling import likeliest
 from engine.tree import ROOT, DraftTree
 
 WORTH_READING_WITH = 0.3
@@ -129,7 +130,7 @@ class DySpecDrafter(DraftModelDrafter):
     def pick(self, left: Tensor) -> int:
         """The next sibling: drawn from the remaining weights, or in greedy decoding the best of them."""
         if self.sampling.greedy:
-            return int(left.argmax())
+            return likeliest(left)
         return self.chance.draw(left)
 
 

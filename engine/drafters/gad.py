@@ -21,6 +21,7 @@ from engine.drafters.aggressive import InputPointer
 from engine.drafters.dflash import DiffusionDrafter
 from engine.exhibits import Token, Words
 from engine.options import Option
+from engine.sampling import likeliest
 from engine.tree import ROOT, DraftTree
 
 
@@ -60,7 +61,7 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
     def propose(self, context, max_depth):
         tree = DraftTree()
         marginals = self._marginals(context, max_depth).cpu()
-        block, parent = marginals.argmax(-1).tolist(), ROOT
+        block, parent = likeliest(marginals), ROOT
         for place, token in enumerate(block):
             source = f"block {place + 1}"
             parent = tree.draw(parent, token, law=marginals[place], source=source)

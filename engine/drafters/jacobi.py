@@ -19,6 +19,7 @@ from torch import Tensor
 from engine.drafters.base import Drafter
 from engine.exhibits import Table, Token
 from engine.options import Option
+from engine.sampling import likeliest
 from engine.tree import ROOT, DraftTree
 
 SHOWN = 4  # passes whose guesses the table shows
@@ -102,7 +103,7 @@ class JacobiDrafter(Drafter):
 
     def _mend(self, logits: Tensor) -> None:
         """Take the target's choices as guesses. logits: [N + 1, V], row i about place i of the window."""
-        choices = logits.argmax(-1).tolist()
+        choices = likeliest(logits)
         if len(choices) > len(self._window):
             self._window.append(Place())
         for place, choice in zip(self._window, choices, strict=False):

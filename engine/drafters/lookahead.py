@@ -21,6 +21,7 @@ import torch
 from engine.drafters.base import Drafter
 from engine.exhibits import Table, Token
 from engine.options import Option
+from engine.sampling import likeliest
 from engine.target.seen import MOST_PROBES, Probes
 from engine.tree import ROOT, DraftTree
 
@@ -148,7 +149,7 @@ class LookaheadDrafter(Drafter):
         if kept.probes is None:
             return
         width = len(kept.probes) // len(self._levels)
-        said = kept.probes[-width:].argmax(-1).tolist()
+        said = likeliest(kept.probes[-width:])
         said += self._levels[-1][width:]  # columns that had no room
         if len(self._levels) < self.settings["ngram"] - 1:
             self._levels.append(said)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from engine.drafters.levels import SOURCE, LevelDrafter
 from engine.exhibits import Table, Token
 from engine.options import Option
+from engine.sampling import likeliest
 from engine.tree import DraftTree
 
 
@@ -57,7 +58,7 @@ class MultiChainDrafter(LevelDrafter):
         if not self.sampling.greedy:
             return self.chance.pick(q[rows], self.chance.uniforms(len(rows))).tolist()
         if level:
-            return q[rows].argmax(-1).tolist()
+            return likeliest(q[rows])
         best = q[0].topk(min(len(rows), q.shape[-1])).indices.tolist()
         return [*best, *[None] * (len(rows) - len(best))]
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from engine.policies.read_ahead import ReadAhead
+from engine.sampling import likeliest
 from engine.target.session import Session
 
 AFTER_A_STEP = 2
@@ -44,7 +45,7 @@ class RowsAhead:
             self._session.prefill(tokens[:-1])
             tokens = tokens[-1:]
         logits = self._session.read_ahead(tokens, count)
-        self._rows = list(zip(logits.argmax(-1).tolist(), logits[1:], strict=False))
+        self._rows = list(zip(likeliest(logits), logits[1:], strict=False))
         return logits[0]
 
     def take(self, token: int, parent_row: int | None, alone: bool) -> tuple[int, Tensor] | None:

@@ -24,7 +24,7 @@ from engine.drafters.swift_shown import shown
 from engine.exhibits import Exhibit
 from engine.options import Option
 from engine.policies.skipping import SkipSearch, candidates
-from engine.sampling import display_distribution
+from engine.sampling import display_distribution, likeliest
 from engine.target.layers import Layers, cost_share
 from engine.tree import ROOT, DraftTree
 
@@ -250,7 +250,7 @@ class SwiftDrafter(Drafter):
         session.take_over(self.start.target, first)
         rows = context[first : first + window]
         states = session.states(rows, range(-1, window - 1), layers)
-        guesses = self.target.head(states).argmax(-1).tolist()
+        guesses = likeliest(self.target.head(states))
         written = context[first + 1 : first + 1 + window]
         return sum(a == b for a, b in zip(guesses, written, strict=True)) / window
 

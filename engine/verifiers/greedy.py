@@ -1,5 +1,6 @@
 """Keep the tokens that the target would have written itself at temperature 0."""
 
+from engine.sampling import likeliest
 from engine.verifiers.base import EVERY_KIND, Case, Verdict, Verifier
 from engine.verifiers.matching import follow
 from engine.verifiers.sentences import GREEDY
@@ -22,7 +23,7 @@ class Greedy(Verifier):
     def judge(self, case: Case) -> Verdict:
         if not case.sampling.greedy:
             raise ValueError("the greedy rule is exact at temperature 0 only")
-        best = case.p.argmax(-1).tolist()
+        best = likeliest(case.p)
         tokens = case.tree.tokens
         return follow(
             case.tree,
