@@ -1,6 +1,6 @@
 """Products of fp32 rows with matrices of bf16 numbers, computed by a CPU's bf16 units without rounding the rows.
 
-Most published weights are bf16 numbers. An fp32 number has a mantissa of 24 bits, so it is the sum of three bf16
+Most published weights are bf16 numbers, and so are the numbers of weights in 8 bits before their factors. An fp32 number has a mantissa of 24 bits, so it is the sum of three bf16
 numbers, which have 8 bits each. A product of two bf16 numbers is exact in fp32. So the rows are split into three, all
 three are multiplied by the matrix in one product that sums in fp32, and the three results are added: no bit of the
 rows or of the matrix is lost, and the matrix takes half of the memory that it would take as fp32.
@@ -9,6 +9,7 @@ rows or of the matrix is lost, and the matrix takes half of the memory that it w
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 LEAST = 100_000
 """Numbers in a matrix; for a smaller one, splitting the rows costs more than it saves."""
+EIGHT_BITS = 127  # the largest number in a row of 8-bit weights; its factor is chosen so
 CLEARLY = 0.95
 """Products in bf16 must take less than this share of the time of fp32 products."""
 
@@ -40,36 +42,64 @@ def bf16_pays() -> bool:
     return median(times[True]) < CLEARLY * median(times[False])
 
 
+@dataclass(frozen=True)
+class Bf16Matrix:
+    """bits: the upper 16 bits of the numbers [N, K]. scale: a factor for each row [N]; None if all are 1."""
+
+    bits: np.ndarray
+    scale: np.ndarray | None
+
+
 def split_products(model) -> int:
-    """Compute the products of an OpenVINO model with large matrices of bf16 numbers as the module says; returns the
-    number of these products."""
+    """Compute the products of an OpenVINO model with large matrices as the module says, where their numbers allow it;
+    returns the number of these products."""
     thirds: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():
-        bits = _bits(node)
-        if bits is None:
+        matrix = _large_matrix(node)
+        found = None if matrix is None else bf16_matrix(matrix)
+        if found is None:
             continue
         rows = node.input_value(0)
         key = rows.get_node().get_friendly_name(), rows.get_index()
         if key not in thirds:
             thirds[key] = _in_thirds(rows)
-        node.output(0).replace(_product(thirds[key], bits, len(rows.get_partial_shape())))
+        node.output(0).replace(_product(thirds[key], found, len(rows.get_partial_shape())))
         count += 1
     model.validate_nodes_and_infer_types()
     return count
 
 
-def _bits(node) -> np.ndarray | None:
-    """The matrix [N, K] of a product with a large bf16 matrix, as the upper 16 bits of its numbers; else None."""
+def bf16_matrix(matrix: np.ndarray) -> Bf16Matrix | None:
+    """A matrix [N, K] of fp32 numbers as bf16 numbers, with a factor for each row if the numbers come from 8 bits; None
+    if they are others."""
+    if not np.any(matrix.view(np.uint32) & 0xFFFF):
+        return Bf16Matrix(_upper(matrix), None)
+    scale = np.abs(matrix).max(1) / np.float32(EIGHT_BITS)
+    scale[scale == 0] = 1
+    # the largest number was rounded, so the factor may be a neighbour of this quotient
+    for factor in (scale, np.nextafter(scale, np.float32(0)), np.nextafter(scale, np.float32(1))):
+        numbers = np.rint(matrix / factor[:, None])
+        wrong = (numbers * factor[:, None] != matrix).any(1)
+        scale = np.where(wrong, scale, factor)
+    numbers = np.rint(matrix / scale[:, None])
+    if not np.array_equal(numbers * scale[:, None], matrix):
+        return None
+    return Bf16Matrix(_upper(numbers), scale)
+
+
+def _upper(numbers: np.ndarray) -> np.ndarray:
+    return (numbers.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def _large_matrix(node) -> np.ndarray | None:
+    """The matrix [N, K] of a product with a large matrix; else None."""
     if not by_a_matrix(node):
         return None
     matrix = node.input_value(1).get_node().data
     if matrix.dtype != np.float32 or matrix.size < LEAST:
         return None
-    if not node.get_attributes()["transpose_b"]:
-        matrix = np.ascontiguousarray(matrix.T)
-    bits = matrix.view(np.uint32)
-    return None if np.any(bits & 0xFFFF) else (bits >> 16).astype(np.uint16)
+    return matrix if node.get_attributes()["transpose_b"] else np.ascontiguousarray(matrix.T)
 
 
 def _in_thirds(rows):
@@ -85,19 +115,21 @@ def _in_thirds(rows):
     return ops.concat([*parts, ops.convert(rest, "bf16")], 0)
 
 
-def _product(thirds, bits: np.ndarray, rank: int):
-    """thirds [3, R, K], bits [N, K] -> output [R, N], or [1, R, N] if the rank is 3."""
+def _product(thirds, matrix: Bf16Matrix, rank: int):
+    """thirds [3, R, K], matrix [N, K] -> output [R, N], or [1, R, N] if the rank is 3."""
     from openvino import Shape, Tensor, Type
     from openvino import opset13 as ops
 
-    weights = Tensor(Type.bf16, Shape(bits.shape))
-    weights.data.view(np.uint16)[...] = bits
-    bias = np.zeros(len(bits), np.float32)
+    weights = Tensor(Type.bf16, Shape(matrix.bits.shape))
+    weights.data.view(np.uint16)[...] = matrix.bits
+    bias = np.zeros(len(matrix.bits), np.float32)
     given = [thirds, ops.constant(weights), ops.constant(bias)]
     outputs = [each.output(0) for each in given]
     found = own_operations().create("FullyConnected", outputs, {"output_type": "f32"})
     high, middle, low = ops.split(found, np.int64(0), 3).outputs()
     total = ops.add(ops.add(low, middle), high)
+    if matrix.scale is not None:
+        total = ops.multiply(total, ops.constant(matrix.scale))
     return total.output(0) if rank == 3 else ops.squeeze(total, np.int64([0])).output(0)
 
 

@@ -5,7 +5,6 @@ Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (202
 
 from engine.drafters.draft_model import DraftModelDrafter
 from engine.options import Option
-from engine.tree import ROOT, DraftTree
 
 
 class PearlDrafter(DraftModelDrafter):
@@ -33,6 +32,7 @@ class PearlDrafter(DraftModelDrafter):
     )
     size_option, usual_size = "length", 4
     loop = "overlapped"
+    reads_chains = True
     trial = {"length": 3}
 
     @classmethod
@@ -40,15 +40,8 @@ class PearlDrafter(DraftModelDrafter):
         return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def propose(self, context, max_depth):
-        tree, parent = DraftTree(), ROOT
-        length = min(self.settings["length"], max_depth)
-        drawn = None if self.sampling.greedy else self.chance.uniforms(length)
-        text = list(context)
-        for place in range(length):
-            q = self._reader.read(text)
-            kind, token = self._pick(q, None if drawn is None else drawn[place])
-            parent = tree.draw(parent, token, kind, q, "draft model")
-            text.append(token)
+        tree = self._chain(context, min(self.settings["length"], max_depth))
+        self._reader.keep(range(len(tree) - 1))  # read on as if all were kept; see observe
         return tree
 
     def observe(self, kept):

@@ -10,6 +10,7 @@ from engine.cpu import bf16_products
 from engine.cpu.bf16_products import LEAST, split_products
 from engine.cpu.runtime import core
 from engine.cpu.threads import settings
+from engine.parts.eight_bit import packed, unpacked
 
 WIDE, NARROW = 320, 2000  # columns of rows, columns of results
 needs_bf16 = pytest.mark.skipif(
@@ -18,7 +19,7 @@ needs_bf16 = pytest.mark.skipif(
 )
 
 
-def bf16_matrix(outputs: int, inputs: int, seed: int = 0) -> np.ndarray:
+def matrix_of_bf16(outputs: int, inputs: int, seed: int = 0) -> np.ndarray:
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(outputs, inputs, generator=generator).bfloat16().float().numpy()
 
@@ -52,7 +53,7 @@ def rows_of(*shape: int, spread: float = 1.0) -> np.ndarray:
 def test_no_bit_of_the_rows_is_lost(count, rank, transposed):
     """The error against exact arithmetic is no larger than that of sums in fp32. Two parts instead of three would
     exceed the bound, as the second assertion shows."""
-    matrix, rows = bf16_matrix(NARROW, WIDE), rows_of(count, WIDE, spread=2.0)
+    matrix, rows = matrix_of_bf16(NARROW, WIDE), rows_of(count, WIDE, spread=2.0)
     model = model_of(matrix, [-1, WIDE] if rank == 2 else [1, -1, WIDE], transposed)
     assert split_products(model) == 1 and "MatMul" not in names(model)
     found = computed(model, rows if rank == 2 else rows[None]).reshape(count, NARROW)
@@ -69,7 +70,7 @@ def test_no_bit_of_the_rows_is_lost(count, rank, transposed):
 @needs_bf16
 def test_rows_that_several_matrices_read_are_split_once():
     given = ops.parameter([1, 3, WIDE], np.float32)
-    matrices = [bf16_matrix(NARROW, WIDE, seed) for seed in range(2)]
+    matrices = [matrix_of_bf16(NARROW, WIDE, seed) for seed in range(2)]
     found = [ops.matmul(given, matrix, False, True) for matrix in matrices]
     model = openvino.Model(found, [given])
     assert split_products(model) == 2 and names(model).count("Subtract") == 2
@@ -81,7 +82,7 @@ def test_rows_that_several_matrices_read_are_split_once():
 
 @needs_bf16
 def test_a_model_from_the_cache_folder_gives_the_same_numbers():
-    model, rows = model_of(bf16_matrix(NARROW, WIDE), [-1, WIDE]), rows_of(4, WIDE)
+    model, rows = model_of(matrix_of_bf16(NARROW, WIDE), [-1, WIDE]), rows_of(4, WIDE)
     split_products(model)
     made = core().compile_model(model, "CPU", settings(2))
     kept = core().import_model(made.export_model().getvalue(), "CPU", settings(2))
@@ -89,15 +90,39 @@ def test_a_model_from_the_cache_folder_gives_the_same_numbers():
     assert np.array_equal(one, other)
 
 
+def eight_bit_matrix() -> np.ndarray:
+    """Rows of very different sizes, one of them of zeros, as they are after a file in 8 bits was read."""
+    sizes = np.logspace(-6, 3, NARROW, dtype=np.float32)[:, None]
+    sizes[7] = 0
+    stored = packed({"w": torch.from_numpy(matrix_of_bf16(NARROW, WIDE) * sizes)})
+    return unpacked(stored)["w"].numpy()
+
+
+@needs_bf16
+def test_weights_in_8_bits_are_bf16_numbers_times_a_factor():
+    matrix, rows = eight_bit_matrix(), rows_of(4, WIDE)
+    model = model_of(matrix, [-1, WIDE])
+    assert split_products(model) == 1
+    size = np.abs(rows).astype(np.float64) @ np.abs(matrix.T)
+    exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
+    assert (np.abs(computed(model, rows) - exact) <= 2.0**-20 * size).all()
+
+
+def test_8_bits_with_one_other_number_stay():
+    matrix = eight_bit_matrix()
+    matrix[3, 5] = np.nextafter(matrix[3, 5], np.float32(1))
+    assert split_products(model_of(matrix, [-1, WIDE])) == 0
+
+
 def test_a_matrix_of_other_numbers_stays():
-    matrix = bf16_matrix(NARROW, WIDE)
+    matrix = matrix_of_bf16(NARROW, WIDE)
     matrix[-1, -1] = np.float32(1) + np.float32(2.0**-23)
     model = model_of(matrix, [-1, WIDE])
     assert split_products(model) == 0 and "MatMul" in names(model)
 
 
 def test_a_small_matrix_stays():
-    model = model_of(bf16_matrix(LEAST // WIDE, WIDE), [-1, WIDE])
+    model = model_of(matrix_of_bf16(LEAST // WIDE, WIDE), [-1, WIDE])
     assert split_products(model) == 0
 
 
