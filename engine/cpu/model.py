@@ -96,15 +96,25 @@ class CompiledSession(Session):
         return () if self.features else self.model.ahead.blocks
 
     def read_ahead(self, tokens: Sequence[int], count: int) -> Tensor:
-        ahead = self.model.ahead
-        if len(tokens) > GIVEN or ahead.graph(count) is None:
+        if len(tokens) > GIVEN or self.model.ahead.graph(count) is None:
             return super().read_ahead(tokens, count)
-        tokens = list(self.model.readable(tokens))
-        self._cache.reserve(self.length + len(tokens) + count - 1)
-        logits = ahead(tokens, self.length, self._cache, count)
+        logits = self._ahead(tokens, count)
         self.length += len(tokens)
         self._grow_scratch(range(-1, count - 2))
         return logits
+
+    def read_on(self, token: int, count: int) -> Tensor:
+        if self.model.ahead.graph(count) is None:
+            return super().read_on(token, count)
+        logits = self._ahead([token], count)
+        self._grow_scratch(range(self.rows - 1, self.rows - 1 + count))
+        return logits
+
+    def _ahead(self, tokens: Sequence[int], count: int) -> Tensor:
+        """Read tokens after everything that was read, and then ``count`` - 1 rows; returns logits [count, V]."""
+        start = self.length + self.rows
+        self._cache.reserve(start + len(tokens) + count - 1)
+        return self.model.ahead(list(self.model.readable(tokens)), start, self._cache, count)
 
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None

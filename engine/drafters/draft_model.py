@@ -74,7 +74,7 @@ class DraftReader:
             return self.law(self.read_logits(context))
         self._row_of = {ROOT: -1}
         logits = self._ahead.begin(context[self._session.length :], expected)
-        self.passes += 1 + self._ahead.read
+        self.passes += self._ahead.read
         return self._q(logits)
 
     def read_logits(self, context: Sequence[int]) -> Tensor:
@@ -111,6 +111,7 @@ class DraftReader:
         found = {}
         for node, token, parent in given if self._ahead is not None else ():
             taken = self._ahead.take(token, self._row_of.get(parent), len(given) == 1)
+            self.passes += self._ahead.read
             if taken is not None:
                 self._row_of[node], found[node] = taken
         return found

@@ -14,21 +14,20 @@ in a pass of their own."""
 
 
 class RowsAhead:
-    """A chain of likeliest tokens, which the session reads in one call with the text before them.
+    """A chain of likeliest tokens below the text, several of which the session reads in one call.
 
-    read: how many rows the last call of ``begin`` read after the text.
+    read: how many rows the last call of ``begin`` or ``take`` read.
     """
 
     def __init__(self, session: Session) -> None:
         self._session, self._policy = session, ReadAhead(session.blocks)
-        self.read = 0
         self.forget()
 
     def forget(self) -> None:
         """Forget the rows that were not taken."""
         self._rows: list[tuple[int, Tensor]] = []  # the token of each row, and the logits after it
         self._tip = -1  # the last row of the chain that was asked for
-        self._asked = 0
+        self._asked = self._expected = self.read = 0
 
     def begin(self, tokens: Sequence[int], expected: int) -> Tensor:
         """Read and commit these tokens, and as many rows after them as pay. Returns the logits [V] after the tokens.
@@ -36,28 +35,47 @@ class RowsAhead:
         expected: how many rows of logits the caller will ask for at most along a chain, including this one."""
         if self._asked:
             self._policy.saw(self._asked)
-        count = self._policy.rows(expected)
         self.forget()
-        self._asked, self.read = 1, count - 1
-        if count == 1:
+        self._asked, self._expected = 1, expected
+        self.read = self._policy.rows(expected)
+        if self.read == 1:
             return self._session.extend(tokens)
         if len(tokens) > AFTER_A_STEP:
             self._session.prefill(tokens[:-1])
             tokens = tokens[-1:]
-        logits = self._session.read_ahead(tokens, count)
-        self._rows = list(zip(likeliest(logits), logits[1:], strict=False))
+        logits = self._session.read_ahead(tokens, self.read)
+        self._keep(logits)
         return logits[0]
 
     def take(self, token: int, parent_row: int | None, alone: bool) -> tuple[int, Tensor] | None:
-        """The number of a row that was read ahead and the logits [V] after it, if the next row of the chain has this
-        token and this parent. alone: no other row is asked for, so that the row saves a call."""
-        row = self._tip + 1
-        if row >= len(self._rows) or parent_row != self._tip or self._rows[row][0] != token:
+        """The number of a row and the logits [V] after it, if the next row of the chain has this token and this parent
+        and was read ahead, or is read now because it pays to read more rows with it. alone: no other row is asked
+        for, so that the row saves a call."""
+        row, self.read = self._tip + 1, 0
+        if parent_row != self._tip:
+            return None
+        if row == len(self._rows) and alone:
+            self._read_on(token)
+        if row >= len(self._rows) or self._rows[row][0] != token:
             return None
         self._tip, self._asked = row, self._asked + alone
         return row, self._rows[row][1]
 
     def grow(self, row: int, parent_row: int, alone: bool) -> None:
-        """Take note of a row that was read because none was left to take; the best child of a node comes first."""
+        """Take note of a row that was read in a pass of its own; the best child of a node comes first."""
         if parent_row == self._tip and self._tip + 1 >= len(self._rows):
             self._tip, self._asked = row, self._asked + alone
+
+    def _read_on(self, token: int) -> None:
+        """Read the token and more rows in one call, if nothing else was read below the text and it pays."""
+        if self._session.rows != len(self._rows):
+            return
+        count = self._policy.rows(self._expected - self._asked, self._asked)
+        if count > 1:
+            logits = self._session.read_on(token, count)
+            self.read = count
+            self._rows.append((token, logits[0]))
+            self._keep(logits)
+
+    def _keep(self, logits: Tensor) -> None:
+        self._rows += zip(likeliest(logits), logits[1:], strict=False)

@@ -23,14 +23,15 @@ class ReadAhead:
         """Take note of a chain for which this many rows were wanted."""
         self._reads.append(reads)
 
-    def rows(self, most: int) -> int:
-        """The number of rows to read in the first call for a chain that wants at most ``most``."""
+    def rows(self, most: int, before: int = 0) -> int:
+        """The number of rows to read in the next call for a chain that wants at most ``most`` more. before: how many it
+        has asked for."""
         fit = [1, *(block for block in self._blocks if block <= most)]
-        wanted = [min(reads, most) for reads in self._reads] or [most]
+        wanted = [min(reads - before, most) for reads in self._reads if reads > before] or [most]
         return min(fit, key=lambda block: sum(_cost(block, reads) for reads in wanted))
 
 
 def _cost(block: int, reads: int) -> float:
-    """A first call of ``block`` rows, and then one call for each row that is still wanted."""
+    """A call of ``block`` rows, and then one call for each row that is still wanted."""
     later = max(0, reads - block)
     return CALL + block + later * (CALL + 1)

@@ -220,18 +220,25 @@ class Session:
 
     @property
     def blocks(self) -> Sequence[int]:
-        """The counts for which ``read_ahead`` takes less time than as many passes."""
+        """The counts for which ``read_ahead`` and ``read_on`` take less time than as many passes."""
         return ()
 
     def read_ahead(self, tokens: Sequence[int], count: int) -> Tensor:
         """Read and commit a run of tokens, and then read ``count`` - 1 scratch rows, a chain, each the likeliest token
         after the one before. Returns logits [count, V]: after the last token, and after each of the rows. There must
         be no scratch rows."""
-        logits = [self.extend(tokens)]
-        for row in range(count - 1):
-            following, _ = self.feed([int(logits[-1].argmax())], [row - 1])
-            logits.append(following[0])
-        return torch.stack(logits)
+        first = self.extend(tokens)[None]
+        return torch.cat([first, self.read_on(int(first.argmax()), count - 1)])
+
+    def read_on(self, token: int, count: int) -> Tensor:
+        """Read ``count`` scratch rows, a chain below the last one: the token, and then each time the likeliest token
+        after the row before. Returns logits [count, V] after each. The scratch rows must be one chain."""
+        logits = []
+        for _ in range(count):
+            following, _ = self.feed([token], [self.rows - 1])
+            logits.append(following)
+            token = int(following.argmax())
+        return torch.cat(logits)
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these scratch rows, a path from the last committed token; drop the others."""

@@ -165,3 +165,38 @@ def test_the_number_of_rows_follows_the_last_chains(wanted, most, rows):
 
 def test_without_blocks_there_is_one_row():
     assert ReadAhead(()).rows(9) == 1
+
+
+def test_a_chain_goes_on_in_further_calls(pair):
+    """Eleven rows take two calls; the trees below them are those of plain passes."""
+    sessions = [model.session(32) for model in pair]
+    for session in sessions:
+        session.prefill(PROMPT)
+    found = [session.read_ahead([7], 7) for session in sessions]
+    assert close(*found)
+    token = int(found[0][-1].argmax())
+    assert close(*(session.read_on(token, 4) for session in sessions))
+    assert [session.rows for session in sessions] == [10, 10]
+    assert close(*(session.feed([1, 2], [9, 3])[0] for session in sessions))
+
+
+def test_no_call_goes_on_below_a_tree(pair):
+    """Rows that were read for other branches are no part of the chain, so a further row is read alone."""
+    rows = RowsAhead(pair[1].session(32))
+    logits = rows.begin(PROMPT, 4)
+    for row in range(3):
+        taken, logits = rows.take(int(logits.argmax()), row - 1, True)
+        assert taken == row and rows.read == 0
+    rows._expected = 11
+    rows._session.feed([2], [-1])
+    assert rows.take(int(logits.argmax()), 2, True) is None and rows.read == 0
+
+
+def test_a_chain_that_goes_on_is_counted(pair):
+    rows = RowsAhead(pair[1].session(32))
+    logits, read = rows.begin(PROMPT, 11), rows.read
+    for row in range(10):
+        taken, logits = rows.take(int(logits.argmax()), row - 1, True)
+        read += rows.read
+        assert taken == row
+    assert read == 11
