@@ -164,7 +164,7 @@ def _expect(models: Models, drafter: Drafter, nodes: int, sampling: Sampling) ->
         if isinstance(part, LanguageModel):
             part.expect((), nodes)
             if drafter.reads_chains and sampling.greedy:
-                part.expect_chains()
+                part.expect_chains(drafter.draft_features)
 
 
 def _as_the_model_says(request: RunRequest) -> RunRequest:

@@ -7,6 +7,8 @@ much. So one graph holds several passes, with an argmax between each pass and th
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -31,22 +33,22 @@ step's last token, nor the last token that it drafted."""
 
 
 class AheadGraph(nn.Module):
-    """count: logits that a call returns."""
+    """count: logits that a call returns. features: indices into hidden_states to return."""
 
-    def __init__(self, module: nn.Module, count: int) -> None:
+    def __init__(self, module: nn.Module, count: int, features: Sequence[int]) -> None:
         super().__init__()
-        self._module, self._count = module, count
+        self._module, self._count, self._features = module, count, features
 
     def forward(self, tokens: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor):
         """tokens, positions [G]; bias [G, C + G + count - 1], of which pass i reads the last row and the columns up
         to its own; columns: as in ``PassGraph``.
 
-        Returns logits [count, V] after the last token and after each row that follows it, and k and v
-        [2 N, Hkv, G + count - 1, D] of all rows.
+        Returns logits [count, V] after the last token and after each row that follows it, k and v
+        [2 N, Hkv, G + count - 1, D] of all rows, and features [count, n*W] like the logits, if any are wanted.
         """
         read = columns[0].shape[2] + tokens.shape[0]
         layers = [Written(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
-        logits = []
+        logits, states = [], []
         for place in range(self._count):
             output = self._module(
                 inputs_embeds=self._module.get_input_embeddings()(tokens)[None],
@@ -54,15 +56,19 @@ class AheadGraph(nn.Module):
                 attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),  # see PassGraph
                 past_key_values=Cache(layers=layers),
                 use_cache=True,
+                output_hidden_states=bool(self._features),
                 logits_to_keep=1,
                 row_mask={None: bias[:, : read + place]},
             )
             logits.append(output.logits[0])
+            own = [output.hidden_states[index][0, -1:] for index in self._features]
+            states += [torch.cat(own, -1)] if own else []
             tokens, positions, bias = logits[-1].argmax(-1), positions[-1:] + 1, bias[-1:]
         fresh = [
             torch.cat(rows, 2) for layer in layers for rows in zip(*layer.written, strict=True)
         ]
-        return torch.cat(logits), torch.cat(fresh)
+        found = [torch.cat(states)] if states else []
+        return torch.cat(logits), torch.cat(fresh), *found
 
 
 class Written(PassedColumns):
@@ -78,67 +84,85 @@ class Written(PassedColumns):
         return self._before
 
 
+@dataclass(frozen=True)
+class AheadPass:
+    """A graph for this many rows."""
+
+    graph: Calls
+    count: int
+    features: bool
+
+    def __call__(
+        self, tokens: list[int], start: int, columns: Columns
+    ) -> tuple[Tensor, Tensor | None]:
+        """Read one or two tokens after the first ``start`` columns, and ``count`` - 1 rows that follow; all are added
+        to the columns. Returns logits [count, V], and features [count, n*W] if the graph has any."""
+        spare, rows = GIVEN - len(tokens), len(tokens) + self.count - 1
+        given = np.array([tokens[0]] * spare + tokens, np.int64)
+        positions = np.array([start] * spare + list(range(start, start + len(tokens))), np.int64)
+        bias = _bias(start, spare, columns.capacity, self.count)
+
+        def take(logits, fresh, *states):
+            columns.append(fresh[:, :, spare:], rows)
+            features = torch.from_numpy(states[0].copy()) if states else None
+            return torch.from_numpy(logits.copy()), features
+
+        outputs = range(3 if self.features else 2)
+        return self.graph([given, positions, bias], outputs, take, columns.given)
+
+
 class AheadPasses:
-    """The graphs of one module. blocks: the numbers of rows for which there is a graph; none if the module is large,
+    """The graphs of one module. blocks: the numbers of rows for which there may be graphs; none if the module is large,
     or attends through windows."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         self._module, self._passes = module, passes
         self.blocks = BLOCKS if passes.sizes and passes.windows == [None] else ()
-        self._made: dict[int, Calls] = {}
+        self._made: dict[tuple[int, tuple[int, ...]], AheadPass | None] = {}
 
-    def prepare(self) -> None:
-        """Make the graphs; a number whose graph cannot be made, or gives other numbers, is no block any more."""
+    def prepare(self, features: tuple[int, ...]) -> None:
+        """Make the graphs that return these features."""
         for count in self.blocks:
-            self.graph(count)
+            self.graph(count, features)
 
-    def graph(self, count: int) -> Calls | None:
-        """The graph for this number of rows; None if there is none."""
-        if count not in self._made and count in self.blocks:
+    def graph(self, count: int, features: tuple[int, ...]) -> AheadPass | None:
+        """The graph for this number of rows and these features, made on first use; None if it cannot be made, or gives
+        other numbers than plain passes."""
+        key = count, features
+        if key not in self._made:
             try:
-                self._made[count] = self._compiled(count)
-                self._compare(count)
+                self._made[key] = self._compiled(count, features) if count in self.blocks else None
             except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
-                log.info("There is no graph for %d rows ahead: %s", count, in_one_line(error))
-                self._made.pop(count, None)
-                self.blocks = tuple(block for block in self.blocks if block != count)
-        return self._made.get(count)
+                reason = in_one_line(error)
+                log.info("There is no graph for %d rows ahead: %s", count, reason)
+                self._made[key] = None
+        return self._made[key]
 
-    def __call__(self, tokens: list[int], start: int, columns: Columns, count: int) -> Tensor:
-        """Read one or two tokens after the first ``start`` columns, and ``count`` - 1 rows that follow; all are added
-        to the columns. Returns logits [count, V]."""
-        spare, rows = GIVEN - len(tokens), len(tokens) + count - 1
-        given = np.array([tokens[0]] * spare + tokens, np.int64)
-        positions = np.array([start] * spare + list(range(start, start + len(tokens))), np.int64)
-        bias = _bias(start, spare, columns.capacity, count)
-
-        def take(logits, fresh):
-            columns.append(fresh[:, :, spare:], rows)
-            return torch.from_numpy(logits.copy())
-
-        return self._made[count]([given, positions, bias], (0, 1), take, columns.given)
-
-    def _compiled(self, count: int) -> Calls:
-        graph = AheadGraph(self._module, count)
+    def _compiled(self, count: int, features: tuple[int, ...]) -> AheadPass:
+        graph = AheadGraph(self._module, count, features)
         width = self._passes.example[0].shape[2]
         first = torch.arange(GIVEN)
         given = [first, first, torch.zeros(GIVEN, width + GIVEN + count - 1)]
         given += self._passes.example
         sizes = {0: (GIVEN,), 1: (GIVEN,), 2: (GIVEN, -1)}
+        described = self._passes.described(f"ahead {count} {features}")
         with self._passes.tracing():
-            return Calls(compiled(graph, given, self._passes.described(f"ahead {count}"), sizes))
+            made = AheadPass(Calls(compiled(graph, given, described, sizes)), count, bool(features))
+        self._compare(made, features)
+        return made
 
-    def _compare(self, count: int) -> None:
-        """Raises ArithmeticError unless plain passes over the same rows give the same logits."""
+    def _compare(self, made: AheadPass, features: tuple[int, ...]) -> None:
+        """Raises ArithmeticError unless plain passes over the same rows give the same numbers."""
         for tokens in ([3], [1, 2]):
-            logits = self(tokens, 0, self._passes.columns(64), count)
-            rows = tokens + logits[:-1].argmax(-1).tolist()
+            found = made(tokens, 0, self._passes.columns(64))
+            rows = tokens + found[0][:-1].argmax(-1).tolist()
             places = range(len(rows))
             mask = RowMask(0, list(places), [(2 << row) - 1 for row in places], torch.device("cpu"))
-            columns, graphs = self._passes.columns(64), self._passes.graphs_with(())
-            expected, _ = self._passes(torch.tensor(rows), mask, columns, graphs, (), None)
-            if not close(logits, expected[len(tokens) - 1 :]):
-                raise ArithmeticError("the compiled graph gives other numbers")
+            columns, graphs = self._passes.columns(64), self._passes.graphs_with(features)
+            expected = self._passes(torch.tensor(rows), mask, columns, graphs, features, None)
+            for one, other in zip(found, expected, strict=True):
+                if one is not None and not close(one, other[len(tokens) - 1 :]):
+                    raise ArithmeticError("the compiled graph gives other numbers")
 
 
 def _bias(start: int, spare: int, capacity: int, count: int) -> np.ndarray:

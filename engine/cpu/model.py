@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.cpu.ahead import GIVEN, AheadPasses
+from engine.cpu.ahead import GIVEN, AheadPass, AheadPasses
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.convertible import NotConvertible
@@ -46,8 +46,8 @@ class CompiledModel(LanguageModel):
         with suppress(Exception):  # the error is logged when a session is made
             self.passes.prepare(tuple(features), 1 + nodes)
 
-    def expect_chains(self) -> None:
-        self.ahead.prepare()
+    def expect_chains(self, features: tuple[int, ...] = ()) -> None:
+        self.ahead.prepare(features)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         features = tuple(features)
@@ -93,28 +93,30 @@ class CompiledSession(Session):
 
     @property
     def blocks(self) -> Sequence[int]:
-        return () if self.features else self.model.ahead.blocks
+        return self.model.ahead.blocks
 
-    def read_ahead(self, tokens: Sequence[int], count: int) -> Tensor:
-        if len(tokens) > GIVEN or self.model.ahead.graph(count) is None:
+    def read_ahead(self, tokens: Sequence[int], count: int) -> tuple[Tensor, Tensor | None]:
+        graph = self.model.ahead.graph(count, self.features)
+        if len(tokens) > GIVEN or graph is None:
             return super().read_ahead(tokens, count)
-        logits = self._ahead(tokens, count)
+        found = self._ahead(graph, tokens)
         self.length += len(tokens)
         self._grow_scratch(range(-1, count - 2))
-        return logits
+        return found
 
-    def read_on(self, token: int, count: int) -> Tensor:
-        if self.model.ahead.graph(count) is None:
+    def read_on(self, token: int, count: int) -> tuple[Tensor, Tensor | None]:
+        graph = self.model.ahead.graph(count, self.features)
+        if graph is None:
             return super().read_on(token, count)
-        logits = self._ahead([token], count)
+        found = self._ahead(graph, [token])
         self._grow_scratch(range(self.rows - 1, self.rows - 1 + count))
-        return logits
+        return found
 
-    def _ahead(self, tokens: Sequence[int], count: int) -> Tensor:
-        """Read tokens after everything that was read, and then ``count`` - 1 rows; returns logits [count, V]."""
+    def _ahead(self, graph: AheadPass, tokens: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """Read tokens after everything that was read, and the rows that follow."""
         start = self.length + self.rows
-        self._cache.reserve(start + len(tokens) + count - 1)
-        return self.model.ahead(list(self.model.readable(tokens)), start, self._cache, count)
+        self._cache.reserve(start + len(tokens) + graph.count - 1)
+        return graph(list(self.model.readable(tokens)), start, self._cache)
 
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None

@@ -131,6 +131,9 @@ class Drafter(ABC):
     trial: ClassVar[Mapping[str, Value]] = {}
     """Options for tests and figures: a small setting in which a tiny model shows the drafter at work."""
 
+    draft_features: tuple[int, ...] = ()
+    """Indices into the draft model's hidden_states that the drafter asks for."""
+
     feature_layers: tuple[int, ...] = ()
     """Indices into the target's hidden_states that the drafter asks for."""
 

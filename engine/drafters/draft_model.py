@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.constraint import Constraint, masked
 from engine.drafters.base import Drafter
-from engine.drafters.read_ahead import RowsAhead
+from engine.drafters.read_ahead import ReadRow, RowsAhead, read_rows
 from engine.finite import refuse_nan
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution, likeliest
@@ -104,10 +104,13 @@ class DraftReader:
         rest = [each for each in given if each[0] not in found]
         if rest:
             found |= zip((node for node, _, _ in rest), self._passed(rest), strict=True)
-        return self._q(torch.stack([found[node] for node in nodes]))
+        rows = [found[node] for node in nodes]
+        if rows[0].state is not None:
+            self.states = torch.stack([row.state for row in rows])
+        return self._q(torch.stack([row.logits for row in rows]))
 
-    def _read_before(self, given: Sequence[tuple[int, int, int]]) -> dict[int, Tensor]:
-        """The logits [V] of the nodes whose rows were read ahead. given: node, token and parent of each."""
+    def _read_before(self, given: Sequence[tuple[int, int, int]]) -> dict[int, ReadRow]:
+        """The nodes whose rows were read ahead. given: node, token and parent of each."""
         found = {}
         for node, token, parent in given if self._ahead is not None else ():
             taken = self._ahead.take(token, self._row_of.get(parent), len(given) == 1)
@@ -116,8 +119,8 @@ class DraftReader:
                 self._row_of[node], found[node] = taken
         return found
 
-    def _passed(self, given: Sequence[tuple[int, int, int]]) -> Tensor:
-        """Read these nodes in one pass; returns logits [R, V]."""
+    def _passed(self, given: Sequence[tuple[int, int, int]]) -> list[ReadRow]:
+        """Read these nodes in one pass."""
         nodes, tokens, parents = zip(*given, strict=True)
         parent_rows = []
         for row, (node, parent) in enumerate(zip(nodes, parents, strict=True), self._session.rows):
@@ -126,14 +129,14 @@ class DraftReader:
             if self._ahead is not None:
                 self._ahead.grow(row, parent_rows[-1], len(given) == 1)
         self.passes += 1
-        logits, self.states = self._session.feed(tokens, parent_rows)
+        logits, states = self._session.feed(tokens, parent_rows)
         logits = self._spread(logits)
         if self._constraint is not None:
             for node, token, parent in given:
                 self._path_of[node] = (*self._path_of[parent], token)
             rows = zip(logits, nodes, strict=True)
             logits = torch.stack([self._constrained(row, node) for row, node in rows])
-        return logits
+        return read_rows(tokens, logits, states)
 
     def _spread(self, logits: Tensor) -> Tensor:
         """logits [..., K] of a cut head -> [..., V]."""
@@ -183,9 +186,6 @@ class DraftModelDrafter(Drafter):
 
     head_tokens: Tensor | None = None
     """The tokens of a draft model's head that was cut; see ``DraftReader``."""
-
-    draft_features: tuple[int, ...] = ()
-    """Indices into the draft model's hidden_states that the drafter asks for; see ``DraftReader``."""
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
         super().__init__(settings)

@@ -1,6 +1,7 @@
 """Rows that a draft model reads before they are asked for."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -11,6 +12,21 @@ from engine.target.session import Session
 AFTER_A_STEP = 2
 """Tokens that a draft model may have left to read after a step. Of a longer text, all but the last token are read
 in a pass of their own."""
+
+
+@dataclass(frozen=True)
+class ReadRow:
+    """A row that a draft model has read. logits: [V] after it. state: its features [n*H], if the session returns any."""
+
+    token: int
+    logits: Tensor
+    state: Tensor | None
+
+
+def read_rows(tokens: Sequence[int], logits: Tensor, states: Tensor | None) -> list[ReadRow]:
+    """logits [R, V] and states [R, n*H] of rows with these tokens."""
+    each = [None] * len(tokens) if states is None else states
+    return [ReadRow(*row) for row in zip(tokens, logits, each, strict=True)]
 
 
 class RowsAhead:
@@ -25,7 +41,7 @@ class RowsAhead:
 
     def forget(self) -> None:
         """Forget the rows that were not taken."""
-        self._rows: list[tuple[int, Tensor]] = []  # the token of each row, and the logits after it
+        self._rows: list[ReadRow] = []
         self._tip = -1  # the last row of the chain that was asked for
         self._asked = self._expected = self.read = 0
 
@@ -43,23 +59,22 @@ class RowsAhead:
         if len(tokens) > AFTER_A_STEP:
             self._session.prefill(tokens[:-1])
             tokens = tokens[-1:]
-        logits = self._session.read_ahead(tokens, self.read)
-        self._keep(logits)
-        return logits[0]
+        logits, states = self._session.read_ahead(tokens, self.read)
+        self._keep([*tokens[-1:], *likeliest(logits)[:-1]], logits, states)
+        return self._rows.pop(0).logits
 
-    def take(self, token: int, parent_row: int | None, alone: bool) -> tuple[int, Tensor] | None:
-        """The number of a row and the logits [V] after it, if the next row of the chain has this token and this parent
-        and was read ahead, or is read now because it pays to read more rows with it. alone: no other row is asked
-        for, so that the row saves a call."""
+    def take(self, token: int, parent_row: int | None, alone: bool) -> tuple[int, ReadRow] | None:
+        """The next row of the chain and its number, if it has this token and this parent and was read ahead, or is read
+        now because it pays to read more rows with it. alone: no other row is asked for, so that the row saves a call."""
         row, self.read = self._tip + 1, 0
         if parent_row != self._tip:
             return None
         if row == len(self._rows) and alone:
             self._read_on(token)
-        if row >= len(self._rows) or self._rows[row][0] != token:
+        if row >= len(self._rows) or self._rows[row].token != token:
             return None
         self._tip, self._asked = row, self._asked + alone
-        return row, self._rows[row][1]
+        return row, self._rows[row]
 
     def grow(self, row: int, parent_row: int, alone: bool) -> None:
         """Take note of a row that was read in a pass of its own; the best child of a node comes first."""
@@ -72,10 +87,9 @@ class RowsAhead:
             return
         count = self._policy.rows(self._expected - self._asked, self._asked)
         if count > 1:
-            logits = self._session.read_on(token, count)
+            logits, states = self._session.read_on(token, count)
             self.read = count
-            self._rows.append((token, logits[0]))
-            self._keep(logits)
+            self._keep([token, *likeliest(logits)[:-1]], logits, states)
 
-    def _keep(self, logits: Tensor) -> None:
-        self._rows += zip(likeliest(logits), logits[1:], strict=False)
+    def _keep(self, tokens: Sequence[int], logits: Tensor, states: Tensor | None) -> None:
+        self._rows += read_rows(tokens, logits, states)

@@ -35,6 +35,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
         ),
     )
     needs = {"draft": "draft", "specdec_pp": "acceptance_head"}
+    reads_chains = True
     trial = {"length": 3, "threshold": 0.5}
 
     def __init__(self, settings, draft, vocabulary: int, head: AcceptanceHead) -> None:

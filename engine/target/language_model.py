@@ -65,8 +65,8 @@ class LanguageModel:
     def expect(self, features: Sequence[int], nodes: int) -> None:
         """Prepare, before a text is timed, for its passes over up to ``nodes`` nodes."""
 
-    def expect_chains(self) -> None:
-        """Prepare for sessions that read chains of likeliest tokens (``Session.read_ahead``)."""
+    def expect_chains(self, features: tuple[int, ...] = ()) -> None:
+        """Prepare for sessions with these features that read chains of likeliest tokens (``Session.read_ahead``)."""
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
         """Prepare faster passes for a drafter that reads rows through the layers between these cuts, and for trees of

@@ -223,22 +223,24 @@ class Session:
         """The counts for which ``read_ahead`` and ``read_on`` take less time than as many passes."""
         return ()
 
-    def read_ahead(self, tokens: Sequence[int], count: int) -> Tensor:
+    def read_ahead(self, tokens: Sequence[int], count: int) -> tuple[Tensor, Tensor | None]:
         """Read and commit a run of tokens, and then read ``count`` - 1 scratch rows, a chain, each the likeliest token
-        after the one before. Returns logits [count, V]: after the last token, and after each of the rows. There must
-        be no scratch rows."""
-        first = self.extend(tokens)[None]
-        return torch.cat([first, self.read_on(int(first.argmax()), count - 1)])
+        after the one before. Returns logits [count, V] and features [count, n*H] as ``feed`` does: after the last
+        token, and after each of the rows. There must be no scratch rows."""
+        self.prefill(tokens[:-1], layers=())
+        first = self.feed(tokens[-1:], [-1])
+        self.commit([0])
+        return _joined([first, self.read_on(int(first[0].argmax()), count - 1)])
 
-    def read_on(self, token: int, count: int) -> Tensor:
+    def read_on(self, token: int, count: int) -> tuple[Tensor, Tensor | None]:
         """Read ``count`` scratch rows, a chain below the last one: the token, and then each time the likeliest token
-        after the row before. Returns logits [count, V] after each. The scratch rows must be one chain."""
-        logits = []
+        after the row before. Returns logits [count, V] and features [count, n*H] after each. The scratch rows must be
+        one chain."""
+        found = []
         for _ in range(count):
-            following, _ = self.feed([token], [self.rows - 1])
-            logits.append(following)
-            token = int(following.argmax())
-        return torch.cat(logits)
+            found.append(self.feed([token], [self.rows - 1]))
+            token = int(found[-1][0].argmax())
+        return _joined(found)
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these scratch rows, a path from the last committed token; drop the others."""
@@ -295,6 +297,12 @@ class Session:
             above = (-1, 0) if parent < 0 else (self._depths[parent], self._ancestors[parent])
             self._depths.append(above[0] + 1)
             self._ancestors.append(above[1] | 1 << row)
+
+
+def _joined(passes: Sequence[tuple[Tensor, Tensor | None]]) -> tuple[Tensor, Tensor | None]:
+    """Logits and features of passes, one after another."""
+    logits, features = zip(*passes, strict=True)
+    return torch.cat(logits), None if features[0] is None else torch.cat(features)
 
 
 def _tokens_of(given: Sequence[int] | Tensor) -> Sequence[int]:

@@ -44,7 +44,7 @@ def test_a_call_gives_the_logits_of_as_many_passes(pair, count, fresh):
         session.prefill(PROMPT)
     for turn in range(2):
         tokens = [7, 4, 6][:fresh]
-        expected, found = (session.read_ahead(tokens, count) for session in sessions)
+        expected, found = (session.read_ahead(tokens, count)[0] for session in sessions)
         assert found.shape == (count, VOCABULARY) and close(expected, found)
         for session in sessions:
             assert session.rows == count - 1
@@ -63,11 +63,32 @@ def test_the_rows_ahead_can_have_other_children(pair):
     assert close(one, other)
 
 
+@pytest.mark.parametrize("features", [(2,), (0, 2)])
+def test_features_come_with_the_logits(pair, features):
+    sessions = [model.session(32, features) for model in pair]
+    for session in sessions:
+        session.prefill(PROMPT)
+    for turn in (lambda each: each.read_ahead([7, 4], 4), lambda each: each.read_on(3, 2)):
+        (logits, states), (others, same) = (turn(session) for session in sessions)
+        assert close(logits, others) and close(states, same) and states.shape[1] == same.shape[1]
+
+
+def test_a_reader_has_the_states_of_the_rows_that_it_took(pair):
+    readers = [DraftReader(model, VOCABULARY, GREEDY, features=(2,)) for model in pair]
+    found = []
+    for reader in readers:
+        q, states = reader.read(PROMPT, 4), []
+        for node in range(4):
+            q = reader.expand([node], [int(q.argmax())], [node - 1 if node else ROOT])[0]
+            states.append(reader.states)
+        found.append(torch.cat(states))
+    assert close(*found)
+
+
 def test_a_text_may_outgrow_its_buffers(pair):
     plain, compiled = (model.session(8) for model in pair)
     for _ in range(30):
-        expected, found = plain.read_ahead([7, 4], 7), compiled.read_ahead([7, 4], 7)
-        assert close(expected, found)
+        assert close(plain.read_ahead([7, 4], 7)[0], compiled.read_ahead([7, 4], 7)[0])
         plain.commit(range(6))
         compiled.commit(range(6))
     assert compiled.length > 128
@@ -118,7 +139,6 @@ def test_a_cut_head_or_another_vocabulary_is_not_read_ahead(pair):
     assert DraftReader(pair[1], VOCABULARY - 1, GREEDY)._ahead is None
     tokens = torch.arange(VOCABULARY)
     assert DraftReader(pair[1], VOCABULARY, GREEDY, head_tokens=tokens)._ahead is None
-    assert DraftReader(pair[1], VOCABULARY, GREEDY, features=(1,))._ahead is None
 
 
 def test_rows_of_an_earlier_step_are_forgotten(pair):
@@ -138,10 +158,9 @@ def test_large_models_and_windows_have_no_such_graphs(monkeypatch):
 def test_a_graph_with_other_numbers_is_not_used(monkeypatch):
     model = CompiledModel(tiny_hf_model("llama"), None, "planted")
     monkeypatch.setattr(ahead, "close", lambda *pair: False)
-    session = model.session(32)
-    assert session.blocks == ahead.BLOCKS
-    session.read_ahead([3], 4)  # through plain passes
-    assert session.blocks == (2, 7)
+    session, plain = model.session(32), LanguageModel(model.model, None, "plain").session(32)
+    assert close(session.read_ahead([3], 4)[0], plain.read_ahead([3], 4)[0])
+    assert model.ahead.graph(4, ()) is None
 
 
 @pytest.mark.parametrize(
@@ -172,10 +191,10 @@ def test_a_chain_goes_on_in_further_calls(pair):
     sessions = [model.session(32) for model in pair]
     for session in sessions:
         session.prefill(PROMPT)
-    found = [session.read_ahead([7], 7) for session in sessions]
+    found = [session.read_ahead([7], 7)[0] for session in sessions]
     assert close(*found)
     token = int(found[0][-1].argmax())
-    assert close(*(session.read_on(token, 4) for session in sessions))
+    assert close(*(session.read_on(token, 4)[0] for session in sessions))
     assert [session.rows for session in sessions] == [10, 10]
     assert close(*(session.feed([1, 2], [9, 3])[0] for session in sessions))
 
@@ -185,7 +204,8 @@ def test_no_call_goes_on_below_a_tree(pair):
     rows = RowsAhead(pair[1].session(32))
     logits = rows.begin(PROMPT, 4)
     for row in range(3):
-        taken, logits = rows.take(int(logits.argmax()), row - 1, True)
+        taken, found = rows.take(int(logits.argmax()), row - 1, True)
+        logits = found.logits
         assert taken == row and rows.read == 0
     rows._expected = 11
     rows._session.feed([2], [-1])
@@ -196,7 +216,8 @@ def test_a_chain_that_goes_on_is_counted(pair):
     rows = RowsAhead(pair[1].session(32))
     logits, read = rows.begin(PROMPT, 11), rows.read
     for row in range(10):
-        taken, logits = rows.take(int(logits.argmax()), row - 1, True)
+        taken, found = rows.take(int(logits.argmax()), row - 1, True)
+        logits = found.logits
         read += rows.read
         assert taken == row
     assert read == 11
