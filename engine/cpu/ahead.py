@@ -22,6 +22,7 @@ from engine.cpu.graph import PassedColumns
 from engine.cpu.passes import CompiledPasses, close
 from engine.cpu.store import compiled, in_one_line
 from engine.target.row_mask import RowMask
+from engine.target.seen import ReadChain
 
 log = logging.getLogger(__name__)
 
@@ -43,12 +44,13 @@ class AheadGraph(nn.Module):
         """tokens, positions [G]; bias [G, C + G + count - 1], of which pass i reads the last row and the columns up
         to its own; columns: as in ``PassGraph``.
 
-        Returns logits [count, V] after the last token and after each row that follows it, k and v
-        [2 N, Hkv, G + count - 1, D] of all rows, and features [count, n*W] like the logits, if any are wanted.
+        Returns logits [count, V] after the last token and after each row that follows it, the likeliest token [count]
+        after each, k and v [2 N, Hkv, G + count - 1, D] of all rows, and features [count, n*W] like the logits, if any
+        are wanted.
         """
         read = columns[0].shape[2] + tokens.shape[0]
         layers = [Written(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
-        logits, states = [], []
+        logits, likeliest, states = [], [], []
         for place in range(self._count):
             output = self._module(
                 inputs_embeds=self._module.get_input_embeddings()(tokens)[None],
@@ -63,12 +65,13 @@ class AheadGraph(nn.Module):
             logits.append(output.logits[0])
             own = [output.hidden_states[index][0, -1:] for index in self._features]
             states += [torch.cat(own, -1)] if own else []
-            tokens, positions, bias = logits[-1].argmax(-1), positions[-1:] + 1, bias[-1:]
+            likeliest.append(logits[-1].argmax(-1))
+            tokens, positions, bias = likeliest[-1], positions[-1:] + 1, bias[-1:]
         fresh = [
             torch.cat(rows, 2) for layer in layers for rows in zip(*layer.written, strict=True)
         ]
         found = [torch.cat(states)] if states else []
-        return torch.cat(logits), torch.cat(fresh), *found
+        return torch.cat(logits), torch.cat(likeliest), torch.cat(fresh), *found
 
 
 class Written(PassedColumns):
@@ -92,22 +95,20 @@ class AheadPass:
     count: int
     features: bool
 
-    def __call__(
-        self, tokens: list[int], start: int, columns: Columns
-    ) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, tokens: list[int], start: int, columns: Columns) -> ReadChain:
         """Read one or two tokens after the first ``start`` columns, and ``count`` - 1 rows that follow; all are added
-        to the columns. Returns logits [count, V], and features [count, n*W] if the graph has any."""
+        to the columns. Returns ``count`` rows, of which the first is the last of the tokens."""
         spare, rows = GIVEN - len(tokens), len(tokens) + self.count - 1
         given = np.array([tokens[0]] * spare + tokens, np.int64)
         positions = np.array([start] * spare + list(range(start, start + len(tokens))), np.int64)
         bias = _bias(start, spare, columns.capacity, self.count)
 
-        def take(logits, fresh, *states):
+        def take(logits, likeliest, fresh, *states):
             columns.append(fresh[:, :, spare:], rows)
             features = torch.from_numpy(states[0].copy()) if states else None
-            return torch.from_numpy(logits.copy()), features
+            return ReadChain(torch.from_numpy(logits.copy()), likeliest.tolist(), features)
 
-        outputs = range(3 if self.features else 2)
+        outputs = range(4 if self.features else 3)
         return self.graph([given, positions, bias], outputs, take, columns.given)
 
 
@@ -155,12 +156,12 @@ class AheadPasses:
         """Raises ArithmeticError unless plain passes over the same rows give the same numbers."""
         for tokens in ([3], [1, 2]):
             found = made(tokens, 0, self._passes.columns(64))
-            rows = tokens + found[0][:-1].argmax(-1).tolist()
+            rows = tokens + found.tokens[:-1]
             places = range(len(rows))
             mask = RowMask(0, list(places), [(2 << row) - 1 for row in places], torch.device("cpu"))
             columns, graphs = self._passes.columns(64), self._passes.graphs_with(features)
             expected = self._passes(torch.tensor(rows), mask, columns, graphs, features, None)
-            for one, other in zip(found, expected, strict=True):
+            for one, other in zip((found.logits, found.features), expected, strict=True):
                 if one is not None and not close(one, other[len(tokens) - 1 :]):
                     raise ArithmeticError("the compiled graph gives other numbers")
 

@@ -21,6 +21,7 @@ from engine.target.language_model import LanguageModel
 from engine.target.layers import Layers, Passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
+from engine.target.seen import ReadChain
 from engine.target.session import Session
 from engine.threads import ALL, torch_threads
 
@@ -95,7 +96,7 @@ class CompiledSession(Session):
     def blocks(self) -> Sequence[int]:
         return self.model.ahead.blocks
 
-    def read_ahead(self, tokens: Sequence[int], count: int) -> tuple[Tensor, Tensor | None]:
+    def read_ahead(self, tokens: Sequence[int], count: int) -> ReadChain:
         graph = self.model.ahead.graph(count, self.features)
         if len(tokens) > GIVEN or graph is None:
             return super().read_ahead(tokens, count)
@@ -104,7 +105,7 @@ class CompiledSession(Session):
         self._grow_scratch(range(-1, count - 2))
         return found
 
-    def read_on(self, token: int, count: int) -> tuple[Tensor, Tensor | None]:
+    def read_on(self, token: int, count: int) -> ReadChain:
         graph = self.model.ahead.graph(count, self.features)
         if graph is None:
             return super().read_on(token, count)
@@ -112,7 +113,7 @@ class CompiledSession(Session):
         self._grow_scratch(range(self.rows - 1, self.rows - 1 + count))
         return found
 
-    def _ahead(self, graph: AheadPass, tokens: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+    def _ahead(self, graph: AheadPass, tokens: Sequence[int]) -> ReadChain:
         """Read tokens after everything that was read, and the rows that follow."""
         start = self.length + self.rows
         self._cache.reserve(start + len(tokens) + graph.count - 1)

@@ -62,7 +62,7 @@ class DraftReader:
         self._path_of: dict[int, tuple[int, ...]] = {}  # tokens after the committed ones
         self._row_of: dict[int, int] = {}
         plain = constraint is None and head_tokens is None and model.vocab_size == vocabulary
-        self._ahead = RowsAhead(self._session) if plain and self._session.blocks else None
+        self._ahead = RowsAhead(self._session, self._q) if plain and self._session.blocks else None
         self.passes = 0
 
     def read(self, context: Sequence[int], expected: int = 1) -> Tensor:
@@ -73,9 +73,9 @@ class DraftReader:
         if expected == 1 or self._ahead is None:
             return self.law(self.read_logits(context))
         self._row_of = {ROOT: -1}
-        logits = self._ahead.begin(context[self._session.length :], expected)
+        q = self._ahead.begin(context[self._session.length :], expected)
         self.passes += self._ahead.read
-        return self._q(logits)
+        return q
 
     def read_logits(self, context: Sequence[int]) -> Tensor:
         """Like ``read``, but without constraint, temperature and truncation: logits in the draft's own vocabulary."""
@@ -107,7 +107,7 @@ class DraftReader:
         rows = [found[node] for node in nodes]
         if rows[0].state is not None:
             self.states = torch.stack([row.state for row in rows])
-        return self._q(torch.stack([row.logits for row in rows]))
+        return torch.stack([row.q for row in rows])
 
     def _read_before(self, given: Sequence[tuple[int, int, int]]) -> dict[int, ReadRow]:
         """The nodes whose rows were read ahead. given: node, token and parent of each."""
@@ -136,7 +136,7 @@ class DraftReader:
                 self._path_of[node] = (*self._path_of[parent], token)
             rows = zip(logits, nodes, strict=True)
             logits = torch.stack([self._constrained(row, node) for row, node in rows])
-        return read_rows(tokens, logits, states)
+        return read_rows(tokens, self._q(logits), states)
 
     def _spread(self, logits: Tensor) -> Tensor:
         """logits [..., K] of a cut head -> [..., V]."""

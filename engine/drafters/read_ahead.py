@@ -1,12 +1,12 @@
 """Rows that a draft model reads before they are asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from engine.policies.read_ahead import ReadAhead
-from engine.sampling import likeliest
+from engine.target.seen import ReadChain
 from engine.target.session import Session
 
 AFTER_A_STEP = 2
@@ -16,27 +16,27 @@ in a pass of their own."""
 
 @dataclass(frozen=True)
 class ReadRow:
-    """A row that a draft model has read. logits: [V] after it. state: its features [n*H], if the session returns any."""
+    """A row that a draft model has read. q: [V] after it. state: its features [n*H], if the session returns any."""
 
     token: int
-    logits: Tensor
+    q: Tensor
     state: Tensor | None
 
 
-def read_rows(tokens: Sequence[int], logits: Tensor, states: Tensor | None) -> list[ReadRow]:
-    """logits [R, V] and states [R, n*H] of rows with these tokens."""
+def read_rows(tokens: Sequence[int], q: Tensor, states: Tensor | None) -> list[ReadRow]:
+    """q [R, V] and states [R, n*H] of rows with these tokens."""
     each = [None] * len(tokens) if states is None else states
-    return [ReadRow(*row) for row in zip(tokens, logits, each, strict=True)]
+    return [ReadRow(*row) for row in zip(tokens, q, each, strict=True)]
 
 
 class RowsAhead:
     """A chain of likeliest tokens below the text, several of which the session reads in one call.
 
-    read: how many rows the last call of ``begin`` or ``take`` read.
+    law: logits [R, V] -> q [R, V]. read: how many rows the last call of ``begin`` or ``take`` read.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session, self._policy = session, ReadAhead(session.blocks)
+    def __init__(self, session: Session, law: Callable[[Tensor], Tensor]) -> None:
+        self._session, self._law, self._policy = session, law, ReadAhead(session.blocks)
         self.forget()
 
     def forget(self) -> None:
@@ -46,22 +46,21 @@ class RowsAhead:
         self._asked = self._expected = self.read = 0
 
     def begin(self, tokens: Sequence[int], expected: int) -> Tensor:
-        """Read and commit these tokens, and as many rows after them as pay. Returns the logits [V] after the tokens.
+        """Read and commit these tokens, and as many rows after them as pay. Returns q [V] after the tokens.
 
-        expected: how many rows of logits the caller will ask for at most along a chain, including this one."""
+        expected: how many rows of q the caller will ask for at most along a chain, including this one."""
         if self._asked:
             self._policy.saw(self._asked)
         self.forget()
         self._asked, self._expected = 1, expected
         self.read = self._policy.rows(expected)
         if self.read == 1:
-            return self._session.extend(tokens)
+            return self._law(self._session.extend(tokens))
         if len(tokens) > AFTER_A_STEP:
             self._session.prefill(tokens[:-1])
             tokens = tokens[-1:]
-        logits, states = self._session.read_ahead(tokens, self.read)
-        self._keep([*tokens[-1:], *likeliest(logits)[:-1]], logits, states)
-        return self._rows.pop(0).logits
+        self._keep(tokens[-1], self._session.read_ahead(tokens, self.read))
+        return self._rows.pop(0).q
 
     def take(self, token: int, parent_row: int | None, alone: bool) -> tuple[int, ReadRow] | None:
         """The next row of the chain and its number, if it has this token and this parent and was read ahead, or is read
@@ -87,9 +86,9 @@ class RowsAhead:
             return
         count = self._policy.rows(self._expected - self._asked, self._asked)
         if count > 1:
-            logits, states = self._session.read_on(token, count)
             self.read = count
-            self._keep([token, *likeliest(logits)[:-1]], logits, states)
+            self._keep(token, self._session.read_on(token, count))
 
-    def _keep(self, tokens: Sequence[int], logits: Tensor, states: Tensor | None) -> None:
-        self._rows += read_rows(tokens, logits, states)
+    def _keep(self, first: int, chain: ReadChain) -> None:
+        tokens = [first, *chain.tokens[:-1]]
+        self._rows += read_rows(tokens, self._law(chain.logits), chain.features)

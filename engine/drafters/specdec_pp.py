@@ -23,7 +23,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     family = "chain"
     summary = "Drafts until a trained head expects that one of the drafted tokens will be refused."
     options = (
-        Option("length", "int", 16, "Most tokens drafted in a step.", 1, 32),
+        Option("length", "int", 12, "Most tokens drafted in a step.", 1, 32),
         Option(
             "threshold",
             "float",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from engine.tree import DraftTree
@@ -101,6 +102,23 @@ class Draft:
     def rows(self) -> tuple[list[int], list[int]]:
         """Tokens, and the row of each token's parent or -1: the root in row 0, node i in row i + 1."""
         return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]
+
+
+@dataclass(frozen=True)
+class ReadChain:
+    """Rows that were read one after another. logits: [R, V] after each. tokens: the likeliest token after each, by which
+    the next row was read. features: [R, n*H] at each, or None."""
+
+    logits: Tensor
+    tokens: list[int]
+    features: Tensor | None
+
+    @classmethod
+    def of(cls, passes: Sequence[tuple[Tensor, Tensor | None]], tokens: list[int]) -> ReadChain:
+        """Logits and features of passes over one row each."""
+        logits, features = zip(*passes, strict=True)
+        states = None if features[0] is None else torch.cat(features)
+        return cls(torch.cat(logits), tokens, states)
 
 
 @dataclass(frozen=True)

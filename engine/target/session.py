@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from engine.sampling import likeliest
 from engine.target.cache import KVCache
 from engine.target.forward import forward
 from engine.target.going_on import goes_on
 from engine.target.layers import EVERY, Layers, Passed, passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
-from engine.target.seen import Draft, Probes, Seen
+from engine.target.seen import Draft, Probes, ReadChain, Seen
 
 if TYPE_CHECKING:
     from engine.target.language_model import LanguageModel
@@ -223,24 +224,28 @@ class Session:
         """The counts for which ``read_ahead`` and ``read_on`` take less time than as many passes."""
         return ()
 
-    def read_ahead(self, tokens: Sequence[int], count: int) -> tuple[Tensor, Tensor | None]:
+    def read_ahead(self, tokens: Sequence[int], count: int) -> ReadChain:
         """Read and commit a run of tokens, and then read ``count`` - 1 scratch rows, a chain, each the likeliest token
-        after the one before. Returns logits [count, V] and features [count, n*H] as ``feed`` does: after the last
-        token, and after each of the rows. There must be no scratch rows."""
+        after the one before. Returns ``count`` rows, of which the first is the last of the tokens. There must be no
+        scratch rows."""
         self.prefill(tokens[:-1], layers=())
-        first = self.feed(tokens[-1:], [-1])
-        self.commit([0])
-        return _joined([first, self.read_on(int(first[0].argmax()), count - 1)])
+        return self._chain(tokens[-1], count, commits=True)
 
-    def read_on(self, token: int, count: int) -> tuple[Tensor, Tensor | None]:
+    def read_on(self, token: int, count: int) -> ReadChain:
         """Read ``count`` scratch rows, a chain below the last one: the token, and then each time the likeliest token
-        after the row before. Returns logits [count, V] and features [count, n*H] after each. The scratch rows must be
-        one chain."""
-        found = []
-        for _ in range(count):
-            found.append(self.feed([token], [self.rows - 1]))
-            token = int(found[-1][0].argmax())
-        return _joined(found)
+        after the row before. The scratch rows must be one chain."""
+        return self._chain(token, count, commits=False)
+
+    def _chain(self, token: int, count: int, commits: bool) -> ReadChain:
+        """commits: the first row."""
+        passes, likeliest_tokens = [], []
+        for place in range(count):
+            passes.append(self.feed([token], [self.rows - 1]))
+            if commits and place == 0:
+                self.commit([0])
+            token = likeliest(passes[-1][0][0])
+            likeliest_tokens.append(token)
+        return ReadChain.of(passes, likeliest_tokens)
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these scratch rows, a path from the last committed token; drop the others."""
@@ -297,12 +302,6 @@ class Session:
             above = (-1, 0) if parent < 0 else (self._depths[parent], self._ancestors[parent])
             self._depths.append(above[0] + 1)
             self._ancestors.append(above[1] | 1 << row)
-
-
-def _joined(passes: Sequence[tuple[Tensor, Tensor | None]]) -> tuple[Tensor, Tensor | None]:
-    """Logits and features of passes, one after another."""
-    logits, features = zip(*passes, strict=True)
-    return torch.cat(logits), None if features[0] is None else torch.cat(features)
 
 
 def _tokens_of(given: Sequence[int] | Tensor) -> Sequence[int]:

@@ -44,7 +44,7 @@ def test_a_call_gives_the_logits_of_as_many_passes(pair, count, fresh):
         session.prefill(PROMPT)
     for turn in range(2):
         tokens = [7, 4, 6][:fresh]
-        expected, found = (session.read_ahead(tokens, count)[0] for session in sessions)
+        expected, found = (session.read_ahead(tokens, count).logits for session in sessions)
         assert found.shape == (count, VOCABULARY) and close(expected, found)
         for session in sessions:
             assert session.rows == count - 1
@@ -69,8 +69,9 @@ def test_features_come_with_the_logits(pair, features):
     for session in sessions:
         session.prefill(PROMPT)
     for turn in (lambda each: each.read_ahead([7, 4], 4), lambda each: each.read_on(3, 2)):
-        (logits, states), (others, same) = (turn(session) for session in sessions)
-        assert close(logits, others) and close(states, same) and states.shape[1] == same.shape[1]
+        one, other = (turn(session) for session in sessions)
+        assert one.tokens == other.tokens and one.tokens == one.logits.argmax(-1).tolist()
+        assert close(one.logits, other.logits) and close(one.features, other.features)
 
 
 def test_a_reader_has_the_states_of_the_rows_that_it_took(pair):
@@ -88,7 +89,7 @@ def test_a_reader_has_the_states_of_the_rows_that_it_took(pair):
 def test_a_text_may_outgrow_its_buffers(pair):
     plain, compiled = (model.session(8) for model in pair)
     for _ in range(30):
-        assert close(plain.read_ahead([7, 4], 7)[0], compiled.read_ahead([7, 4], 7)[0])
+        assert close(plain.read_ahead([7, 4], 7).logits, compiled.read_ahead([7, 4], 7).logits)
         plain.commit(range(6))
         compiled.commit(range(6))
     assert compiled.length > 128
@@ -142,7 +143,7 @@ def test_a_cut_head_or_another_vocabulary_is_not_read_ahead(pair):
 
 
 def test_rows_of_an_earlier_step_are_forgotten(pair):
-    rows = RowsAhead(pair[1].session(32))
+    rows = RowsAhead(pair[1].session(32), lambda logits: logits)
     logits = rows.begin(PROMPT, 4)
     rows.forget()
     assert rows.take(int(logits.argmax()), -1, True) is None
@@ -159,7 +160,7 @@ def test_a_graph_with_other_numbers_is_not_used(monkeypatch):
     model = CompiledModel(tiny_hf_model("llama"), None, "planted")
     monkeypatch.setattr(ahead, "close", lambda *pair: False)
     session, plain = model.session(32), LanguageModel(model.model, None, "plain").session(32)
-    assert close(session.read_ahead([3], 4)[0], plain.read_ahead([3], 4)[0])
+    assert close(session.read_ahead([3], 4).logits, plain.read_ahead([3], 4).logits)
     assert model.ahead.graph(4, ()) is None
 
 
@@ -191,21 +192,21 @@ def test_a_chain_goes_on_in_further_calls(pair):
     sessions = [model.session(32) for model in pair]
     for session in sessions:
         session.prefill(PROMPT)
-    found = [session.read_ahead([7], 7)[0] for session in sessions]
+    found = [session.read_ahead([7], 7).logits for session in sessions]
     assert close(*found)
     token = int(found[0][-1].argmax())
-    assert close(*(session.read_on(token, 4)[0] for session in sessions))
+    assert close(*(session.read_on(token, 4).logits for session in sessions))
     assert [session.rows for session in sessions] == [10, 10]
     assert close(*(session.feed([1, 2], [9, 3])[0] for session in sessions))
 
 
 def test_no_call_goes_on_below_a_tree(pair):
     """Rows that were read for other branches are no part of the chain, so a further row is read alone."""
-    rows = RowsAhead(pair[1].session(32))
+    rows = RowsAhead(pair[1].session(32), lambda logits: logits)
     logits = rows.begin(PROMPT, 4)
     for row in range(3):
         taken, found = rows.take(int(logits.argmax()), row - 1, True)
-        logits = found.logits
+        logits = found.q
         assert taken == row and rows.read == 0
     rows._expected = 11
     rows._session.feed([2], [-1])
@@ -213,11 +214,11 @@ def test_no_call_goes_on_below_a_tree(pair):
 
 
 def test_a_chain_that_goes_on_is_counted(pair):
-    rows = RowsAhead(pair[1].session(32))
+    rows = RowsAhead(pair[1].session(32), lambda logits: logits)
     logits, read = rows.begin(PROMPT, 11), rows.read
     for row in range(10):
         taken, found = rows.take(int(logits.argmax()), row - 1, True)
-        logits = found.logits
+        logits = found.q
         read += rows.read
         assert taken == row
     assert read == 11
