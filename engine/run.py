@@ -134,7 +134,8 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     recorder = Recorder(models.target, setting, prompt.text, prompt.tokens, request.messages)
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = cls.build(options, models)
-        _expect(models, drafter, options.get(cls.size_option) or 0, sampling)
+        nodes = options.get(cls.size_option) or 0
+        _expect(models, drafter, nodes, len(prompt.tokens), sampling.greedy)
     key = (id(models.target), *prompt.tokens)
     reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
     reading.expect(drafter.feature_layers, drafter.feature_rows)
@@ -157,13 +158,14 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     return Run(recorder, steps, request.recorded, kv_bytes, picked, threads)
 
 
-def _expect(models: Models, drafter: Drafter, nodes: int, sampling: Sampling) -> None:
-    """Have the language models prepare for passes over up to ``nodes`` nodes, and for chains if the drafter reads them."""
-    models.target.expect(drafter.feature_layers, nodes)
+def _expect(models: Models, drafter: Drafter, nodes: int, prompt: int, greedy: bool) -> None:
+    """Have the language models prepare for passes over a prompt of so many tokens and over up to ``nodes`` nodes, and
+    for chains if the drafter reads them."""
+    models.target.expect(drafter.feature_layers, nodes, prompt)
     for part in models.parts.values():
         if isinstance(part, LanguageModel):
-            part.expect((), nodes)
-            if drafter.reads_chains and sampling.greedy:
+            part.expect((), nodes, prompt)
+            if drafter.reads_chains and greedy:
                 part.expect_chains(drafter.draft_features)
 
 

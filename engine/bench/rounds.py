@@ -38,10 +38,12 @@ def race(
     """Every contestant continues every prompt by ``count`` tokens, ``rounds`` times, in turn.
 
     The order rotates by one from prompt to prompt, so that no contestant always runs after the same
-    one. tick() is called after each continuation.
+    one. tick() is called after each continuation. Before that, every contestant begins every prompt once, because the
+    first pass over so many rows is prepared, by this engine as by others.
     """
-    for contestant in contestants:
-        contestant.write(prompts[0].tokens, WARM_UP_TOKENS)
+    for prompt in prompts:
+        for contestant in contestants:
+            contestant.write(prompt.tokens, WARM_UP_TOKENS)
     results = []
     for number in range(rounds):
         for index, prompt in enumerate(prompts):

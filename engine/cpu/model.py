@@ -43,9 +43,9 @@ class CompiledModel(LanguageModel):
         self.ahead = AheadPasses(model, self.passes)
         self._head: Calls | None = None
 
-    def expect(self, features: Sequence[int], nodes: int) -> None:
+    def expect(self, features: Sequence[int], nodes: int, prompt: int = 0) -> None:
         with suppress(Exception):  # the error is logged when a session is made
-            self.passes.prepare(tuple(features), 1 + nodes)
+            self.passes.prepare(tuple(features), 1 + nodes, prompt)
 
     def expect_chains(self, features: tuple[int, ...] = ()) -> None:
         self.ahead.prepare(features)

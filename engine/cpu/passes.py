@@ -112,11 +112,14 @@ class CompiledPasses:
         finally:
             self._module.set_attn_implementation(PLAIN)
 
-    def prepare(self, features: tuple[int, ...], most_rows: int = 0) -> None:
+    def prepare(self, features: tuple[int, ...], most_rows: int = 0, prompt: int = 0) -> None:
         """Make the graphs that return these features: the graph for any number of rows and, unless
-        ``most_rows`` is 0, those for the usual numbers that passes of up to ``most_rows`` rows need. Raises as
-        the constructor does."""
-        graphs = self.graphs_with(features).graphs
+        ``most_rows`` is 0, those for the usual numbers that passes of up to ``most_rows`` rows need, and those for a
+        prompt of so many tokens, with and without its last token. Raises as the constructor does."""
+        made = self.graphs_with(features)
+        graphs = made.graphs
+        for rows in {prompt, prompt - 1} if prompt > 1 else ():
+            made.openings.of(rows)
         for size in self.sizes if most_rows else ():
             if size <= rounded(most_rows, self.sizes):
                 graphs.of(size)

@@ -62,8 +62,9 @@ class LanguageModel:
         """A fresh sequence. features: indices into hidden_states to return with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
-    def expect(self, features: Sequence[int], nodes: int) -> None:
-        """Prepare, before a text is timed, for its passes over up to ``nodes`` nodes."""
+    def expect(self, features: Sequence[int], nodes: int, prompt: int = 0) -> None:
+        """Prepare, before a text is timed, for the pass over a prompt of so many tokens and for passes over up to
+        ``nodes`` nodes."""
 
     def expect_chains(self, features: tuple[int, ...] = ()) -> None:
         """Prepare for sessions with these features that read chains of likeliest tokens (``Session.read_ahead``)."""
