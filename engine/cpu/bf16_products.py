@@ -1,9 +1,10 @@
 """Products of fp32 rows with matrices of bf16 numbers, computed by a CPU's bf16 units without rounding the rows.
 
-Most published weights are bf16 numbers, and so are the numbers of weights in 8 bits before their factors. An fp32 number has a mantissa of 24 bits, so it is the sum of three bf16
-numbers, which have 8 bits each. A product of two bf16 numbers is exact in fp32. So the rows are split into three, all
-three are multiplied by the matrix in one product that sums in fp32, and the three results are added: no bit of the
-rows or of the matrix is lost, and the matrix takes half of the memory that it would take as fp32.
+Most published weights are bf16 numbers, and so are weights in 8 bits before their factors. An fp32 number has a
+mantissa of 24 bits, so it is the sum of three bf16 numbers, which have 8 bits each. A product of two bf16 numbers is
+exact in fp32. So the rows are split into three, all three are multiplied by the matrix in one product that sums in
+fp32, and the three results are added. No bit of the matrix is lost, nor of the rows, except for what is smaller than
+2^-126 and counts as 0; and the matrix takes half of the memory that it would take as fp32.
 """
 
 from __future__ import annotations
