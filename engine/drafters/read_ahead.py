@@ -57,7 +57,7 @@ class RowsAhead:
         if self.read == 1:
             return self._law(self._session.extend(tokens))
         if len(tokens) > AFTER_A_STEP:
-            self._session.prefill(tokens[:-1])
+            self._session.prefill(tokens[:-1], layers=())
             tokens = tokens[-1:]
         self._keep(tokens[-1], self._session.read_ahead(tokens, self.read))
         return self._rows.pop(0).q

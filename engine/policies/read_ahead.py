@@ -27,7 +27,8 @@ class ReadAhead:
         """The number of rows to read in the next call for a chain that wants at most ``most`` more. before: how many it
         has asked for."""
         fit = [1, *(block for block in self._blocks if block <= most)]
-        wanted = [min(reads - before, most) for reads in self._reads if reads > before] or [most]
+        wanted = [min(reads - before, most) for reads in self._reads if reads > before]
+        wanted = wanted or [1 if self._reads else most]
         return min(fit, key=lambda block: sum(_cost(block, reads) for reads in wanted))
 
 

@@ -183,6 +183,17 @@ def test_the_number_of_rows_follows_the_last_chains(wanted, most, rows):
     assert policy.rows(most) == rows
 
 
+@pytest.mark.parametrize(
+    ("wanted", "before", "rows"),
+    [((), 7, 4), ((11, 12, 11), 7, 4), ((9, 9, 9), 7, 2), ((7, 7, 7), 7, 1), ((2, 2, 12), 7, 4)],
+)
+def test_a_longer_chain_goes_on_as_the_last_ones_did(wanted, before, rows):
+    policy = ReadAhead((2, 4, 7))
+    for reads in wanted:
+        policy.saw(reads)
+    assert policy.rows(5, before) == rows
+
+
 def test_without_blocks_there_is_one_row():
     assert ReadAhead(()).rows(9) == 1
 
