@@ -167,5 +167,6 @@ def test_an_address_opens_it_and_nothing_stands_in_the_way(visit, scheme):
     page = visit(path, color_scheme=scheme, reduced_motion="reduce", **PHONE).page
     page.wait_for_selector("[data-method]")
     assert page.locator("[data-method]").count() == len(cards())
+    page.wait_for_selector(".empty", state="hidden")  # Gradio's stand-in for a plot to come
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert violations(page) == []
