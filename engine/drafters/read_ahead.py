@@ -53,7 +53,7 @@ class RowsAhead:
             self._policy.saw(self._asked)
         self.forget()
         self._asked, self._expected = 1, expected
-        self.read = self._policy.rows(expected)
+        self.read = self._policy.rows(expected, self._room(len(tokens) - 1))
         if self.read == 1:
             return self._law(self._session.extend(tokens))
         if len(tokens) > AFTER_A_STEP:
@@ -84,10 +84,15 @@ class RowsAhead:
         """Read the token and more rows in one call, if nothing else was read below the text and it pays."""
         if self._session.rows != len(self._rows):
             return
-        count = self._policy.rows(self._expected - self._asked, self._asked)
+        count = self._policy.rows(self._expected - self._asked, self._room(0), self._asked)
         if count > 1:
             self.read = count
             self._keep(token, self._session.read_on(token, count))
+
+    def _room(self, before: int) -> int:
+        """Rows that fit into the model's context after ``before`` tokens that are still to be read."""
+        session = self._session
+        return session.model.max_context - session.length - session.rows - before
 
     def _keep(self, first: int, chain: ReadChain) -> None:
         tokens = [first, *chain.tokens[:-1]]

@@ -23,10 +23,10 @@ class ReadAhead:
         """Take note of a chain for which this many rows were wanted."""
         self._reads.append(reads)
 
-    def rows(self, most: int, before: int = 0) -> int:
-        """The number of rows to read in the next call for a chain that wants at most ``most`` more. before: how many it
-        has asked for."""
-        fit = [1, *(block for block in self._blocks if block <= most)]
+    def rows(self, most: int, room: int, before: int = 0) -> int:
+        """The number of rows to read in the next call for a chain that wants at most ``most`` more. room: rows that fit
+        into the model's context. before: how many rows the chain has asked for."""
+        fit = [1, *(block for block in self._blocks if most > 1 and block <= room)]
         wanted = [min(reads - before, most) for reads in self._reads if reads > before]
         wanted = wanted or [1 if self._reads else most]
         return min(fit, key=lambda block: sum(_cost(block, reads) for reads in wanted))

@@ -173,6 +173,8 @@ def test_a_graph_with_other_numbers_is_not_used(monkeypatch):
         ((2, 2, 1, 2), 7, 2),
         ((7, 7, 7, 6), 7, 7),
         ((7, 7, 7, 6), 3, 2),  # the text ends soon
+        ((), 6, 7),  # one row in vain costs less than two calls
+        ((), 1, 1),
         ((4, 4, 4), 7, 4),
     ],
 )
@@ -180,7 +182,12 @@ def test_the_number_of_rows_follows_the_last_chains(wanted, most, rows):
     policy = ReadAhead((2, 4, 7))
     for reads in wanted:
         policy.saw(reads)
-    assert policy.rows(most) == rows
+    assert policy.rows(most, 99) == rows
+
+
+def test_no_row_lies_beyond_the_context():
+    assert ReadAhead((2, 4, 7)).rows(7, room=6) == 4
+    assert ReadAhead((2, 4, 7)).rows(7, room=1) == 1
 
 
 @pytest.mark.parametrize(
@@ -191,11 +198,11 @@ def test_a_longer_chain_goes_on_as_the_last_ones_did(wanted, before, rows):
     policy = ReadAhead((2, 4, 7))
     for reads in wanted:
         policy.saw(reads)
-    assert policy.rows(5, before) == rows
+    assert policy.rows(5, 99, before) == rows
 
 
 def test_without_blocks_there_is_one_row():
-    assert ReadAhead(()).rows(9) == 1
+    assert ReadAhead(()).rows(9, 99) == 1
 
 
 def test_a_chain_goes_on_in_further_calls(pair):
@@ -233,3 +240,12 @@ def test_a_chain_that_goes_on_is_counted(pair):
         read += rows.read
         assert taken == row
     assert read == 11
+
+
+def test_a_chain_ends_with_the_context(pair):
+    """Rows are read ahead only while they fit."""
+    model = pair[1]
+    text = [1 + place % 7 for place in range(model.max_context - 3)]
+    rows = RowsAhead(model.session(64), lambda logits: logits)
+    rows.begin(text, 7)
+    assert rows.read == 4 and rows._session.length + rows._session.rows == model.max_context
