@@ -19,18 +19,15 @@ from engine.cpu.arrays import HIDDEN
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import PassedColumns
-from engine.cpu.passes import CompiledPasses, close
+from engine.cpu.passes import CompiledPasses, chain_mask, close
 from engine.cpu.store import compiled, in_one_line
-from engine.target.row_mask import RowMask
 from engine.target.seen import ReadChain
+from engine.target.session import UNREAD
 
 log = logging.getLogger(__name__)
 
 BLOCKS = (2, 4, 7)
 """Numbers of rows that one call can read."""
-GIVEN = 2
-"""Tokens that a call is given, of which the first may be a spare one. After a step, a draft model has not read the
-step's last token, nor the last token that it drafted."""
 
 
 class AheadGraph(nn.Module):
@@ -41,7 +38,7 @@ class AheadGraph(nn.Module):
         self._module, self._count, self._features = module, count, features
 
     def forward(self, tokens: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor):
-        """tokens, positions [G]; bias [G, C + G + count - 1], of which pass i reads the last row and the columns up
+        """G: UNREAD, of which the first row may be a spare one. tokens, positions [G]; bias [G, C + G + count - 1], of which pass i reads the last row and the columns up
         to its own; columns: as in ``PassGraph``.
 
         Returns logits [count, V] after the last token and after each row that follows it, the likeliest token [count]
@@ -98,7 +95,7 @@ class AheadPass:
     def __call__(self, tokens: list[int], start: int, columns: Columns) -> ReadChain:
         """Read one or two tokens after the first ``start`` columns, and ``count`` - 1 rows that follow; all are added
         to the columns. Returns ``count`` rows, of which the first is the last of the tokens."""
-        spare, rows = GIVEN - len(tokens), len(tokens) + self.count - 1
+        spare, rows = UNREAD - len(tokens), len(tokens) + self.count - 1
         given = np.array([tokens[0]] * spare + tokens, np.int64)
         positions = np.array([start] * spare + list(range(start, start + len(tokens))), np.int64)
         bias = _bias(start, spare, columns.capacity, self.count)
@@ -142,10 +139,10 @@ class AheadPasses:
     def _compiled(self, count: int, features: tuple[int, ...]) -> AheadPass:
         graph = AheadGraph(self._module, count, features)
         width = self._passes.example[0].shape[2]
-        first = torch.arange(GIVEN)
-        given = [first, first, torch.zeros(GIVEN, width + GIVEN + count - 1)]
+        first = torch.arange(UNREAD)
+        given = [first, first, torch.zeros(UNREAD, width + UNREAD + count - 1)]
         given += self._passes.example
-        sizes = {0: (GIVEN,), 1: (GIVEN,), 2: (GIVEN, -1)}
+        sizes = {0: (UNREAD,), 1: (UNREAD,), 2: (UNREAD, -1)}
         described = self._passes.described(f"ahead {count} {features}")
         with self._passes.tracing():
             made = AheadPass(Calls(compiled(graph, given, described, sizes)), count, bool(features))
@@ -157,19 +154,19 @@ class AheadPasses:
         for tokens in ([3], [1, 2]):
             found = made(tokens, 0, self._passes.columns(64))
             rows = tokens + found.tokens[:-1]
-            places = range(len(rows))
-            mask = RowMask(0, list(places), [(2 << row) - 1 for row in places], torch.device("cpu"))
             columns, graphs = self._passes.columns(64), self._passes.graphs_with(features)
-            expected = self._passes(torch.tensor(rows), mask, columns, graphs, features, None)
+            expected = self._passes(
+                torch.tensor(rows), chain_mask(len(rows)), columns, graphs, features, None
+            )
             for one, other in zip((found.logits, found.features), expected, strict=True):
                 if one is not None and not close(one, other[len(tokens) - 1 :]):
                     raise ArithmeticError("the compiled graph gives other numbers")
 
 
 def _bias(start: int, spare: int, capacity: int, count: int) -> np.ndarray:
-    """[GIVEN, capacity + GIVEN + count - 1]: rows see the columns in use, earlier rows and themselves, but not the spare
+    """[UNREAD, capacity + UNREAD + count - 1]: rows see the columns in use, earlier rows and themselves, but not the spare
     row, which sees itself."""
-    added = np.full((GIVEN, capacity + GIVEN + count - 1), HIDDEN)
+    added = np.full((UNREAD, capacity + UNREAD + count - 1), HIDDEN)
     added[:, :start] = added[-1, capacity + spare :] = 0
     added[0, capacity] = 0
     return added

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 LEAST = 100_000
 """Numbers in a matrix; for a smaller one, splitting the rows costs more than it saves."""
 EIGHT_BITS = 127  # the largest number in a row of 8-bit weights; its factor is chosen so
+SAMPLE = 8  # rows that are looked at first, so that large matrices of other numbers cost little
 CLEARLY = 0.95
 """Products in bf16 must take less than this share of the time of fp32 products."""
 
@@ -76,6 +77,8 @@ def bf16_matrix(matrix: np.ndarray) -> Bf16Matrix | None:
     if they are others."""
     if not np.any(matrix.view(np.uint32) & 0xFFFF):
         return Bf16Matrix(_upper(matrix), None)
+    if len(matrix) > SAMPLE and bf16_matrix(matrix[:SAMPLE]) is None:
+        return None
     scale = np.abs(matrix).max(1) / np.float32(EIGHT_BITS)
     scale[scale == 0] = 1
     # the largest number was rounded, so the factor may be a neighbour of this quotient

@@ -15,8 +15,9 @@ from engine.cpu.calls import Calls
 from engine.cpu.columns import Buffers, Columns
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
-from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
+from engine.parts.block_context import BlockContext, ModuleContext
 from engine.parts.dflash_model import DFlashModel
+from engine.target.cache import CAPACITY
 
 log = logging.getLogger(__name__)
 

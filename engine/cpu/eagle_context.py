@@ -18,7 +18,8 @@ from engine.cpu.fixed import MOST_PARAMETERS, Graphs
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
-from engine.parts.eagle_context import CAPACITY, MOST_ROWS, EagleContext, ModuleContext
+from engine.parts.eagle_context import MOST_ROWS, EagleContext, ModuleContext
+from engine.target.cache import CAPACITY
 
 log = logging.getLogger(__name__)
 

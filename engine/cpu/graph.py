@@ -38,8 +38,8 @@ class PassGraph(nn.Module):
         """vectors [R, W], the rows' embeddings; positions [R]; looked: the rows that get logits.
 
         given: for each window the bias added to the scores, [R, C + R]; then k and v of each layer,
-        [1, Hkv, C, D], unless nothing was read before and C is 0. Returns logits [looked, V], the rows' own k and v [2 N, Hkv, R, D], and the
-        features, each [R, W].
+        [1, Hkv, C, D], unless nothing was read before and C is 0. Returns logits [looked, V], the rows' own
+        k and v [2 N, Hkv, R, D], and the features, each [R, W].
         """
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.cpu.ahead import GIVEN, AheadPass, AheadPasses
+from engine.cpu.ahead import AheadPass, AheadPasses
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.convertible import NotConvertible
@@ -22,7 +22,7 @@ from engine.target.layers import Layers, Passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
 from engine.target.seen import ReadChain
-from engine.target.session import Session
+from engine.target.session import UNREAD, Session
 from engine.threads import ALL, torch_threads
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class CompiledSession(Session):
 
     def read_ahead(self, tokens: Sequence[int], count: int) -> ReadChain:
         graph = self.model.ahead.graph(count, self.features)
-        if len(tokens) > GIVEN or graph is None:
+        if len(tokens) > UNREAD or graph is None:
             return super().read_ahead(tokens, count)
         found = self._ahead(graph, tokens)
         self.length += len(tokens)

@@ -280,9 +280,8 @@ class CompiledPasses:
         self, opening: Calls, graphs: Graphs, rows: int, features: tuple[int, ...]
     ) -> None:
         """Raises ArithmeticError unless the graph for any number of rows gives the same numbers."""
-        places, looked = torch.arange(rows), np.array([rows - 1])
-        mask = RowMask(0, places.tolist(), [(2 << row) - 1 for row in range(rows)], _CPU)
-        tokens, found = places % self._embed.num_embeddings, []
+        mask, looked, found = chain_mask(rows), np.array([rows - 1]), []
+        tokens = torch.arange(rows) % self._embed.num_embeddings
         for graph, opens in (opening, True), (graphs.of(rows), False):
             columns = self._columns(rows, self.shared_row_shape())
             way = Way(graph, rows, looked, None if opens else columns)
@@ -293,6 +292,11 @@ class CompiledPasses:
             raise ArithmeticError("the compiled graph gives other numbers")
 
 
+def chain_mask(rows: int) -> RowMask:
+    """The mask of the first rows of a text."""
+    return RowMask(0, list(range(rows)), [(2 << row) - 1 for row in range(rows)], _CPU)
+
+
 def close(one: Tensor, other: Tensor) -> bool:
     """Whether two ways of computing the same numbers agree."""
     return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))
@@ -300,5 +304,5 @@ def close(one: Tensor, other: Tensor) -> bool:
 
 def _trial_masks() -> Iterable[RowMask]:
     """A prompt of 24 rows, followed by a tree."""
-    yield RowMask(0, list(range(24)), [(2 << row) - 1 for row in range(24)], _CPU)
+    yield chain_mask(24)
     yield RowMask(24, [0, 1, 1, 2], [0b1, 0b11, 0b101, 0b1011], _CPU)

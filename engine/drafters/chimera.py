@@ -19,9 +19,8 @@ from torch import Tensor
 from engine.drafters.heads import HeadsDrafter
 from engine.exhibits import Curve, Series, Table, Token
 from engine.parts.chimera_heads import GRAM, Columns
-from engine.target.cache import KVCache
+from engine.target.cache import CAPACITY, KVCache
 
-CAPACITY = 256  # columns of the first buffers, which double when they are full
 MOST_TRIGRAMS = 4096  # trigrams whose rows are remembered
 Path = tuple[int, ...]
 """Tokens after the last true state, the root first."""

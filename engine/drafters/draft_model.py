@@ -13,12 +13,12 @@ from engine.drafters.read_ahead import ReadRow, RowsAhead, read_rows
 from engine.finite import refuse_nan
 from engine.options import Option
 from engine.sampling import Sampling, display_distribution, likeliest
+from engine.target.cache import CAPACITY
 from engine.target.language_model import LanguageModel
 from engine.tree import ROOT, DraftTree, Kind
 
 NEVER = -1e4
 """The logit of a token that a cut head lacks; its probability is 0 unless only such tokens are allowed."""
-CAPACITY = 256  # first size of the KV buffers, which double when they are full
 
 
 def stop_option(usual: float, what: str) -> Option:
@@ -68,8 +68,8 @@ class DraftReader:
     def read(self, context: Sequence[int], expected: int = 1) -> Tensor:
         """Catch up with the text; returns q [V] after its last token.
 
-        expected: how many rows of q the caller wants at most, if each is that after the likeliest token of the row
-        before. The draft model may read some of these tokens in the same pass."""
+        expected: the most rows of q that the caller will ask for, where each follows the likeliest token of the row
+        before. The draft model may read several of these tokens in one pass."""
         if expected == 1 or self._ahead is None:
             return self.law(self.read_logits(context))
         self._row_of = {ROOT: -1}

@@ -7,11 +7,7 @@ from torch import Tensor
 
 from engine.policies.read_ahead import ReadAhead
 from engine.target.seen import ReadChain
-from engine.target.session import Session
-
-AFTER_A_STEP = 2
-"""Tokens that a draft model may have left to read after a step. Of a longer text, all but the last token are read
-in a pass of their own."""
+from engine.target.session import UNREAD, Session
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class RowsAhead:
         self.read = self._policy.rows(expected, self._room(len(tokens) - 1))
         if self.read == 1:
             return self._law(self._session.extend(tokens))
-        if len(tokens) > AFTER_A_STEP:
+        if len(tokens) > UNREAD:  # a prompt: all but its last token are read in a pass of their own
             self._session.prefill(tokens[:-1], layers=())
             tokens = tokens[-1:]
         self._keep(tokens[-1], self._session.read_ahead(tokens, self.read))

@@ -7,8 +7,9 @@ from engine.drafters.marginals import BlockReader
 from engine.gpu.block_buffers import BlockBuffers
 from engine.gpu.buffer_sets import BufferSets
 from engine.gpu.choice import Choice
-from engine.parts.block_context import CAPACITY, BlockContext, ModuleContext
+from engine.parts.block_context import BlockContext, ModuleContext
 from engine.parts.dflash_model import DFlashModel
+from engine.target.cache import CAPACITY
 from engine.transfer import to_device
 
 

@@ -4,10 +4,10 @@ from torch.nn.functional import pad
 
 from engine.drafters.base import Drafter
 from engine.drafters.chain import ChainDrafter
-from engine.drafters.draft_model import CAPACITY
 from engine.gpu.device_tree import DeviceTree
 from engine.gpu.model import StaticModel
 from engine.gpu.twins import device_twin
+from engine.target.cache import CAPACITY
 from engine.target.language_model import LanguageModel
 
 

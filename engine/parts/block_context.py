@@ -7,8 +7,6 @@ from torch import Tensor
 
 from engine.parts.dflash_model import DFlashModel
 
-CAPACITY = 256  # first size of the buffers; they double when full
-
 
 class BlockContext(ABC):
     """One instance serves one sequence. Shapes: T committed rows, B block rows, H hidden size, n feature layers."""

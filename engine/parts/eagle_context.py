@@ -12,9 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.parts.eagle_cell import EagleCell
-from engine.target.cache import KVCache
+from engine.target.cache import CAPACITY, KVCache
 
-CAPACITY = 256  # first size of the buffers; they double when full
 MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
 
 

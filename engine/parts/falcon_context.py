@@ -7,9 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.parts.falcon_cell import FalconCell, Memory
-from engine.target.cache import KVCache
+from engine.target.cache import CAPACITY, KVCache
 
-CAPACITY = 256  # first size of the buffers; they double when full
 MOST_ROWS = 512  # of one pass over a prompt
 
 

@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+CAPACITY = 256
+"""First size of the buffers of texts whose length is not known; they double when they are full."""
+
 
 class KVLayer(CacheLayerMixin):
     """One layer's keys and values, [B, Hkv, capacity, D] each.

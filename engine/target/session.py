@@ -20,6 +20,9 @@ from engine.target.seen import Draft, Probes, ReadChain, Seen
 if TYPE_CHECKING:
     from engine.target.language_model import LanguageModel
 
+UNREAD = 2
+"""Tokens that a draft model may have left to read after a step: the step's last token, and the last one that it
+drafted."""
 PREFILL_ROWS = 512  # rows of one prefill pass; bounds the mask and the activations
 
 
