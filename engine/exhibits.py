@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import ClassVar
 
 
@@ -32,9 +33,9 @@ class Exhibit:
     def to_dict(self, piece: Callable[[int], str]) -> dict:
         """The exhibit as written to the trace. piece: the text of a token id."""
         found: dict = {"kind": self.kind, "title": self.title}
-        for entry in fields(self):
-            if entry.name not in ("title", "note", "meter"):
-                found[entry.name] = plain(getattr(self, entry.name), piece)
+        for name in names(type(self)):
+            if name not in ("title", "note", "meter"):
+                found[name] = plain(getattr(self, name), piece)
         return (
             found
             | ({"note": self.note} if self.note else {})
@@ -169,19 +170,25 @@ class Later:
         return self.make().to_dict(piece)
 
 
+@cache
+def names(cls: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields."""
+    return tuple(entry.name for entry in fields(cls))
+
+
 def plain(value: object, piece: Callable[[int], str]) -> object:
     """Nested cells as JSON values; numbers with seven significant digits, none of them NaN."""
-    match value:
+    match value:  # the commonest first: a curve has hundreds of numbers
+        case float():
+            return float(f"{value:.7g}") if abs(value) < float("inf") else None
+        case bool() | int() | str() | None:
+            return value
         case Token(id=token):
             return {"token": token, "piece": piece(token)}
         case Choice(token=token, p=p):
             return {"token": token, "piece": piece(token), "p": plain(p, piece)}
         case Layer() | Series() | Cloud() | Panel():
-            pairs = ((entry.name, getattr(value, entry.name)) for entry in fields(value))
+            pairs = ((name, getattr(value, name)) for name in names(type(value)))
             return {name: plain(entry, piece) for name, entry in pairs if entry != ""}
-        case bool() | int() | str() | None:
-            return value
-        case float():
-            return float(f"{value:.7g}") if abs(value) < float("inf") else None
         case _:
             return [plain(entry, piece) for entry in value]

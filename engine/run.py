@@ -21,6 +21,7 @@ from engine.policies.draft_size import settle_size, watched
 from engine.progress import Tell, silent
 from engine.reading import read_prompt
 from engine.sampling import Sampling
+from engine.target.expected import Expected
 from engine.target.generation import own_sampling
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
@@ -128,6 +129,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
         raise UserError("The prompt is empty.")
     models = load_models(request.models, cls.needs, request.dtype, request.device)
     prompt = read_prompt(models.target, request.prompt, request.messages)
+    length = min(len(prompt.tokens) + request.max_new_tokens, models.target.max_context)
     asked = options
     options = settle_size(cls, options, models, sampling, tell)
     setting = _setting(cls, options, rule, sampling, request, models.folders)
@@ -135,7 +137,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = cls.build(options, models)
         nodes = options.get(cls.size_option) or 0
-        _expect(models, drafter, nodes, len(prompt.tokens), sampling.greedy)
+        _expect(models, drafter, nodes, Expected(len(prompt.tokens), length), sampling.greedy)
     key = (id(models.target), *prompt.tokens)
     reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
     reading.expect(drafter.feature_layers, drafter.feature_rows)
@@ -152,21 +154,20 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
         stop_strings=StopStrings(models.target.tokenizer, request.stop) if request.stop else None,
     )
     steps = run_loop(models.target, wanted, request.recorded, reading)
-    columns = min(len(prompt.tokens) + request.max_new_tokens, models.target.max_context) + 1
     picked = watched(cls, asked, options, models) if sampling.greedy else None
-    kv_bytes, threads = _kv_bytes(models, columns), models.target.torch_threads
+    kv_bytes, threads = _kv_bytes(models, length + 1), models.target.torch_threads
     return Run(recorder, steps, request.recorded, kv_bytes, picked, threads)
 
 
-def _expect(models: Models, drafter: Drafter, nodes: int, prompt: int, greedy: bool) -> None:
-    """Have the language models prepare for passes over a prompt of so many tokens and over up to ``nodes`` nodes, and
-    for chains if the drafter reads them."""
-    models.target.expect(drafter.feature_layers, nodes, prompt)
+def _expect(models: Models, drafter: Drafter, nodes: int, coming: Expected, greedy: bool) -> None:
+    """Have the language models prepare for passes over the prompt and over up to ``nodes`` nodes, and for chains if the
+    drafter reads them."""
+    models.target.expect(drafter.feature_layers, nodes, coming)
     for part in models.parts.values():
         if isinstance(part, LanguageModel):
-            part.expect((), nodes, prompt)
+            part.expect((), nodes, coming)
             if drafter.reads_chains and greedy:
-                part.expect_chains(drafter.draft_features)
+                part.expect_chains(drafter.draft_features, coming)
 
 
 def _as_the_model_says(request: RunRequest) -> RunRequest:

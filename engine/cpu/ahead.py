@@ -19,8 +19,9 @@ from engine.cpu.arrays import HIDDEN
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import PassedColumns
-from engine.cpu.passes import CompiledPasses, chain_mask, close
+from engine.cpu.passes import CompiledPasses, chain_mask, close, spread
 from engine.cpu.store import compiled, in_one_line
+from engine.target.expected import Expected
 from engine.target.seen import ReadChain
 from engine.target.session import UNREAD
 
@@ -116,45 +117,47 @@ class AheadPasses:
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         self._module, self._passes = module, passes
         self.blocks = BLOCKS if passes.sizes and passes.windows == [None] else ()
-        self._made: dict[tuple[int, tuple[int, ...]], AheadPass | None] = {}
+        self._made: dict[tuple[int, tuple[int, ...], int], AheadPass | None] = {}
 
-    def prepare(self, features: tuple[int, ...]) -> None:
-        """Make the graphs that return these features."""
+    def prepare(self, features: tuple[int, ...], coming: Expected) -> None:
+        """Make the graphs that return these features, for this text."""
         for count in self.blocks:
-            self.graph(count, features)
+            for capacity in self._passes.capacities(coming, count):
+                self.graph(count, features, capacity)
 
-    def graph(self, count: int, features: tuple[int, ...]) -> AheadPass | None:
-        """The graph for this number of rows and these features, made on first use; None if it cannot be made, or gives
-        other numbers than plain passes."""
-        key = count, features
+    def graph(self, count: int, features: tuple[int, ...], capacity: int) -> AheadPass | None:
+        """The graph for this number of rows, these features and buffers of this capacity, made on first use; None if it
+        cannot be made, or gives other numbers than plain passes."""
+        key = count, features, capacity
         if key not in self._made:
             try:
-                self._made[key] = self._compiled(count, features) if count in self.blocks else None
+                self._made[key] = self._compiled(*key) if count in self.blocks else None
             except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
                 reason = in_one_line(error)
                 log.info("There is no graph for %d rows ahead: %s", count, reason)
                 self._made[key] = None
         return self._made[key]
 
-    def _compiled(self, count: int, features: tuple[int, ...]) -> AheadPass:
+    def _compiled(self, count: int, features: tuple[int, ...], capacity: int) -> AheadPass:
         graph = AheadGraph(self._module, count, features)
-        width = self._passes.example[0].shape[2]
         first = torch.arange(UNREAD)
-        given = [first, first, torch.zeros(UNREAD, width + UNREAD + count - 1)]
-        given += self._passes.example
-        sizes = {0: (UNREAD,), 1: (UNREAD,), 2: (UNREAD, -1)}
+        columns, _ = spread(self._passes.example, UNREAD, capacity)
+        given = [first, first, torch.zeros(UNREAD, capacity + UNREAD + count - 1), *columns]
+        sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
         described = self._passes.described(f"ahead {count} {features}")
         with self._passes.tracing():
             made = AheadPass(Calls(compiled(graph, given, described, sizes)), count, bool(features))
-        self._compare(made, features)
+        self._compare(made, features, capacity)
         return made
 
-    def _compare(self, made: AheadPass, features: tuple[int, ...]) -> None:
+    def _compare(self, made: AheadPass, features: tuple[int, ...], capacity: int) -> None:
         """Raises ArithmeticError unless plain passes over the same rows give the same numbers."""
         for tokens in ([3], [1, 2]):
-            found = made(tokens, 0, self._passes.columns(64))
+            before = self._passes.columns(capacity)
+            before.reserve(capacity)
+            found = made(tokens, 0, before)
             rows = tokens + found.tokens[:-1]
-            columns, graphs = self._passes.columns(64), self._passes.graphs_with(features)
+            columns, graphs = self._passes.columns(capacity), self._passes.graphs_with(features)
             expected = self._passes(
                 torch.tensor(rows), chain_mask(len(rows)), columns, graphs, features, None
             )

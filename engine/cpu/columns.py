@@ -9,9 +9,11 @@ from engine.cpu.calls import shared
 from engine.cpu.row_shape import RowShape
 from engine.target.cache import KVCache, KVLayer
 
-STEP = 128
-"""Capacities are multiples of this, so that a graph's preparations for one size also serve the next text."""
+FIRST = 128
+"""First capacity of a text of a small model; full buffers double. So there are few capacities, and a graph for each."""
 
+STEP = 128
+"""Other capacities are multiples of this, so that a graph's preparations for one size also serve the next text."""
 
 MOST_FREE = 4
 """Buffers of one size that a model keeps from texts that have ended."""
@@ -104,7 +106,7 @@ class Columns(KVCache):
 
     def reserve(self, columns: int) -> None:
         if columns > self.capacity:
-            size = _rounded(max(columns, 2 * self.capacity))
+            size = doubled(self.capacity, columns)
             old = self._buffer.numbers
             larger = self._buffers.take(*old.shape[:2], size, old.shape[3])
             larger.numbers[:, :, : self.length] = old[:, :, : self.length]
@@ -116,6 +118,13 @@ class Columns(KVCache):
             step = self._array[:, :, start : self.length]
             self._array[:, :, start : start + count] = step[:, :, rows]
         self.length = start + count
+
+
+def doubled(capacity: int, columns: int) -> int:
+    """The capacity, doubled until it holds this many columns."""
+    while capacity < columns:
+        capacity *= 2
+    return capacity
 
 
 def _rounded(columns: int) -> int:

@@ -13,13 +13,12 @@ from torch import Tensor, nn
 
 from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
-from engine.cpu.columns import Buffers, Columns
-from engine.cpu.fixed import MOST_PARAMETERS, Graphs
+from engine.cpu.columns import FIRST, Buffers, Columns
+from engine.cpu.fixed import MOST_PARAMETERS, Graphs, Size
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_context import MOST_ROWS, EagleContext, ModuleContext
-from engine.target.cache import CAPACITY
 
 log = logging.getLogger(__name__)
 
@@ -74,26 +73,28 @@ class CompiledCell:
         self._sizes = SIZES if numbers <= MOST_PARAMETERS else ()
         graph, width, described = _Pass(cell), config.hidden_size, f"eagle {config} {cell.pieces}"
 
-        def make(rows: int | None) -> Calls:
+        def make(size: Size | None) -> Calls:
             fixed = None
-            if rows is not None:
-                fixed = {0: (rows, width), 1: (rows, width), 2: (rows,), 3: (rows, -1)}
-            return Calls(compiled(graph, self._arguments(3, width), described, fixed))
+            if size is not None:
+                wanted = self._arguments(size, width)
+                fixed = {number: tuple(each.shape) for number, each in enumerate(wanted)}
+            return Calls(compiled(graph, self._arguments(Size(3, 3), width), described, fixed))
 
-        def example(rows: int) -> list[np.ndarray]:
-            return [argument.numpy() for argument in self._arguments(rows, width)]
+        def example(size: Size) -> list[np.ndarray]:
+            return [argument.numpy() for argument in self._arguments(size, width)]
 
         self.graphs = Graphs(make, self._sizes, example)
 
-    def _arguments(self, rows: int, width: int) -> list[Tensor]:
-        """Arguments of a pass of this many rows, no two of them alike."""
-        layers, heads, size = self._shape
-        pairs = torch.linspace(-1, 1, 2 * rows * width).view(2, rows, width)
-        columns = [torch.zeros(1, heads, rows, size)] * (2 * layers)
-        return [*pairs, torch.arange(rows), torch.zeros(rows, 2 * rows), *columns]
+    def _arguments(self, size: Size, width: int) -> list[Tensor]:
+        """Arguments of a pass of this size; no two of its rows are alike."""
+        layers, heads, head = self._shape
+        pairs = torch.linspace(-1, 1, 2 * size.rows * width).view(2, size.rows, width)
+        columns = [torch.zeros(1, heads, size.columns, head)] * (2 * layers)
+        bias = torch.zeros(size.rows, size.columns + size.rows)
+        return [*pairs, torch.arange(size.rows), bias, *columns]
 
     def columns(self) -> Columns:
-        return Columns(self._buffers, *self._shape, CAPACITY, RowShape(self._change, self._sizes))
+        return Columns(self._buffers, *self._shape, FIRST, RowShape(self._change, self._sizes))
 
 
 class CompiledContext(EagleContext):
@@ -141,7 +142,8 @@ class CompiledContext(EagleContext):
             return torch.from_numpy(found[:rows].copy())
 
         given = [padded(one, shape) for one in (states.numpy(), embedded.numpy(), places)]
-        return self._cell.graphs.of(shape)([*given, added], [0, 1], take, columns.given)
+        graph = self._cell.graphs.of(shape, capacity)
+        return graph([*given, added], [0, 1], take, columns.given)
 
 
 def compiled_contexts(cell: EagleCell):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.cpu.ahead import AheadPass, AheadPasses
+from engine.cpu.ahead import AheadPasses
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.convertible import NotConvertible
@@ -17,6 +17,7 @@ from engine.cpu.row_shape import RowShape
 from engine.cpu.store import compiled, in_one_line
 from engine.cpu.stretches import CompiledStretches
 from engine.errors import UserError
+from engine.target.expected import UNKNOWN, Expected
 from engine.target.language_model import LanguageModel
 from engine.target.layers import Layers, Passed
 from engine.target.row_mask import RowMask
@@ -43,12 +44,12 @@ class CompiledModel(LanguageModel):
         self.ahead = AheadPasses(model, self.passes)
         self._head: Calls | None = None
 
-    def expect(self, features: Sequence[int], nodes: int, prompt: int = 0) -> None:
+    def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
         with suppress(Exception):  # the error is logged when a session is made
-            self.passes.prepare(tuple(features), 1 + nodes, prompt)
+            self.passes.prepare(tuple(features), coming, 1 + nodes)
 
-    def expect_chains(self, features: tuple[int, ...] = ()) -> None:
-        self.ahead.prepare(features)
+    def expect_chains(self, features: Sequence[int], coming: Expected = UNKNOWN) -> None:
+        self.ahead.prepare(tuple(features), coming)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         features = tuple(features)
@@ -97,26 +98,29 @@ class CompiledSession(Session):
         return self.model.ahead.blocks
 
     def read_ahead(self, tokens: Sequence[int], count: int) -> ReadChain:
-        graph = self.model.ahead.graph(count, self.features)
-        if len(tokens) > UNREAD or graph is None:
+        if len(tokens) > UNREAD:
             return super().read_ahead(tokens, count)
-        found = self._ahead(graph, tokens)
+        found = self._ahead(tokens, count)
+        if found is None:
+            return super().read_ahead(tokens, count)
         self.length += len(tokens)
         self._grow_scratch(range(-1, count - 2))
         return found
 
     def read_on(self, token: int, count: int) -> ReadChain:
-        graph = self.model.ahead.graph(count, self.features)
-        if graph is None:
+        found = self._ahead([token], count)
+        if found is None:
             return super().read_on(token, count)
-        found = self._ahead(graph, [token])
         self._grow_scratch(range(self.rows - 1, self.rows - 1 + count))
         return found
 
-    def _ahead(self, graph: AheadPass, tokens: Sequence[int]) -> ReadChain:
-        """Read tokens after everything that was read, and the rows that follow."""
+    def _ahead(self, tokens: Sequence[int], count: int) -> ReadChain | None:
+        """Read tokens after everything that was read, and the rows that follow; None if there is no graph for that."""
         start = self.length + self.rows
-        self._cache.reserve(start + len(tokens) + graph.count - 1)
+        self._cache.reserve(start + len(tokens) + count - 1)
+        graph = self.model.ahead.graph(count, self.features, self._cache.capacity)
+        if graph is None:
+            return None
         return graph(list(self.model.readable(tokens)), start, self._cache)
 
     def _forward(

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.cpu.arrays import bias, padded, positions
+from engine.cpu.arrays import HIDDEN, bias, padded, positions
 from engine.cpu.calls import Calls
-from engine.cpu.columns import Buffers, Columns
+from engine.cpu.columns import FIRST, Buffers, Columns, doubled
 from engine.cpu.convertible import NotConvertible, check, seen, windows_of
-from engine.cpu.fixed import Graphs, sizes_for
+from engine.cpu.fixed import Graphs, Size, sizes_for
 from engine.cpu.graph import NAME, PassGraph
 from engine.cpu.openings import SIZES, Openings
 from engine.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
 from engine.cpu.store import compiled
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
+from engine.target.expected import Expected
 from engine.target.forward import forward
 from engine.target.layers import Layers
 from engine.target.row_mask import RowMask
@@ -76,7 +78,16 @@ class CompiledPasses:
         self.graphs_with(())
 
     def columns(self, capacity: int) -> Columns:
-        return self._columns(capacity, self.row_shape())
+        """Columns of a new text. capacity: how many it will need; those of a small model begin with FIRST."""
+        return self._columns(FIRST if self.sizes else capacity, self.row_shape())
+
+    def capacities(self, coming: Expected, rows: int) -> list[int]:
+        """Of a small model: the capacity that passes of so many rows need after the prompt, and the next one if the text
+        may grow so long. Few texts need a third."""
+        if not self.sizes:
+            return []
+        first = doubled(FIRST, coming.prompt + rows)
+        return [first, 2 * first] if coming.length + rows > first else [first]
 
     def _columns(self, capacity: int, shape: RowShape) -> Columns:
         heads, size = self.example[0].shape[1], self.example[0].shape[3]
@@ -112,17 +123,17 @@ class CompiledPasses:
         finally:
             self._module.set_attn_implementation(PLAIN)
 
-    def prepare(self, features: tuple[int, ...], most_rows: int = 0, prompt: int = 0) -> None:
-        """Make the graphs that return these features: the graph for any number of rows and, unless
-        ``most_rows`` is 0, those for the usual numbers that passes of up to ``most_rows`` rows need, and those for a
-        prompt of so many tokens, with and without its last token. Raises as the constructor does."""
+    def prepare(self, features: tuple[int, ...], coming: Expected, most_rows: int) -> None:
+        """Make the graphs that return these features: the one for all sizes, those for the usual sizes that the text
+        needs in passes of up to ``most_rows`` rows, and those for its prompt, with and without its last token. Raises
+        as the constructor does."""
         made = self.graphs_with(features)
-        graphs = made.graphs
-        for rows in {prompt, prompt - 1} if prompt > 1 else ():
+        for rows in {coming.prompt, coming.prompt - 1} if coming.prompt > 1 else ():
             made.openings.of(rows)
-        for size in self.sizes if most_rows else ():
-            if size <= rounded(most_rows, self.sizes):
-                graphs.of(size)
+        for rows in self.sizes:
+            if rows <= rounded(most_rows, self.sizes):
+                for columns in self.capacities(coming, rows):
+                    made.graphs.of(rows, columns)
 
     def __call__(
         self,
@@ -151,7 +162,7 @@ class CompiledPasses:
             looked = np.arange(shape)
         else:
             looked = np.arange(rows - max(last, 1), rows)
-        return Way(made.graphs.of(shape), shape, looked, columns)
+        return Way(made.graphs.of(shape, columns.capacity), shape, looked, columns)
 
     def _passed(
         self,
@@ -220,19 +231,17 @@ class CompiledPasses:
 
     def _graphs(self, features: tuple[int, ...]) -> Graphs:
         graph = PassGraph(self._module, self.layers, self.windows, features)
-        masks = range(3, 3 + len(self.windows))
 
-        def make(rows: int | None) -> Calls:
-            given = self._arguments(3)
-            sizes = None
-            if rows is not None:
-                sizes = {0: (rows, self.width), 1: (rows,), 2: (rows,)}
-                sizes |= {number: (rows, -1) for number in masks}
+        def make(size: Size | None) -> Calls:
+            given, sizes = self._arguments(3), None
+            if size is not None:
+                wanted = self._arguments(size.rows, size.columns)
+                sizes = {number: tuple(each.shape) for number, each in enumerate(wanted)}
             with self.tracing():
                 return Calls(compiled(graph, given, self.described(features), sizes))
 
-        def example(rows: int) -> list[np.ndarray]:
-            return [argument.numpy() for argument in self._arguments(rows)]
+        def example(size: Size) -> list[np.ndarray]:
+            return [argument.numpy() for argument in self._arguments(size.rows, size.columns)]
 
         return Graphs(make, self.sizes, example)
 
@@ -253,12 +262,12 @@ class CompiledPasses:
         return Openings(make, SIZES if self.sizes else ())
 
     @torch.no_grad()
-    def _arguments(self, rows: int) -> list[Tensor]:
-        """Arguments of a graph for a pass of this many rows."""
-        places, width = torch.arange(rows), self.example[0].shape[2]
-        masks = [torch.zeros(rows, width + rows)] * len(self.windows)
+    def _arguments(self, rows: int, capacity: int = 0) -> list[Tensor]:
+        """Arguments of a graph for a pass of this many rows after a few columns. capacity: at least of the buffers."""
+        places = torch.arange(rows)
+        columns, mask = spread(self.example, rows, capacity)
         vectors = self._embed(places % self._embed.num_embeddings)
-        return [vectors, places, places, *masks, *self.example]
+        return [vectors, places, places, *[mask] * len(self.windows), *columns]
 
     @torch.no_grad()
     def _compare(self, made: FeatureGraphs) -> None:
@@ -282,7 +291,7 @@ class CompiledPasses:
         """Raises ArithmeticError unless the graph for any number of rows gives the same numbers."""
         mask, looked, found = chain_mask(rows), np.array([rows - 1]), []
         tokens = torch.arange(rows) % self._embed.num_embeddings
-        for graph, opens in (opening, True), (graphs.of(rows), False):
+        for graph, opens in (opening, True), (graphs.general, False):
             columns = self._columns(rows, self.shared_row_shape())
             way = Way(graph, rows, looked, None if opens else columns)
             found.append([*self._passed(tokens, mask, columns, features, features, 1, way)])
@@ -290,6 +299,16 @@ class CompiledPasses:
             found[-1] += [layer.values[:, :, :rows] for layer in columns.layers]
         if not all(one is None or close(one, other) for one, other in zip(*found, strict=True)):
             raise ArithmeticError("the compiled graph gives other numbers")
+
+
+def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Tensor], Tensor]:
+    """Columns [1, Hkv, c, D] in buffers of at least this capacity, and the bias [R, C + R] with which rows see these
+    columns and each other."""
+    used = columns[0].shape[2]
+    spare = max(0, capacity - used)
+    bias = torch.zeros(rows, used + spare + rows)
+    bias[:, used : used + spare] = float(HIDDEN)
+    return [F.pad(each, (0, 0, 0, spare)) for each in columns], bias
 
 
 def chain_mask(rows: int) -> RowMask:

@@ -20,10 +20,10 @@ from transformers.cache_utils import Cache
 
 from engine.cpu.arrays import bias, padded, positions
 from engine.cpu.calls import Calls
-from engine.cpu.columns import Columns
-from engine.cpu.fixed import Graphs
+from engine.cpu.columns import FIRST, Columns
+from engine.cpu.fixed import Graphs, Size
 from engine.cpu.graph import PassedColumns
-from engine.cpu.passes import CompiledPasses, NotConvertible
+from engine.cpu.passes import CompiledPasses, NotConvertible, spread
 from engine.cpu.row_shape import RowShape, rounded
 from engine.cpu.store import compiled
 from engine.target.cache import KVCache
@@ -107,7 +107,8 @@ class CompiledStretches:
             if (first, stop) not in self._made:
                 self._made[first, stop] = self._compiled(first, stop)
             for rows in (1, 1 + nodes):
-                self._made[first, stop].graphs.of(rounded(rows, self._passes.sizes))
+                shape = rounded(rows, self._passes.sizes)
+                self._made[first, stop].graphs.of(shape, FIRST)
         if self._end is None:
             self._norm = final_norm(self._module)
             self._end = self._compiled_end()
@@ -173,7 +174,8 @@ class CompiledStretches:
 
         arguments = [padded(rows, shape), positions(mask, shape), *biases]
         shared = columns.between(stretch.first, stretch.stop)
-        return stretch.graphs.of(shape)(arguments, [0, 1], take, shared)
+        graph = stretch.graphs.of(shape, columns.capacity)
+        return graph(arguments, [0, 1], take, shared)
 
     @torch.no_grad()
     def _compiled(self, first: int, stop: int) -> _Stretch:
@@ -181,24 +183,23 @@ class CompiledStretches:
         graph = _StretchGraph(self._module, first, stop, windows)
         described = self._passes.described(f"layers {first} to {stop}")
 
-        def arguments(rows: int) -> list[Tensor]:
-            pairs = self._passes.example[2 * first : 2 * stop]
-            masks = [torch.zeros(rows, pairs[0].shape[2] + rows)] * len(windows)
-            return [self._rows(rows), torch.arange(rows), *masks, *pairs]
+        def arguments(rows: int, capacity: int = 0) -> list[Tensor]:
+            pairs, mask = spread(self._passes.example[2 * first : 2 * stop], rows, capacity)
+            return [self._rows(rows), torch.arange(rows), *[mask] * len(windows), *pairs]
 
-        def make(rows: int | None) -> Calls:
+        def make(size: Size | None) -> Calls:
             given, sizes = arguments(ROWS), None
-            if rows is not None:
-                sizes = {0: (rows, self._passes.width), 1: (rows,)}
-                sizes |= {2 + index: (rows, -1) for index in range(len(windows))}
+            if size is not None:
+                wanted = arguments(size.rows, size.columns)
+                sizes = {number: tuple(each.shape) for number, each in enumerate(wanted)}
             with self._passes.tracing():
                 made = compiled(graph, given, described, sizes)
             if len(made.model.inputs) != len(given):
                 raise NotConvertible("its layers do not use all that a pass gives them")
             return Calls(made)
 
-        def example(rows: int) -> list[np.ndarray]:
-            return [argument.numpy() for argument in arguments(rows)]
+        def example(size: Size) -> list[np.ndarray]:
+            return [argument.numpy() for argument in arguments(size.rows, size.columns)]
 
         found = _Stretch(first, stop, windows, Graphs(make, self._passes.sizes, example))
         self._compare(found)

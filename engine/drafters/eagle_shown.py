@@ -82,10 +82,12 @@ def shown_path(
     places: the candidates of the path, the text's last token (ROOT) first. drafted: states [H] by place.
     true: the true states, [len(places), H].
     """
-    near = []
-    for place, state in zip(places, true, strict=True):
-        other = drafted.get(place)
-        near.append(None if other is None else float(F.cosine_similarity(other, state, dim=0)))
+    near: list[float | None] = [None] * len(places)
+    found = [row for row, place in enumerate(places) if drafted.get(place) is not None]
+    if found:
+        states = torch.stack([drafted[places[row]] for row in found])
+        for row, cosine in zip(found, F.cosine_similarity(states, true[found]), strict=True):
+            near[row] = float(cosine)
     tree = kept.tree
     sure = [None, *(tree.q[node] for node in kept.path)]
     likely = [None, *_likely(kept)]

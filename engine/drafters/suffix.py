@@ -105,19 +105,14 @@ class SuffixDrafter(RememberingDrafter):
         self._place = Match(START, 0)
 
     def propose(self, context, max_depth):
+        best = self.best(context, max_depth)
+        return DraftTree() if best is None else drafted(best)
+
+    def best(self, context: Sequence[int], max_depth: int) -> Branches | None:
+        """The tree with the greatest score below the end of the context, or None if nothing matches."""
         self._follow(context)
         self._written = list(context[self._prompt :])
-        best = max(self._trees(max_depth), key=lambda tree: tree.score, default=None)
-        tree = DraftTree()
-        if best is not None:
-            nodes = {ROOT: ROOT}
-            for place, token in enumerate(best.tokens):
-                share = best.counts[place][0] / best.counts[place][1]
-                nodes[place] = tree.draw(
-                    nodes[best.parents[place]], token, source=best.source, q=share
-                )
-            tree.exhibits.append(_table(best))
-        return tree
+        return max(self._trees(max_depth), key=lambda tree: tree.score, default=None)
 
     def observe(self, kept):
         if kept.position == self._prompt + len(self._written):  # else forced tokens were not seen
@@ -190,6 +185,17 @@ class SuffixDrafter(RememberingDrafter):
             if depth < max_depth:
                 offer(state, len(tree.tokens) - 1, depth + 1, -chance)
         return tree
+
+
+def drafted(branches: Branches) -> DraftTree:
+    """The draft that these branches make."""
+    tree, nodes = DraftTree(), {ROOT: ROOT}
+    for place, token in enumerate(branches.tokens):
+        followed, of = branches.counts[place]
+        parent = nodes[branches.parents[place]]
+        nodes[place] = tree.draw(parent, token, source=branches.source, q=followed / of)
+    tree.exhibits.append(_table(branches))
+    return tree
 
 
 def _table(tree: Branches) -> Table:

@@ -14,6 +14,7 @@ from engine.errors import UserError
 from engine.picture import picture_of
 from engine.target import attention
 from engine.target.cache import KVCache
+from engine.target.expected import UNKNOWN, Expected
 from engine.target.generation import ends_of
 from engine.target.layers import final_norm
 from engine.target.positions import hand_over
@@ -62,12 +63,11 @@ class LanguageModel:
         """A fresh sequence. features: indices into hidden_states to return with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
-    def expect(self, features: Sequence[int], nodes: int, prompt: int = 0) -> None:
-        """Prepare, before a text is timed, for the pass over a prompt of so many tokens and for passes over up to
-        ``nodes`` nodes."""
+    def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
+        """Prepare, before a text is timed, for the pass over its prompt and for passes over up to ``nodes`` nodes."""
 
-    def expect_chains(self, features: tuple[int, ...] = ()) -> None:
-        """Prepare for sessions with these features that read chains of likeliest tokens (``Session.read_ahead``)."""
+    def expect_chains(self, features: Sequence[int], coming: Expected = UNKNOWN) -> None:
+        """Prepare for a session with these features that reads chains of likeliest tokens (``Session.read_ahead``)."""
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
         """Prepare faster passes for a drafter that reads rows through the layers between these cuts, and for trees of
