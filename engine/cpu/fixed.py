@@ -35,6 +35,9 @@ class Size:
     rows: int
     columns: int
 
+    def __str__(self) -> str:
+        return f"{self.rows} rows and {self.columns} columns"
+
 
 def sizes_for(parameters: int) -> Sequence[int]:
     """The numbers of rows for which a model with this many parameters has separate graphs."""

@@ -48,7 +48,7 @@ class CompiledModel(LanguageModel):
         with suppress(Exception):  # the error is logged when a session is made
             self.passes.prepare(tuple(features), coming, 1 + nodes)
 
-    def expect_chains(self, features: Sequence[int], coming: Expected = UNKNOWN) -> None:
+    def expect_chains(self, features: Sequence[int] = (), coming: Expected = UNKNOWN) -> None:
         self.ahead.prepare(tuple(features), coming)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import torch
@@ -106,9 +106,9 @@ class CompiledStretches:
         for first, stop in pairwise(edges):
             if (first, stop) not in self._made:
                 self._made[first, stop] = self._compiled(first, stop)
-            for rows in (1, 1 + nodes):
+            for rows, capacity in product((1, 1 + nodes), (FIRST, 2 * FIRST)):
                 shape = rounded(rows, self._passes.sizes)
-                self._made[first, stop].graphs.of(shape, FIRST)
+                self._made[first, stop].graphs.of(shape, capacity)
         if self._end is None:
             self._norm = final_norm(self._module)
             self._end = self._compiled_end()

@@ -51,6 +51,7 @@ from engine.drafters.specreason import SpecReasonDrafter
 from engine.drafters.speculative_thinking import SpeculativeThinkingDrafter
 from engine.drafters.stree import STreeDrafter
 from engine.drafters.suffix import SuffixDrafter
+from engine.drafters.suffix_hybrid import SuffixHybridDrafter
 from engine.drafters.swift import SwiftDrafter
 from engine.drafters.token_recycling import TokenRecyclingDrafter
 from engine.drafters.vocabtrim import VocabTrimDrafter
@@ -69,6 +70,7 @@ _ALL = (
     STreeDrafter,
     PromptLookupDrafter,
     SuffixDrafter,
+    SuffixHybridDrafter,
     AggressiveDrafter,
     GeneralisedAggressiveDrafter,
     TokenRecyclingDrafter,

@@ -37,7 +37,7 @@ from engine.verifiers import verifier
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
 
-METHOD = 7  # version of the measurement; results of other versions are not used
+METHOD = 8  # version of the measurement; results of other versions are not used
 PROMPTS = (
     "Once upon a time, there was a little",
     "def area(width, height):\n    return",

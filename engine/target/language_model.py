@@ -66,7 +66,7 @@ class LanguageModel:
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
         """Prepare, before a text is timed, for the pass over its prompt and for passes over up to ``nodes`` nodes."""
 
-    def expect_chains(self, features: Sequence[int], coming: Expected = UNKNOWN) -> None:
+    def expect_chains(self, features: Sequence[int] = (), coming: Expected = UNKNOWN) -> None:
         """Prepare for a session with these features that reads chains of likeliest tokens (``Session.read_ahead``)."""
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cpu.row_shape import FEW, MANY, RowShape, change_in_rows, rounded
+from engine.cpu.row_shape import FEW, MANY, SWITCH, RowShape, change_in_rows, rounded
 
 WANTED = st.lists(st.integers(1, 60), min_size=1, max_size=80)
 
@@ -47,14 +47,31 @@ def test_with_usual_numbers_every_number_is_one_of_them_as_far_as_they_go(wanted
         assert found in sizes or found > sizes[-1]
 
 
-@given(WANTED, st.floats(0, 40))
-def test_a_pass_that_has_a_graph_of_its_own_has_no_rows_beyond_it(wanted, change):
-    sizes = (1, 5, 9)
-    shape = RowShape(change, sizes)
+SIZES = (1, 5, 9)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=80))
+def test_passes_keep_the_last_graph_until_its_spare_rows_have_cost_as_much_as_another(wanted):
+    shape, before, spared = RowShape(0, SIZES), 0, 0
     for rows in wanted:
-        found = shape.of(rows)
-        if rows <= sizes[-1]:
-            assert found == min(size for size in sizes if size >= rows)
+        found, fitting = shape.of(rows), rounded(rows, SIZES)
+        spared = spared + before - fitting if fitting < before else 0
+        if fitting < before and spared <= SWITCH:
+            assert found == before
+        else:
+            assert found == fitting
+            spared = 0
+        before = found
+
+
+def test_one_short_draft_between_long_ones_changes_nothing():
+    shape = RowShape(0, SIZES)
+    assert [shape.of(rows) for rows in (9, 5, 9, 5, 8, 4, 9)] == [9] * 7
+
+
+def test_many_short_drafts_get_their_own_graph():
+    shape = RowShape(0, SIZES)
+    assert [shape.of(rows) for rows in (9, 1, 1, 1, 4, 1)] == [9, 9, 1, 1, 5, 5]
 
 
 def test_a_row_more_or_less_changes_nothing():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from engine.cpu.columns import FIRST
 from engine.cpu.model import CompiledModel
 from engine.opening import language_model
 from engine.target.layers import ATTENTION, Layers
@@ -68,8 +69,8 @@ def test_a_pass_takes_the_stretches_that_there_are():
             (at, at + 1) for at in range(first, stop)
         ]
     graphs = ways(Layers(stop=1), ())[0].graphs
-    every = graphs.of(99)
-    assert graphs.of(1) is not every and graphs.of(2) is every, (
+    every = graphs.general
+    assert graphs.of(1, FIRST) is not every and graphs.of(2, FIRST) is every, (
         "a draft's rows have a graph of their own"
     )
     assert ways(Layers(skipped=frozenset({(1, ATTENTION)})), ()) is None

@@ -1,0 +1,122 @@
+"""Copy where the text repeats itself; elsewhere let a draft model write ahead.
+
+The hybrid form of SuffixDecoding (Oliaro et al., NeurIPS 2025): at every step the score of the suffix tree, which is the
+expected number of its tokens that are kept, is compared with a threshold. At or above it the tree is drafted; below it
+another drafter drafts. That is the chain of a small draft model here, and EAGLE-3 in the paper. The draft model
+reads copied tokens when it drafts again.
+"""
+
+from __future__ import annotations
+
+from engine.drafters.base import Drafter
+from engine.drafters.chain import ChainDrafter
+from engine.drafters.suffix import Branches, SuffixDrafter, drafted
+from engine.exhibits import Gauge
+from engine.options import Option
+
+
+class SuffixHybridDrafter(Drafter):
+    key = "suffix_hybrid"
+    title = "Suffix decoding and draft model"
+    family = "retrieval"
+    summary = "Copies where the text repeats itself; elsewhere a draft model writes ahead."
+    needs = ChainDrafter.needs
+    learns = True
+    reads_chains = True
+    options = (
+        ChainDrafter.options[0],
+        Option(
+            "threshold",
+            "float",
+            10.0,
+            "Copied tokens are drafted where at least this many of them are expected to be kept.",
+            0.0,
+            64.0,
+            label="Threshold",
+        ),
+        Option("copied", "int", 12, "Most tokens copied in a step.", 1, 64, label="Copied tokens"),
+        Option(
+            "factor",
+            "float",
+            2.0,
+            "Most copied tokens for each token that matches.",
+            0.0,
+            8.0,
+            label="Trust",
+            advanced=True,
+        ),
+        Option(
+            "earlier_texts",
+            "bool",
+            True,
+            "Look into texts written before, too.",
+            label="Earlier texts",
+        ),
+    )
+    size_option, usual_size = ChainDrafter.size_option, ChainDrafter.usual_size
+    trial = {"length": 2, "threshold": 1.0}
+
+    def __init__(self, settings, copies: SuffixDrafter, model: ChainDrafter) -> None:
+        super().__init__(settings)
+        self._copies, self._model = copies, model
+        self._copied = False  # in the running step
+        self.max_context = model.max_context
+
+    @classmethod
+    def build(cls, settings, models):
+        copying = _usual(SuffixDrafter) | {
+            "budget": settings["copied"],
+            "factor": settings["factor"],
+            "offset": 0,
+            "earlier_texts": settings["earlier_texts"],
+        }
+        drafting = _usual(ChainDrafter) | {"length": settings["length"] or cls.usual_size}
+        copies = SuffixDrafter.build(copying, models)
+        return cls(settings, copies, ChainDrafter.build(drafting, models))
+
+    @classmethod
+    def kinds(cls, sampling):
+        return SuffixDrafter.kinds(sampling) | ChainDrafter.kinds(sampling)
+
+    def begin(self, start):
+        super().begin(start)
+        self._copies.begin(start)
+        self._model.begin(start)
+
+    def propose(self, context, max_depth):
+        best = self._copies.best(context, max_depth)
+        score = 0.0 if best is None else best.score
+        self._copied = best is not None and score >= self.settings["threshold"]
+        tree = drafted(best) if self._copied else self._model.propose(context, max_depth)
+        tree.exhibits.append(self._shown(best))
+        return tree
+
+    def observe(self, kept):
+        self._copies.observe(kept)
+        if not self._copied:
+            self._model.observe(kept)
+
+    def passes(self):
+        return self._model.passes()
+
+    def close(self):
+        self._copies.close()
+
+    def _shown(self, best: Branches | None) -> Gauge:
+        if best is None:
+            note = "The end of the text stands nowhere before, so the draft model drafts."
+        else:
+            who = "they are drafted" if self._copied else "the draft model drafts"
+            note = f"The last {best.match.length} tokens match; from the mark on, copies are drafted. Here {who}."
+        return Gauge(
+            title="Copied tokens expected to be kept",
+            value=0.0 if best is None else best.score,
+            maximum=float(max(self.settings["copied"], self.settings["threshold"])),
+            mark=self.settings["threshold"],
+            unit="tokens",
+            note=note,
+        )
+
+
+def _usual(cls: type[Drafter]) -> dict:
+    return {option.name: option.default for option in cls.options}
