@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from statistics import median
 
 import torch
@@ -16,6 +17,7 @@ from engine.target.language_model import LanguageModel
 REPEATS = 40
 STEADY = ("none", "chain")
 BUSY_PROCESSES = 2
+TEXTS = 5  # of which the steps are taken
 
 
 def reading_milliseconds(target: LanguageModel) -> float:
@@ -36,11 +38,17 @@ def steadiness(ours: Sequence[Ours], prompt: Sequence[int], count: int = 96) -> 
     for contestant in ours:
         if contestant.name in STEADY:
             contestant.write(prompt, count)
-            alone = median(contestant.step_milliseconds(prompt, count))
+            alone = _step(contestant, prompt, count)
             with _busy():
-                beside = median(contestant.step_milliseconds(prompt, count))
+                beside = _step(contestant, prompt, count)
             found[contestant.name] = beside / alone
     return found
+
+
+def _step(contestant: Ours, prompt: Sequence[int], count: int) -> float:
+    """The median time of a step of ``TEXTS`` continuations."""
+    texts = [contestant.step_milliseconds(prompt, count) for _ in range(TEXTS)]
+    return median(chain.from_iterable(texts))
 
 
 @contextmanager

@@ -4,10 +4,12 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from threading import Lock
+from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
 
+from engine.cpu.pace import PACE, Shortest
 from engine.cpu.store import Compiled, in_one_line
 from engine.cpu.threads import threads
 from engine.threads import is_halved
@@ -29,11 +31,12 @@ def shared(array: np.ndarray):
 
 class Calls:
     """A compiled graph, called by one thread at a time. It runs on half of its threads while two pieces of
-    work run at once."""
+    work run at once, and while other processes slow it down (``engine.cpu.pace``)."""
 
     def __init__(self, graph: Compiled) -> None:
         self._graph, self._lock = graph, Lock()
         self._whole = _Request(graph.model)
+        self._shortest = Shortest()
 
     def __call__(
         self,
@@ -49,8 +52,15 @@ class Calls:
         from call to call, so they are handed over only once.
         """
         with self._lock:
-            request = self._half if is_halved() else self._whole
-            return take(*request(given, wanted, columns))
+            if is_halved():
+                return take(*self._half(given, wanted, columns))
+            half = PACE.half
+            request = self._half if half else self._whole
+            began = perf_counter()
+            found = request(given, wanted, columns)
+            seconds = perf_counter() - began
+            PACE.saw(self._shortest.slowness(given[0].shape, seconds, not half))
+            return take(*found)
 
     @cached_property
     def _half(self) -> "_Request":

@@ -28,6 +28,9 @@ from engine.threads import ALL, torch_threads
 
 log = logging.getLogger(__name__)
 
+PARTS = 3
+"""Passes of a usual number of rows that take less time than one pass of an unusual number."""
+
 
 class CompiledModel(LanguageModel):
     """A language model whose full passes are those of ``CompiledPasses``: the same weights, and the same
@@ -92,6 +95,12 @@ class CompiledSession(Session):
 
     def _tokens(self, rows: Rows) -> Tensor:
         return torch.from_numpy(np.array(rows.tokens, np.int64))
+
+    def rows_at_once(self, remaining: int) -> int:
+        usual = self.model.passes.sizes
+        if self.length and usual and remaining <= PARTS * usual[-1]:
+            return usual[-1]
+        return super().rows_at_once(remaining)
 
     @property
     def blocks(self) -> Sequence[int]:

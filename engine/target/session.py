@@ -68,19 +68,25 @@ class Session:
         wanted = (
             0 if last is None else len(tokens) - last
         )  # the first token whose features are kept
-        for start in range(0, len(tokens), self.prefill_rows):
-            chunk = tokens[start : start + self.prefill_rows]
+        start = 0
+        while start < len(tokens):
+            chunk = tokens[start : start + self.rows_at_once(len(tokens) - start)]
             rows = self._rows(chunk, range(-1, len(chunk) - 1))
             _, features = self._read(rows, last=0, layers=layers)
             self.commit(range(len(chunk)))
             if layers and wanted < start + len(chunk):
                 parts.append(features[max(0, wanted - start) :])
+            start += len(chunk)
         if not layers:
             return None
         if not parts:
             width = self.model.hidden_size * len(layers)
             return torch.empty(0, width, dtype=self.model.dtype, device=self.model.device)
         return torch.cat(parts)
+
+    def rows_at_once(self, remaining: int) -> int:
+        """The most rows of the next pass of a prefill that has this many tokens left."""
+        return self.prefill_rows
 
     @torch.no_grad()
     def take_over(self, other: Session, length: int) -> None:

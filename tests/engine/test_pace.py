@@ -1,0 +1,104 @@
+"""When passes run on half of their threads."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from engine.cpu import calls
+from engine.cpu.pace import LATEST, MOST, SLOW, STAY, Pace, Shortest
+from engine.opening import language_model
+from tests.engine.tiny import tiny_hf_model
+
+QUIET, BUSY, HALF = 1.1, 4.0, 1.3
+
+
+def passes_until(pace: Pace, slowness: float, state: bool, most: int) -> int:
+    """How many passes of this slowness there are until ``half`` is ``state``."""
+    for count in range(most):
+        if pace.half == state:
+            return count
+        pace.saw(slowness)
+    raise AssertionError(f"half is not {state} after {most} passes")
+
+
+def test_a_busy_machine_is_noticed_at_once_and_tried_again_later():
+    pace = Pace()
+    for _ in range(1000):
+        pace.saw(QUIET)
+    assert not pace.half
+    assert passes_until(pace, BUSY, True, LATEST + 1) <= LATEST
+    assert passes_until(pace, HALF, False, STAY + 1) == STAY
+    assert passes_until(pace, BUSY, True, LATEST + 1) == MOST + 1
+
+
+def test_a_quiet_machine_gets_all_threads_back():
+    pace = Pace()
+    passes_until(pace, BUSY, True, LATEST + 1)
+    passes_until(pace, HALF, False, STAY + 1)
+    for _ in range(1000):
+        pace.saw(QUIET)
+        assert not pace.half
+
+
+def test_a_few_slow_passes_change_nothing():
+    """Weights that have left the caches: half of the passes are slow."""
+    pace = Pace()
+    for turn in range(1000):
+        pace.saw(SLOW + 0.5 if turn % 2 else QUIET)
+        assert not pace.half
+
+
+def test_where_half_of_the_threads_does_not_help_it_is_tried_less_and_less():
+    """Another machine shares the memory, say: all passes are slow, on however many threads."""
+    pace, waits = Pace(), []
+    for _ in range(4):
+        waits.append(passes_until(pace, BUSY, True, 100 * STAY))
+        passes_until(pace, BUSY, False, STAY + 1)
+    assert waits[0] <= LATEST
+    assert all(
+        STAY * 2**turn <= wait < STAY * 2**turn + 2 * LATEST for turn, wait in enumerate(waits[1:])
+    )
+
+
+def test_the_shortest_time_of_each_shape_is_what_counts():
+    times = Shortest()
+    assert times.slowness((1, 8), 5.0, True) == 1.0
+    assert times.slowness((1, 8), 1.0, True) == 1.0
+    assert times.slowness((5, 8), 3.0, True) == 1.0
+    assert times.slowness((1, 8), 4.0, True) == pytest.approx(4, rel=0.01)
+    assert times.slowness((1, 8), 0.5, False) == pytest.approx(0.5, rel=0.01)
+    assert times.slowness((1, 8), 1.0, True) == pytest.approx(1, rel=0.01), "half does not count"
+
+
+def test_half_of_the_threads_gives_the_same_numbers_bit_by_bit(monkeypatch):
+    """So a text does not depend on how busy the machine was."""
+    monkeypatch.setattr(calls, "threads", lambda: 2)
+    pace = Pace()
+    monkeypatch.setattr(calls, "PACE", pace)
+    model = language_model(tiny_hf_model("llama"), None, "t")
+    tokens = random.Random(0).choices(range(60), k=9)
+    found = []
+    for half in (False, True):
+        pace.half = half
+        session = model.session(64)
+        session.prefill(tokens)
+        found.append(session.feed(tokens[:5], [-1, 0, 1, 1, 0])[0])
+    assert torch.equal(*found)
+
+
+def test_a_pass_tells_how_slow_it_was(monkeypatch):
+    class Noted(Pace):
+        def saw(self, slowness):
+            told.append(slowness)
+
+    told: list[float] = []
+    monkeypatch.setattr(calls, "PACE", Noted())
+    model = language_model(tiny_hf_model("llama"), None, "t")
+    session = model.session(64)
+    session.extend([3])  # makes the graph
+    told.clear()
+    for _ in range(20):
+        session.extend([3])
+    assert len(told) == 20 and np.isfinite(told).all() and min(told) > 0
