@@ -183,6 +183,8 @@ def plain(value: object, piece: Callable[[int], str]) -> object:
             return float(f"{value:.7g}") if abs(value) < float("inf") else None
         case bool() | int() | str() | None:
             return value
+        case range():
+            return list(value)
         case Token(id=token):
             return {"token": token, "piece": piece(token)}
         case Choice(token=token, p=p):

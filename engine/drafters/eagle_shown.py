@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.drafters.base import Kept
@@ -13,7 +13,7 @@ from engine.drafters.eagle_tree import Candidates
 from engine.exhibits import Curve, Later, Series, Table, Token
 from engine.tree import ROOT
 
-MOST_ROWS = 16  # of a table; nobody reads a longer one
+MOST_ROWS = 10  # of a table; nobody reads a longer one
 BINS = 5  # of confidence
 
 
@@ -85,9 +85,9 @@ def shown_path(
     near: list[float | None] = [None] * len(places)
     found = [row for row, place in enumerate(places) if drafted.get(place) is not None]
     if found:
-        states = torch.stack([drafted[places[row]] for row in found])
-        for row, cosine in zip(found, F.cosine_similarity(states, true[found]), strict=True):
-            near[row] = float(cosine)
+        drawn = torch.stack([drafted[places[row]] for row in found])
+        for row, cosine in zip(found, _cosines(drawn, true[found]), strict=True):
+            near[row] = cosine
     tree = kept.tree
     sure = [None, *(tree.q[node] for node in kept.path)]
     likely = [None, *_likely(kept)]
@@ -102,6 +102,13 @@ def shown_path(
         x_label="tokens kept",
         note="0 is the last token of the text: its feature, too, is drafted until the target has read the token.",
     )
+
+
+def _cosines(one: Tensor, other: Tensor) -> list[float]:
+    """[R, H] and [R, H] -> a cosine for each row. NumPy takes a third of torch's time for so few numbers."""
+    one, other = one.float().cpu().numpy(), other.float().cpu().numpy()
+    lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
+    return ((one * other).sum(-1) / np.maximum(lengths, 1e-8)).tolist()
 
 
 def _likely(kept: Kept) -> list[float | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,15 +43,19 @@ def distributions(step: Step, shown: Tensor | None) -> Iterator[tuple[int, dict[
     walk = [place for place in step.verdict.walk if not math.isnan(p.item(place + 1, 0))]
     laws = [step.tree.shown_law(place) for place in walk]
     for place, law, tokens in zip(walk, laws, _worth_showing(step, walk, laws), strict=True):
-        rows = {"p": shown[place + 1], "q": law, "residual": step.verdict.residuals.get(place)}
+        residual = step.verdict.residuals.get(place)
+        rows = {"p": p[place + 1], "q": _numbers(law), "residual": _numbers(residual)}
         yield place, {name: _pairs(row, tokens) for name, row in rows.items()}
 
 
-def _pairs(row: Tensor | None, tokens: Sequence[int]) -> Pairs:
+def _numbers(row: Tensor | None) -> np.ndarray | None:
+    return None if row is None else row.cpu().numpy()
+
+
+def _pairs(row: np.ndarray | None, tokens: Sequence[int]) -> Pairs:
     if row is None:
         return []
-    item = row.cpu().numpy().item
-    pairs = [(token, short(item(token))) for token in tokens]
+    pairs = [(token, short(row.item(token))) for token in tokens]
     return sorted(pairs, key=_probability, reverse=True)
 
 
@@ -68,7 +73,8 @@ def _worth_showing(
     tree, last = step.tree, step.verdict.walk[-1]
     logits = step.logits.float().cpu()
     rows = [logits[place + 1] for place in walk] + [law.cpu() for law in laws if law is not None]
-    favourites = torch.stack(rows).topk(min(TOP, logits.shape[-1])).indices.tolist()
+    many = torch.stack(rows) if len(rows) > 1 else rows[0][None]
+    favourites = many.topk(min(TOP, logits.shape[-1])).indices.tolist()
     drafts = iter(favourites[len(walk) :])
     found = []
     for place, law, tokens in zip(walk, laws, favourites, strict=False):
