@@ -17,10 +17,15 @@ from tests.lanes import Lanes
 from tests.order import place
 
 # The cache stays out of the home folder of whoever runs the tests. Without these settings every process would measure
-# the cost of drafts, and the servers would try every drafter ahead of time; tests of these change the settings.
+# the cost of drafts and make many graphs of every model, and the servers would try every drafter ahead of time; tests
+# of these change the settings.
 if not WORKER:
     os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp(prefix="draftscope-tests-")
-    os.environ |= {"DRAFTSCOPE_MEASURE": "0", "DRAFTSCOPE_AHEAD": "none"}
+    os.environ |= {
+        "DRAFTSCOPE_MEASURE": "0",
+        "DRAFTSCOPE_AHEAD": "none",
+        "DRAFTSCOPE_GRAPHS": "one",
+    }
 
 
 def pytest_unconfigure(config):

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -18,12 +19,17 @@ def between_files(file: ModuleType) -> None:
     """Called after the last test of a file."""
     if _held() < MUCH:
         return
-    for cached in (open_model, open_denoiser, open_cell, *vars(file).values()):
-        if hasattr(cached, "cache_clear"):
-            cached.cache_clear()
+    forget(vars(file).values())
     gc.collect()
     with suppress(OSError, AttributeError):  # another C library keeps what was freed
         ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def forget(more: Iterable[object] = ()) -> None:
+    """Put away all models that were opened, and whatever else is cached by one of these."""
+    for cached in (open_model, open_denoiser, open_cell, *more):
+        if hasattr(cached, "cache_clear"):
+            cached.cache_clear()
 
 
 def _held() -> int:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns
-from engine.cpu.fixed import MOST_PARAMETERS, Graphs, Size
+from engine.cpu.fixed import Graphs, Size, fixed_sizes
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
@@ -70,7 +70,7 @@ class CompiledCell:
         numbers = sum(weight.numel() for weight in cell.layers.parameters())
         self._buffers = Buffers()
         self._change = change_in_rows(config.num_hidden_layers, numbers)
-        self._sizes = SIZES if numbers <= MOST_PARAMETERS else ()
+        self._sizes = fixed_sizes(numbers, SIZES)
         graph, width, described = _Pass(cell), config.hidden_size, f"eagle {config} {cell.pieces}"
 
         def make(size: Size | None) -> Calls:

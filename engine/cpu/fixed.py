@@ -7,6 +7,7 @@ holds a copy of the weights.
 from __future__ import annotations
 
 import logging
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,9 +40,14 @@ class Size:
         return f"{self.rows} rows and {self.columns} columns"
 
 
-def sizes_for(parameters: int) -> Sequence[int]:
-    """The numbers of rows for which a model with this many parameters has separate graphs."""
-    return SIZES if parameters <= MOST_PARAMETERS else ()
+GRAPHS = "DRAFTSCOPE_GRAPHS"
+"""The setting that says how many graphs a small model may have: ``many``, or ``one``, which needs less memory."""
+
+
+def fixed_sizes(parameters: int, sizes: Sequence[int] = SIZES) -> Sequence[int]:
+    """The numbers of rows for which a model with this many parameters has graphs of their own. sizes: if it is small."""
+    many = os.environ.get(GRAPHS, "many") != "one"
+    return sizes if many and parameters <= MOST_PARAMETERS else ()
 
 
 class Graphs:

@@ -15,7 +15,7 @@ from engine.cpu.arrays import HIDDEN, bias, padded, positions
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns, doubled
 from engine.cpu.convertible import NotConvertible, check, seen, windows_of
-from engine.cpu.fixed import Graphs, Size, sizes_for
+from engine.cpu.fixed import Graphs, Size, fixed_sizes
 from engine.cpu.graph import NAME, PassGraph
 from engine.cpu.openings import SIZES, Openings
 from engine.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
@@ -71,7 +71,7 @@ class CompiledPasses:
         self.layers = len(self.example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
         self._change = change_in_rows(self.layers, numbers)
-        self.sizes = sizes_for(numbers)
+        self.sizes = fixed_sizes(numbers)
         self._buffers = Buffers()
         self._made: list[FeatureGraphs] = []  # most recently used last
         self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers

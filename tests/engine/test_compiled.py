@@ -18,6 +18,7 @@ from engine.opening import language_model
 from engine.target.language_model import LanguageModel
 from engine.target.layers import Layers
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
+from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 ROPE = {
     "rope_type": "llama3",

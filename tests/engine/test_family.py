@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from engine.target.generation import ends_of
 from presets import KINDS, family, prompts
 from tests.engine.family import exact, tokens_of, trace_of
+from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 PROMPTS = int(os.environ.get("PROMPTS", "1"))
 NEW_TOKENS = 40

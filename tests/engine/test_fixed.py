@@ -4,13 +4,14 @@ import pytest
 import torch
 
 from engine.cpu import fixed, passes
-from engine.cpu.fixed import MOST_GRAPHS, SIZES, Size, sizes_for
+from engine.cpu.fixed import MOST_GRAPHS, SIZES, Size, fixed_sizes
 from engine.cpu.model import CompiledModel
 from engine.cpu.store import compiled
 from engine.opening import language_model
 from engine.target.expected import Expected
 from tests.engine.test_compiled import FEATURES, both, logits_of, tokens, wrong_numbers
 from tests.engine.tiny import tiny_hf_model
+from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def test_a_graph_that_cannot_be_made_is_done_without(monkeypatch, caplog):
 
 
 def test_models_with_many_parameters_have_one_graph(made, monkeypatch):
-    assert sizes_for(fixed.MOST_PARAMETERS + 1) == ()
+    assert fixed_sizes(fixed.MOST_PARAMETERS + 1) == ()
     monkeypatch.setattr(fixed, "MOST_PARAMETERS", 1000)
     model = language_model(tiny_hf_model("llama"), None, "t")
     model.session(64).feed([3], [-1])

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from engine.cpu import ahead
+from engine.cpu.columns import FIRST
 from engine.cpu.model import CompiledModel
 from engine.drafters.draft_model import DraftReader
 from engine.drafters.read_ahead import RowsAhead
@@ -14,6 +15,7 @@ from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
 from engine.tree import ROOT
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
+from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 GREEDY = Sampling(temperature=0.0)
 PROMPT = [5, 3, 8, 1, 9, 2]
@@ -161,7 +163,7 @@ def test_a_graph_with_other_numbers_is_not_used(monkeypatch):
     monkeypatch.setattr(ahead, "close", lambda *pair: False)
     session, plain = model.session(32), LanguageModel(model.model, None, "plain").session(32)
     assert close(session.read_ahead([3], 4).logits, plain.read_ahead([3], 4).logits)
-    assert model.ahead.graph(4, ()) is None
+    assert model.ahead.graph(4, (), FIRST) is None
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from engine.target.layers import ATTENTION, Layers
 from engine.target.seen import Begun, Draft
 from engine.tree import ROOT, DraftTree
 from tests.engine.tiny import tiny_hf_model
+from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12]
 CLOSE = {"rtol": 1e-3, "atol": 1e-3}
