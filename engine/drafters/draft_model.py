@@ -107,7 +107,7 @@ class DraftReader:
         rows = [found[node] for node in nodes]
         if rows[0].state is not None:
             self.states = torch.stack([row.state for row in rows])
-        return torch.stack([row.q for row in rows])
+        return torch.stack([row.q for row in rows]) if len(rows) > 1 else rows[0].q[None]
 
     def _read_before(self, given: Sequence[tuple[int, int, int]]) -> dict[int, ReadRow]:
         """The nodes whose rows were read ahead. given: node, token and parent of each."""

@@ -159,6 +159,18 @@ def test_models_with_many_parameters_have_one_graph(made, monkeypatch):
     assert made == [None]
 
 
+def test_a_host_with_little_memory_has_one_graph_a_model(made, monkeypatch):
+    """It gives the numbers of the module."""
+    monkeypatch.setenv(fixed.GRAPHS, "one")
+    module, fast = both(tiny_hf_model("llama"))
+    made.clear()
+    fast.expect(FEATURES, 12, Expected(20, 300))
+    fast.expect_chains()
+    assert made == [None] and fast.ahead.blocks == ()
+    torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
+    assert made == [None]
+
+
 def test_a_graph_made_in_mid_text_leaves_the_text_s_columns_alone():
     """In one session: many rows, then a graph for a usual number of rows is made, then many rows again."""
     found = []
