@@ -39,8 +39,8 @@ class AheadGraph(nn.Module):
         self._module, self._count, self._features = module, count, features
 
     def forward(self, tokens: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor):
-        """G: UNREAD, of which the first row may be a spare one. tokens, positions [G]; bias [G, C + G + count - 1], of which pass i reads the last row and the columns up
-        to its own; columns: as in ``PassGraph``.
+        """G: UNREAD, of which the first row may be a spare one. tokens, positions [G]; bias [G, C + G + count - 1], of
+        which pass i reads the last row and the columns up to its own; columns: as in ``PassGraph``.
 
         Returns logits [count, V] after the last token and after each row that follows it, the likeliest token [count]
         after each, k and v [2 N, Hkv, G + count - 1, D] of all rows, and features [count, n*W] like the logits, if any

@@ -1,7 +1,7 @@
 """Graphs of one function: one for all sizes and, for a small model, one for each usual size.
 
-A graph whose sizes are fixed takes about an eighth less time than one that works them out in each pass. Each graph
-holds a copy of the weights.
+A graph whose sizes are fixed takes less time than one that works them out in each pass. Each graph holds a copy of
+the weights.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whether passes run on half of their threads, by the times of the latest passes.
 
 The threads of a pass wait for each other some hundred times. Beside other busy processes the system gives the threads
-turns of milliseconds, so a pass on all cores may take several times as long as usual. On half of the cores it takes
-a fifth longer than that on a quiet machine, and next to nothing more on a busy one.
+turns of milliseconds, so a pass on all cores may take several times as long as usual. On half of the cores it is a
+little slower on a quiet machine, and often much faster on a busy one.
 """
 
 from __future__ import annotations

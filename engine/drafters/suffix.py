@@ -30,6 +30,11 @@ MOST_BYTES = 4_000_000
 SHOWN = 8  # continuations of the match that the table shows
 
 
+EARLIER_TEXTS = Option(
+    "earlier_texts", "bool", True, "Look into texts written before, too.", label="Earlier texts"
+)
+
+
 @dataclass
 class Branches:
     """A tree read off one index. chances: for each node, the chance that the text reaches it.
@@ -82,13 +87,7 @@ class SuffixDrafter(RememberingDrafter):
             label="Least chance",
             advanced=True,
         ),
-        Option(
-            "earlier_texts",
-            "bool",
-            True,
-            "Look into texts written before, too.",
-            label="Earlier texts",
-        ),
+        EARLIER_TEXTS,
     )
     size_option, usual_size = "budget", 16
     trial = {"budget": 3}

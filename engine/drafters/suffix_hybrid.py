@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from engine.drafters.base import Drafter
 from engine.drafters.chain import ChainDrafter
-from engine.drafters.suffix import Branches, SuffixDrafter, drafted
+from engine.drafters.suffix import EARLIER_TEXTS, Branches, SuffixDrafter, drafted
 from engine.exhibits import Gauge
-from engine.options import Option
+from engine.options import Option, resolve
 
 
 class SuffixHybridDrafter(Drafter):
@@ -45,13 +45,7 @@ class SuffixHybridDrafter(Drafter):
             label="Trust",
             advanced=True,
         ),
-        Option(
-            "earlier_texts",
-            "bool",
-            True,
-            "Look into texts written before, too.",
-            label="Earlier texts",
-        ),
+        EARLIER_TEXTS,
     )
     size_option, usual_size = ChainDrafter.size_option, ChainDrafter.usual_size
     trial = {"length": 2, "threshold": 1.0}
@@ -64,15 +58,14 @@ class SuffixHybridDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        copying = _usual(SuffixDrafter) | {
-            "budget": settings["copied"],
-            "factor": settings["factor"],
-            "offset": 0,
-            "earlier_texts": settings["earlier_texts"],
-        }
-        drafting = _usual(ChainDrafter) | {"length": settings["length"] or cls.usual_size}
-        copies = SuffixDrafter.build(copying, models)
-        return cls(settings, copies, ChainDrafter.build(drafting, models))
+        copying = {name: settings[name] for name in ("factor", "earlier_texts")}
+        copying |= {"budget": settings["copied"], "offset": 0}
+        drafting = {"length": settings["length"]}
+        made = (
+            part.build(resolve(part.key, part.options, given), models)
+            for part, given in ((SuffixDrafter, copying), (ChainDrafter, drafting))
+        )
+        return cls(settings, *made)
 
     @classmethod
     def kinds(cls, sampling):
@@ -85,8 +78,7 @@ class SuffixHybridDrafter(Drafter):
 
     def propose(self, context, max_depth):
         best = self._copies.best(context, max_depth)
-        score = 0.0 if best is None else best.score
-        self._copied = best is not None and score >= self.settings["threshold"]
+        self._copied = best is not None and best.score >= self.settings["threshold"]
         tree = drafted(best) if self._copied else self._model.propose(context, max_depth)
         tree.exhibits.append(self._shown(best))
         return tree
@@ -116,7 +108,3 @@ class SuffixHybridDrafter(Drafter):
             unit="tokens",
             note=note,
         )
-
-
-def _usual(cls: type[Drafter]) -> dict:
-    return {option.name: option.default for option in cls.options}
