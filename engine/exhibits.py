@@ -178,19 +178,31 @@ def names(cls: type) -> tuple[str, ...]:
 
 def plain(value: object, piece: Callable[[int], str]) -> object:
     """Nested cells as JSON values; numbers with seven significant digits, none of them NaN."""
-    match value:  # the commonest first: a curve has hundreds of numbers
-        case float():
-            return float(f"{value:.7g}") if abs(value) < float("inf") else None
-        case bool() | int() | str() | None:
-            return value
-        case range():
-            return list(value)
+    kind = type(value)  # most values are of few types, which are recognised sooner than matched
+    if kind is float:
+        return _number(value)
+    if kind in _AS_IT_IS:
+        return value
+    if kind is list or kind is tuple:
+        return [plain(entry, piece) for entry in value]
+    match value:
         case Token(id=token):
             return {"token": token, "piece": piece(token)}
         case Choice(token=token, p=p):
             return {"token": token, "piece": piece(token), "p": plain(p, piece)}
         case Layer() | Series() | Cloud() | Panel():
-            pairs = ((name, getattr(value, name)) for name in names(type(value)))
+            pairs = ((name, getattr(value, name)) for name in names(kind))
             return {name: plain(entry, piece) for name, entry in pairs if entry != ""}
+        case float():
+            return _number(value)
+        case bool() | int() | str():
+            return value
         case _:
             return [plain(entry, piece) for entry in value]
+
+
+_AS_IT_IS = {int, str, bool, type(None)}
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.7g}") if abs(value) < float("inf") else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from engine.drafters.base import Kept
@@ -13,7 +12,7 @@ from engine.drafters.eagle_tree import Candidates
 from engine.exhibits import Curve, Later, Series, Table, Token
 from engine.tree import ROOT
 
-MOST_ROWS = 10  # of a table; nobody reads a longer one
+MOST_ROWS = 8  # of a table; nobody reads a longer one
 BINS = 5  # of confidence
 
 
@@ -72,7 +71,6 @@ def _ranking(found: Candidates, kept: Sequence[int]) -> Table:
     )
 
 
-@torch.no_grad()
 def shown_path(
     kept: Kept, places: Sequence[int], drafted: Mapping[int, Tensor], true: Tensor
 ) -> Curve:
@@ -85,8 +83,8 @@ def shown_path(
     near: list[float | None] = [None] * len(places)
     found = [row for row, place in enumerate(places) if drafted.get(place) is not None]
     if found:
-        drawn = torch.stack([drafted[places[row]] for row in found])
-        for row, cosine in zip(found, _cosines(drawn, true[found]), strict=True):
+        drawn = [_numbers(drafted[places[row]]) for row in found]
+        for row, cosine in zip(found, _cosines(drawn, _numbers(true)[found]), strict=True):
             near[row] = cosine
     tree = kept.tree
     sure = [None, *(tree.q[node] for node in kept.path)]
@@ -104,11 +102,16 @@ def shown_path(
     )
 
 
-def _cosines(one: Tensor, other: Tensor) -> list[float]:
-    """[R, H] and [R, H] -> a cosine for each row; by NumPy, whose small operations cost less than torch's."""
-    one, other = one.float().cpu().numpy(), other.float().cpu().numpy()
-    lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
-    return ((one * other).sum(-1) / np.maximum(lengths, 1e-8)).tolist()
+def _numbers(tensor: Tensor) -> np.ndarray:
+    """For NumPy, whose small operations cost less than torch's."""
+    return tensor.detach().float().cpu().numpy()
+
+
+def _cosines(one: Sequence[np.ndarray], other: np.ndarray) -> list[float]:
+    """R vectors [H] and [R, H] -> a cosine for each."""
+    one = np.array(one)
+    products = [np.einsum("rh,rh->r", *pair) for pair in ((one, other), (one, one), (other, other))]
+    return (products[0] / np.sqrt(np.maximum(products[1] * products[2], 1e-16))).tolist()
 
 
 def _likely(kept: Kept) -> list[float | None]:
@@ -116,11 +119,10 @@ def _likely(kept: Kept) -> list[float | None]:
     if kept.logits is None or not kept.path:
         return [None] * len(kept.path)
     tree = kept.tree
-    rows = torch.tensor([tree.parents[node] + 1 for node in kept.path])
-    tokens = torch.tensor([tree.tokens[node] for node in kept.path])
-    logits = kept.logits
-    p = logits[rows.to(logits.device)].float().softmax(-1).cpu()
-    return p.gather(1, tokens[:, None])[:, 0].tolist()
+    rows = _numbers(kept.logits)[[tree.parents[node] + 1 for node in kept.path]]
+    weights = np.exp(rows - rows.max(-1, keepdims=True))
+    tokens = [tree.tokens[node] for node in kept.path]
+    return (weights[range(len(tokens)), tokens] / weights.sum(-1)).tolist()
 
 
 class Outcomes:

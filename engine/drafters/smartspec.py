@@ -38,7 +38,7 @@ UNTIMED = 2  # first steps whose times do not count: a pass of a new shape takes
 _COSTS: WeakKeyDictionary[LanguageModel, MeasuredCosts] = WeakKeyDictionary()
 """By draft model: the costs that all texts with shared passes have in common. They hold times, and nothing of the texts.
 A text that is alone learns its own, so no slow start of another run decides over it."""
-LOADS = (1, 2, 4, 8, 16)  # texts, of the curve that shows where drafting stops paying
+LOADS = (1, 4, 16)  # texts, of the curve that shows where drafting stops paying
 
 
 class SmartSpecDrafter(DraftModelDrafter):

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import chain
+
+import numpy as np
 
 from engine.exhibits import Exhibit, Gauge, Table
 from engine.price import shortfalls
@@ -25,10 +28,6 @@ Meter = Callable[[Step, Sampling, Verifier | None], Iterable[Exhibit]]
 MOST_DRAWS = 8  # the most for which the bound is computed
 PRICE_SHOWN = 16.0  # bits, the end of the scale
 
-EVERY = 3
-"""Three or more draws without replacement cost about 2 ms, so they are measured only in every third step, and
-recording stays within a tenth of the run."""
-
 
 def acceptance_at_the_root(
     step: Step, sampling: Sampling, rule: Verifier | None
@@ -43,8 +42,9 @@ def acceptance_at_the_root(
     scheme, p = scheme_of(step.tree, draws), step.p[0]
     if scheme is None or not _within_reach(scheme) or bool(p[0].isnan()):
         return
-    if scheme.kind == EXCLUSIVE and scheme.draws > 2 and step.index % EVERY:
+    if step.index % _every(scheme):
         return
+    p, scheme = p.double().cpu(), replace(scheme, q=scheme.q.double().cpu())
     most = transport_bound(p, scheme)
     found = None if rule is None else rule.expected_acceptance(p, scheme)
     found = None if found is None else min(found, most)  # the two are rounded differently
@@ -63,10 +63,16 @@ def acceptance_at_the_root(
     yield Table(title="How far from the optimum", columns=("", "value"), rows=rows, meter=True)
 
 
+def _every(scheme: Scheme) -> int:
+    """Several drafts are measured only once in so many steps, so that recording stays within a tenth of the run; three
+    or more draws without replacement take the longer the more there are."""
+    return scheme.draws + 1 if scheme.kind == EXCLUSIVE and scheme.draws > 2 else 2
+
+
 def _within_reach(scheme: Scheme) -> bool:
     exclusive = scheme.kind == EXCLUSIVE
     return scheme.draws <= MOST_DRAWS and not (
-        exclusive and int((scheme.q > 0).sum()) < scheme.draws
+        exclusive and np.count_nonzero(scheme.q.cpu().numpy()) < scheme.draws
     )
 
 

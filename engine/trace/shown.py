@@ -19,6 +19,8 @@ from engine.tree import DraftTree
 
 TOP = 8  # tokens shown of each distribution
 
+NOT_FINITE = "a trace cannot hold a number that is not finite"
+
 Pairs = list[tuple[int, float]]
 """Tokens and their probabilities, the most probable first."""
 
@@ -89,11 +91,13 @@ def _worth_showing(
 
 def short(value: float) -> float:
     """Seven significant digits: as much as a float32 holds. Raises ValueError for NaN and Infinity."""
-    return float(f"{finite(value):.7g}")
+    if not math.isfinite(value):
+        raise ValueError(NOT_FINITE)
+    return float(f"{value:.7g}")
 
 
 def finite(value: float | None) -> float | None:
     """The number itself. Raises ValueError for NaN and Infinity, which no trace may hold."""
     if value is not None and not math.isfinite(value):
-        raise ValueError("a trace cannot hold a number that is not finite")
+        raise ValueError(NOT_FINITE)
     return value

@@ -24,18 +24,27 @@ For the other tokens the bound ignores that a drawn one cannot come again. With 
 to four digits."""
 
 STEP = 0.7
-_PLACES = torch.arange(-3.0, 21.0, STEP, dtype=torch.float64)
-TIMES = (_PLACES - (-_PLACES).exp()).exp()
-TIME_WEIGHTS = STEP * TIMES * (1 + (-_PLACES).exp())
+_PLACES = np.arange(-3.0, 21.0, STEP)
+TIMES = np.exp(_PLACES - np.exp(-_PLACES))
+TIME_WEIGHTS = STEP * TIMES * (1 + np.exp(-_PLACES))
 """Times and weights that turn an integral over all time into a sum (double-exponential quadrature). A token
 whose clock has not rung by the last of these times, 1e9, counts as one that never rings, which can only
 raise the bound."""
 
 
+Numbers = np.ndarray
+"""An array of float64. These sums are many small operations, which NumPy begins sooner than torch."""
+
+
 def transport_bound(p: Tensor, scheme: Scheme) -> float:
     """The bound for the target's p [V] and one node's drafts."""
-    p, q = p.double().cpu(), scheme.q.double().cpu()
-    return float(bound(p / p.sum(), q / q.sum(), scheme.kind, scheme.draws, scheme.fixed))
+    return float(_bound(shares(p), shares(scheme.q), scheme.kind, scheme.draws, scheme.fixed))
+
+
+def shares(row: Tensor) -> Numbers:
+    """A distribution [V] in double precision, so that its sum is 1."""
+    numbers = row.double().cpu().numpy()
+    return numbers / numbers.sum()
 
 
 def bound(p: Tensor, q: Tensor, kind: str, draws: int, fixed: tuple[int, ...] = ()) -> Tensor:
@@ -43,36 +52,38 @@ def bound(p: Tensor, q: Tensor, kind: str, draws: int, fixed: tuple[int, ...] = 
 
     Raises ValueError for more draws without replacement than q has tokens.
     """
+    return torch.from_numpy(np.asarray(_bound(p.numpy(), q.numpy(), kind, draws, fixed)))
+
+
+def _bound(p: Numbers, q: Numbers, kind: str, draws: int, fixed: tuple[int, ...]) -> Numbers:
     sure = p[..., list(fixed)].sum(-1)
-    others = p.clone()
+    others = p.copy()
     others[..., list(fixed)] = 0  # H must hold the fixed tokens, or the drafts cannot all lie in it
-    ratio = torch.where(q > 0, others / q, math.inf)
+    ratio = np.divide(others, q, out=np.full_like(others, np.inf), where=q > 0)
     ratio[..., list(fixed)] = -1.0
-    order = order_of(ratio)
-    others, q = others.gather(-1, order), q.gather(-1, order)
+    order = ratio.argsort(-1)
+    others, q = np.take_along_axis(others, order, -1), np.take_along_axis(q, order, -1)
     inside = all_inside(q, draws) if kind == EXCLUSIVE else q.cumsum(-1) ** draws
     first = max(len(fixed) - 1, 0)  # a prefix that lacks a fixed token cannot be H
-    least = (others.cumsum(-1) - inside)[..., first:].amin(-1) + sure
-    return 1 + least.clamp(-1.0, 0.0)
+    least = (others.cumsum(-1) - inside)[..., first:].min(-1) + sure
+    return 1 + least.clip(-1.0, 0.0)
 
 
-def order_of(values: Tensor) -> Tensor:
-    """[..., V], the places that sort values [..., V] in ascending order. numpy sorts a row several times
-    as fast as torch."""
-    return torch.from_numpy(np.argsort(values.numpy(), axis=-1))
+def behind(rows: Numbers) -> Numbers:
+    """[..., V], the sum of each row from each place to its end."""
+    return rows[..., ::-1].cumsum(-1)[..., ::-1]
 
 
-def all_inside(q: Tensor, draws: int) -> Tensor:
+def all_inside(q: Numbers, draws: int) -> Numbers:
     """[..., V], for each prefix of q [..., V] the chance that ``draws`` draws without replacement lie in it.
 
     Give every token a clock with rate q; the draws are the first clocks to ring. They all lie in H unless
     fewer than ``draws`` clocks of H have rung when the first clock outside H rings, which happens at the
     rate 1 - q(H).
     """
-    if int((q > 0).sum(-1).min()) < draws:
+    if (q > 0).sum(-1).min() < draws:
         raise ValueError(f"q has fewer than {draws} tokens to draw without replacement")
-    behind = q.flip(-1).cumsum(-1).flip(-1)
-    outside = behind - q
+    outside = behind(q) - q
     if draws == 1:
         return 1 - outside
     if draws == 2:
@@ -80,43 +91,43 @@ def all_inside(q: Tensor, draws: int) -> Tensor:
         fewer = 1 + (q / others).cumsum(-1)
     else:
         fewer = _fewer_rung(q, draws)
-    return (1 - outside * fewer).clamp(0.0, 1.0)
+    return (1 - outside * fewer).clip(0.0, 1.0)
 
 
-def _fewer_rung(q: Tensor, draws: int) -> Tensor:
+def _fewer_rung(q: Numbers, draws: int) -> Numbers:
     """[..., V], for each prefix H the integral over t of exp(-(1 - q(H)) t) times the chance that fewer
     than ``draws`` clocks of H have rung by t.
 
     The unlikely tokens share one clock, which rings again and again (Poisson).
     """
     size = min(SEPARATE, q.shape[-1])
-    places = q.topk(size, dim=-1).indices.sort(-1).values
-    likely = torch.zeros_like(q).scatter_(-1, places, 1.0)
-    rest, here = (q * (1 - likely)).cumsum(-1), likely.cumsum(-1).long()
-    q = q.gather(-1, places)
+    places = np.sort(np.argpartition(q, q.shape[-1] - size, -1)[..., q.shape[-1] - size :], -1)
+    likely = np.zeros(q.shape, np.int64)
+    np.put_along_axis(likely, places, 1, -1)
+    rest, here = np.where(likely, 0.0, q).cumsum(-1), likely.cumsum(-1)
+    q = np.take_along_axis(q, places, -1)
     t = TIMES[:, None]
-    rung = _rung(-torch.expm1(-q[..., None, :] * t), draws)
-    away = torch.nn.functional.pad(q.flip(-1).cumsum(-1).flip(-1), (0, 1))
-    away = (away + rest[..., -1:]).clamp(min=1e-200)[..., None, :]  # 1 - q of the likely ones in H
-    weights = torch.exp(-away * t) * TIME_WEIGHTS[:, None]
-    weights[..., -1:, :] += torch.exp(-away * t[-1]) / away  # nothing new rings after that
-    found, power, fewer = torch.zeros_like(rest), torch.ones_like(rest), sum(rung)
+    rung = _rung(-np.expm1(-q[..., None, :] * t), draws)
+    away = np.concatenate([behind(q), np.zeros_like(q[..., :1])], -1)
+    away = (away + rest[..., -1:]).clip(min=1e-200)[..., None, :]  # 1 - q of the likely ones in H
+    weights = np.exp(-away * t) * TIME_WEIGHTS[:, None]
+    weights[..., -1:, :] += np.exp(-away * t[-1]) / away  # nothing new rings after that
+    found, power, fewer = np.zeros_like(rest), np.ones_like(rest), rung.sum(0)
     for count in range(draws):
-        found.addcmul_((weights * fewer).sum(-2).gather(-1, here), power)
+        found += np.take_along_axis((weights * fewer).sum(-2), here, -1) * power
         power *= rest
         weights *= t / (count + 1)
         fewer = fewer - rung[draws - 1 - count]
     return found
 
 
-def _rung(chances: Tensor, draws: int) -> list[Tensor]:
-    """For each j = 0 ... draws - 1 a tensor [..., S + 1]: for each prefix of independent events with these
+def _rung(chances: Numbers, draws: int) -> Numbers:
+    """[draws, ..., S + 1]: for each j = 0 ... draws - 1 and each prefix of independent events with these
     chances [..., S], the chance that j of them happened."""
-    rows = np.moveaxis(chances.numpy(), -1, 0)
+    rows = np.moveaxis(chances, -1, 0)
     found = np.zeros((len(rows) + 1, draws, *rows.shape[1:]))
     found[0, 0] = 1.0
-    for place, chance in enumerate(rows):
-        before, after = found[place], found[place + 1]
+    for before, after, chance in zip(found, found[1:], rows, strict=False):
         np.multiply(before, 1 - chance, out=after)
         after[1:] += before[:-1] * chance
-    return [torch.from_numpy(np.moveaxis(found[:, count], 0, -1)) for count in range(draws)]
+    return np.moveaxis(found, 0, -1)

@@ -16,7 +16,7 @@ from engine.loops import run_loop
 from engine.options import resolve
 from engine.sampling import Sampling
 from engine.text import TextRequest
-from engine.trace.meters import EVERY, measured
+from engine.trace.meters import measured
 from engine.tree import ROOT, Draw
 from engine.verifiers import verifier
 from tests.engine.family import trace_of
@@ -241,12 +241,16 @@ def test_favourites_leave_out_what_is_impossible():
 def test_the_meter_stands_beside_every_rule(cls, key, options):
     models, rule = memo(16), verifier(key)
     request = TextRequest(maker(cls, models, **options)(), rule, T1, list(PROMPT), 6)
+    read = []
     for step in run_loop(models.target, request):
-        if len(step.tree.draws.get(ROOT, ())) > 1 and step.index % EVERY == 0:
-            gauge, table = measured(step, T1, rule)
+        assert not measured(step, Sampling(), rule)  # nothing is sampled in greedy decoding
+        found = measured(step, T1, rule)
+        if found:
+            gauge, table = found
             assert gauge.meter and table.meter
             assert 0 < gauge.value <= gauge.mark <= 1
-            assert not measured(step, Sampling(), rule)  # nothing is sampled in greedy decoding
+            read.append(step.index)
+    assert read[0] == 0
 
 
 def test_a_trace_of_spectr_is_valid():
