@@ -81,7 +81,13 @@ State = tuple[Numbers, Numbers, Numbers, np.ndarray]
 
 
 def _refusals(
-    p: Numbers, q: Numbers, more: Numbers, state: State, mass: Numbers, top: Numbers, accept: Numbers
+    p: Numbers,
+    q: Numbers,
+    more: Numbers,
+    state: State,
+    mass: Numbers,
+    top: Numbers,
+    accept: Numbers,
 ) -> State:
     """The states after one more refusal: one for each likely token, and one for all others together.
 

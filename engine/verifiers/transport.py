@@ -10,8 +10,6 @@ and some rule reaches this bound. For draws with and without replacement the bes
 with the highest q / p, so sorting finds it.
 """
 
-import math
-
 import numpy as np
 import torch
 from torch import Tensor
