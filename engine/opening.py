@@ -13,10 +13,12 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from transformers.utils import logging as transformers_logging
 
 from engine.checkpoint_rules import unapplied
+from engine.cpu.adapter_reader import compiled_readers
 from engine.cpu.block_context import compiled_contexts
 from engine.cpu.eagle_context import compiled_contexts as compiled_cell_contexts
-from engine.cpu.model import compiled_model
+from engine.cpu.model import CompiledModel, compiled_model
 from engine.errors import UserError
+from engine.parts.adapter import Adapter
 from engine.parts.dflash_model import DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.target.admission import CHAINS, admitted
@@ -135,3 +137,10 @@ def pick_cell_contexts(cell: EagleCell) -> None:
     """Decide how an EAGLE cell makes its passes: compiled on the CPU, through the module elsewhere."""
     if cell.fc.weight.device.type == "cpu":
         cell.make_context = compiled_cell_contexts(cell)
+
+
+def pick_adapter_readers(adapter: Adapter, target: LanguageModel) -> None:
+    """Decide how a Kangaroo adapter reads: compiled together with the head of a compiled target, through the module
+    beside other targets."""
+    if isinstance(target, CompiledModel):
+        adapter.make_reader = compiled_readers(adapter, target)

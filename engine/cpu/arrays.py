@@ -53,6 +53,14 @@ def all_seen(rows: int, used: int, capacity: int) -> np.ndarray:
     return added
 
 
+def chain_bias(start: int, rows: int, shape: int, capacity: int) -> np.ndarray:
+    """The same for rows of which each sees the first ``start`` columns, the rows before it and itself."""
+    added = _nothing_seen(rows, shape, capacity)
+    added[:rows, :start] = 0
+    np.copyto(added[:rows, capacity : capacity + rows], 0, where=np.tri(rows, dtype=bool))
+    return added
+
+
 def _nothing_seen(rows: int, shape: int, capacity: int) -> np.ndarray:
     """[P, C + P] in which a spare row sees itself and every other row sees nothing."""
     added = np.full((shape, capacity + shape), HIDDEN)

@@ -8,13 +8,13 @@ import logging
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns
 from engine.cpu.fixed import Graphs, Size, fixed_sizes
+from engine.cpu.graph import attended
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
@@ -43,19 +43,13 @@ class _Pass(nn.Module):
         fresh: list[Tensor] = []
 
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            """The rows of query heads that share a key head are read as one head, and scaled here, as in
-            ``engine.cpu.graph``."""
             fresh.extend((keys, values))
             before = columns[2 * layer : 2 * layer + 2]
             keys, values = (
                 torch.cat([old, new[None]], 2)
                 for old, new in zip(before, (keys, values), strict=True)
             )
-            heads, shared, size = queries.shape[0], keys.shape[1], queries.shape[-1]
-            rows = (queries * size**-0.5).reshape(1, shared, -1, size)
-            added = bias.repeat(heads // shared, 1)[None, None]
-            found = F.scaled_dot_product_attention(rows, keys, values, attn_mask=added, scale=1.0)
-            return found.reshape(heads, -1, size)
+            return attended(queries[None] * queries.shape[-1] ** -0.5, keys, values, bias)[0]
 
         found = self._cell(states, embedded, self._cell.turn(positions), attend)
         return found, torch.stack(fresh)

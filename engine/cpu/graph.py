@@ -104,25 +104,37 @@ def attention(
     s_aux: Tensor | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
-    """query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None).
+    """query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None)."""
+    bias, sinks = row_mask[sliding_window], None
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    if s_aux is not None:
+        sinks = s_aux.view(1, key.shape[1], -1, 1).expand(-1, -1, -1, query.shape[2])
+        sinks = sinks.reshape(1, key.shape[1], -1, 1)
+    out = attended(query * scale, key, value, bias, softcap, sinks)
+    return out.transpose(1, 2).contiguous(), None
 
-    The rows of q heads that share a k head are read as one head. They are scaled here because OpenVINO
-    would otherwise scale the keys, of which there are more.
+
+def attended(
+    scaled: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> Tensor:
+    """scaled [1,H,R,D], key and value [1,Hkv,C+R,D], bias [R,C+R], sinks [1,Hkv,H/Hkv*R,1] -> [1,H,R,D].
+
+    The rows of q heads that share a k head are read as one head. The caller scales them, because OpenVINO would scale
+    the keys, of which there are more.
     """
-    heads, (kv_heads, size) = query.shape[1], (key.shape[1], value.shape[-1])
-    groups = heads // kv_heads
-    scaled = query * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-    rows = scaled.reshape(1, kv_heads, -1, query.shape[-1])
-    bias = row_mask[sliding_window].repeat(groups, 1)[None, None]
-    if softcap is None and s_aux is None:
-        out = F.scaled_dot_product_attention(rows, key, value, attn_mask=bias, scale=1.0)
+    heads, kv_heads, size = scaled.shape[1], key.shape[1], value.shape[-1]
+    rows = scaled.reshape(1, kv_heads, -1, scaled.shape[-1])
+    added = bias.repeat(heads // kv_heads, 1)[None, None]
+    if softcap is None and sinks is None:
+        out = F.scaled_dot_product_attention(rows, key, value, attn_mask=added, scale=1.0)
     else:
-        sinks = None
-        if s_aux is not None:
-            sinks = s_aux.view(1, kv_heads, groups, 1).expand(-1, -1, -1, query.shape[2])
-            sinks = sinks.reshape(1, kv_heads, -1, 1)
-        out = _explicit(rows, key, value, bias, softcap, sinks)
-    return out.reshape(1, heads, -1, size).transpose(1, 2).contiguous(), None
+        out = _explicit(rows, key, value, added, softcap, sinks)
+    return out.reshape(1, heads, -1, size)
 
 
 def _explicit(rows, key, value, bias, softcap, sinks) -> Tensor:

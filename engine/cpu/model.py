@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from engine.target.language_model import LanguageModel
 from engine.target.layers import Layers, Passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
-from engine.target.seen import ReadChain
+from engine.target.seen import Begun, ReadChain
 from engine.target.session import UNREAD, Session
 from engine.threads import ALL, torch_threads
 
@@ -66,8 +67,14 @@ class CompiledModel(LanguageModel):
         return CompiledSession(self, self.passes.columns(capacity), graphs, features)
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
+        self._prepare(pairwise(sorted({0, *cuts, self.layers})), (1, 1 + nodes))
+
+    def prepare_exits(self, exits: Iterable[int]) -> None:
+        self._prepare(((0, layer) for layer in exits), (1,))
+
+    def _prepare(self, parts: Iterable[tuple[int, int]], rows: Sequence[int]) -> None:
         try:
-            self.stretches.prepare(cuts, nodes)
+            self.stretches.prepare(parts, rows)
         except Exception as error:  # noqa: BLE001 - as when the model was opened
             log.warning("%s drafts through its own module: %s", self.name, in_one_line(error))
 
@@ -140,6 +147,11 @@ class CompiledSession(Session):
             self._graphs[features] = passes.graphs_with(features)
         return passes(given, mask, self._cache, self._graphs[features], features, last)
 
+    def _keeps(self, begun: Begun) -> bool:
+        """Where the way on is not compiled, a whole pass over the same rows takes less time."""
+        way = self.model.stretches.way(Layers(first=begun.layer))
+        return way is not None and super()._keeps(begun)
+
     def _through(
         self,
         given: Tensor,
@@ -150,7 +162,7 @@ class CompiledSession(Session):
         head: bool,
     ) -> Passed:
         stretches = self.model.stretches
-        way = stretches.way(layers, taps)
+        way = stretches.way(layers)
         if way is None:
             with torch_threads(ALL):
                 return super()._through(given, tokens, mask, layers, taps, head)

@@ -1,7 +1,7 @@
-"""Compiled passes through some of a model's layers: each stretch between two cuts is a graph of its own.
+"""Compiled passes through some of a model's layers: each stretch of layers is a graph of its own.
 
-Drafters that run the target's own layers cut the target where they exit. A pass goes through one stretch after
-another; a pass that begins or ends between two cuts, or leaves out parts of layers, goes through the module.
+Drafters that run the target's own layers leave the target after some of them. A pass goes through one stretch after
+another; a pass that begins or ends within a stretch, or leaves out parts of layers, goes through the module.
 
 Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size,
 D head size, V vocabulary, N layers of the stretch.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import torch
@@ -38,16 +38,18 @@ class _StretchGraph(nn.Module):
 
     def __init__(self, module: nn.Module, first: int, stop: int, windows: Sequence) -> None:
         super().__init__()
-        self._view = decoder_of(view_of(module, Layers(first, stop)))
+        self._inner = tuple(range(first + 1, stop))
+        self._view = decoder_of(view_of(module, Layers(first, stop), self._inner))
         self._first, self._windows = first, list(windows)
 
-    def forward(self, rows: Tensor, places: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, rows: Tensor, places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
         """rows [R, W] at the first layer, places [R]; for each window the bias added to the scores, [R, C + R];
-        then k and v of each layer, [1, Hkv, C, D]. Returns rows [R, W] after the last layer and the rows' own k
-        and v, [2 N, Hkv, R, D]."""
+        then k and v of each layer, [1, Hkv, C, D]. Returns rows [R, W] after the last layer, the rows' own k
+        and v, [2 N, Hkv, R, D], and the rows [N - 1, R, W] after each layer but the last, if there are any."""
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]
         made = [PassedColumns(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
+        taps: dict[int, Tensor] = {}
         output = self._view(
             inputs_embeds=rows[None],
             injected=rows[None],
@@ -56,9 +58,11 @@ class _StretchGraph(nn.Module):
             past_key_values=Cache(layers=[made[0]] * self._first + made),
             use_cache=True,
             row_mask=masks,
+            **({"taps": taps} if self._inner else {}),
         )
         fresh = torch.cat([each for layer in made for each in layer.fresh])
-        return output.last_hidden_state[0], fresh
+        inner = [torch.cat([taps[index] for index in self._inner])] if self._inner else []
+        return output.last_hidden_state[0], fresh, *inner
 
 
 class _EndGraph(nn.Module):
@@ -98,33 +102,28 @@ class CompiledStretches:
         self._made: dict[tuple[int, int], _Stretch] = {}
         self._end: Calls | None = None
 
-    def prepare(self, cuts: Iterable[int], nodes: int) -> None:
-        """Make the stretches between these layers, for passes of one row and of up to ``nodes`` more. Raises
-        NotConvertible if a stretch gives other numbers than the module, UserError if the module's parts have other
-        names, and whatever OpenVINO or the module raises."""
-        edges = sorted({0, *cuts, self._count})
-        for first, stop in pairwise(edges):
-            if (first, stop) not in self._made:
-                self._made[first, stop] = self._compiled(first, stop)
-            for rows, capacity in product((1, 1 + nodes), (FIRST, 2 * FIRST)):
-                shape = rounded(rows, self._passes.sizes)
-                self._made[first, stop].graphs.of(shape, capacity)
+    def prepare(self, parts: Iterable[tuple[int, int]], rows: Iterable[int]) -> None:
+        """Make the stretches from the first of these layers up to the second, for passes of these numbers of rows.
+        Raises NotConvertible if a stretch gives other numbers than the module, UserError if the module's parts have
+        other names, and whatever OpenVINO or the module raises."""
+        shapes = {rounded(each, self._passes.sizes) for each in rows}
+        for part in parts:
+            if part not in self._made:
+                self._made[part] = self._compiled(*part)
+            for shape, capacity in product(shapes, (FIRST, 2 * FIRST)):
+                self._made[part].graphs.of(shape, capacity)
         if self._end is None:
             self._norm = final_norm(self._module)
             self._end = self._compiled_end()
 
-    def way(self, layers: Layers, taps: Sequence[int]) -> list[_Stretch] | None:
-        """The stretches that make up such a pass, with every tap at the end of one; None if there are none."""
+    def way(self, layers: Layers) -> list[_Stretch] | None:
+        """The stretches that make up such a pass; None if there are none."""
         stop = self._count if layers.stop is None else layers.stop
         if layers.skipped or self._end is None:
             return None
         found, at = [], layers.first
         while at < stop:
-            ends = [
-                end
-                for first, end in self._made
-                if first == at and end <= stop and not any(at < tap < end for tap in taps)
-            ]
+            ends = [end for first, end in self._made if first == at and end <= stop]
             if not ends:
                 return None
             found.append(self._made[at, max(ends)])
@@ -147,7 +146,9 @@ class CompiledStretches:
         count, found = len(rows), {}
         for stretch in way:
             shape = shapes.setdefault(stretch.first, self._passes.row_shape()).of(count)
-            rows = self._through(stretch, rows, mask, columns, shape)
+            inner = tuple(tap for tap in taps if stretch.first < tap < stretch.stop)
+            rows, tapped = self._through(stretch, rows, mask, columns, shape, inner)
+            found |= zip(inner, map(torch.from_numpy, tapped), strict=True)
             if stretch.stop in taps:
                 found[stretch.stop] = torch.from_numpy(rows)
         if layers.stop is not None:
@@ -163,19 +164,27 @@ class CompiledStretches:
         return Passed(out if head else normed, found)
 
     def _through(
-        self, stretch: _Stretch, rows: np.ndarray, mask: RowMask, columns: Columns, shape: int
-    ) -> np.ndarray:
+        self,
+        stretch: _Stretch,
+        rows: np.ndarray,
+        mask: RowMask,
+        columns: Columns,
+        shape: int,
+        inner: Sequence[int] = (),
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Rows after the last layer of the stretch, and after each of the ``inner`` ones."""
         count, start = len(rows), mask.committed + mask.scratch - len(rows)
         biases = [bias(mask, window, shape, columns.capacity) for window in stretch.windows]
 
-        def take(after: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+        def take(after: np.ndarray, fresh: np.ndarray, *tapped: np.ndarray):
             columns.write(stretch.first, start, fresh, count)
-            return after[:count].copy()
+            places = [index - stretch.first - 1 for index in inner]
+            return after[:count].copy(), [tapped[0][place, :count].copy() for place in places]
 
         arguments = [padded(rows, shape), positions(mask, shape), *biases]
         shared = columns.between(stretch.first, stretch.stop)
         graph = stretch.graphs.of(shape, columns.capacity)
-        return graph(arguments, [0, 1], take, shared)
+        return graph(arguments, range(3 if inner else 2), take, shared)
 
     @torch.no_grad()
     def _compiled(self, first: int, stop: int) -> _Stretch:
@@ -224,16 +233,20 @@ class CompiledStretches:
         rows = self._rows(ROWS)
         columns, cache = self._passes.columns(64), KVCache.empty(self._count, 64)
         layers = Layers(stretch.first, stretch.stop)
+        inner = tuple(range(stretch.first + 1, stretch.stop))
         for mask in (
             RowMask(0, [0, 1, 2], [0b1, 0b11, 0b111], torch.device("cpu")),
             RowMask(3, [0, 1, 1], [0b1, 0b11, 0b101], torch.device("cpu")),
         ):
             columns.length = cache.length = mask.committed
-            found = self._through(stretch, rows.numpy(), mask, columns, len(rows))
+            after, tapped = self._through(stretch, rows.numpy(), mask, columns, len(rows), inner)
             tokens, places = torch.zeros(len(rows), dtype=torch.long), mask.row_positions
-            expected = passed(self._module, rows, tokens, places, mask, cache, layers).rows
-            if not _close(torch.from_numpy(found), expected):
-                raise NotConvertible("a compiled stretch of its layers gives other numbers")
+            given = rows, tokens, places, mask, cache, layers, inner
+            expected = passed(self._module, *given)
+            wanted = [expected.rows, *(expected.taps[index] for index in inner)]
+            for one, other in zip([after, *tapped], wanted, strict=True):
+                if not _close(torch.from_numpy(one), other):
+                    raise NotConvertible("a compiled stretch of its layers gives other numbers")
 
 
 def _close(one: Tensor, other: Tensor) -> bool:

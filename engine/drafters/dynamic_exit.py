@@ -3,7 +3,8 @@
 Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding"
 (2025). The shadow tokens of every exit are computed from the hidden states at the verified positions, including the
 last positions of the prompt; see ``engine.policies.exits``. The target goes on from the exit, so each
-layer reads a drafted row once.
+layer reads a drafted row once; only where its passes are compiled for a CPU does it read the rows again from the first
+layer, because one graph of all layers takes less time there than a graph for each layer that is left.
 
 Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``). A small
 target's head costs as much as a layer, so the head is then counted too, and the exits are measured only every few
@@ -20,15 +21,12 @@ from engine.exhibits import Curve, Exhibit, Gauge, Layer, Series
 from engine.exhibits import Layers as LayersExhibit
 from engine.options import Option
 from engine.policies.exits import Exits, Plan
+from engine.target.going_on import goes_on
 from engine.target.layers import head_in_layers
 from engine.tree import DraftTree
 
 ELEMENTS = 2**24
 """The most logits held at once while shadow tokens are computed."""
-
-
-USUAL = 4
-"""Tokens of a usual draft; passes of this size are prepared beforehand."""
 
 
 class DynamicExitDrafter(OwnLayersDrafter):
@@ -93,7 +91,8 @@ class DynamicExitDrafter(OwnLayersDrafter):
     @classmethod
     def build(cls, settings, models):
         if models.target.layers > 1:
-            cls.make_ready(models.target, range(1, models.target.layers), USUAL)
+            models.target.prepare_exits(range(1, models.target.layers))
+            goes_on(models.target, 1)  # tested before a text is timed
         return cls(settings, models.target)
 
     def begin(self, start):

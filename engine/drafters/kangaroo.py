@@ -15,7 +15,7 @@ from engine.drafters.own_layers import OwnLayersDrafter
 from engine.exhibits import Exhibit, Gauge, Layer
 from engine.exhibits import Layers as LayersExhibit
 from engine.options import Option
-from engine.parts.adapter import Adapter, AdapterReader
+from engine.parts.adapter import Adapter, reader_of
 from engine.tree import DraftTree
 
 
@@ -55,7 +55,7 @@ class KangarooDrafter(OwnLayersDrafter):
 
     def begin(self, start):
         super().begin(start)
-        self._reader = AdapterReader(self.adapter)
+        self._reader = reader_of(self.adapter, self.target)
         self._committed = 0  # rows of the text that the adapter has read
         self._waiting = start.features  # [R, H] of the rows after them
 
@@ -74,10 +74,10 @@ class KangarooDrafter(OwnLayersDrafter):
         self._waiting = torch.cat([self._waiting, kept.features[read:]])
 
     def _exit(self, states: Tensor) -> Tensor:
-        rows = self._reader.read(torch.cat([self._waiting, states]))[-1:]
+        logits = self._reader.logits(torch.cat([self._waiting, states]))
         self._committed += len(self._waiting)
         self._waiting = self._waiting[:0]
-        return self.target.head(rows)
+        return logits
 
     def _sure(self, q: Tensor, token: int) -> float:
         return float(q.max())

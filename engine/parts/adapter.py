@@ -11,28 +11,29 @@ Letters in shapes: H hidden size, D head size, R rows, T columns read before the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.errors import UserError
 from engine.parts.dflash_model import rotary, rotate
-from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.parts.files import write_part
 from engine.target.language_model import LanguageModel
 
-NOUN = "Kangaroo adapter"
 PUBLISHED_EXIT = 2
 """Number of layers below a published adapter whose config names none: the authors' usual setting."""
 MOST, WIDEST = 4096, 1 << 17
 """Limits on the number of blocks, heads and the like, and on the width of a state; a config beyond them is nonsense."""
-_ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
 
 KeyValue = tuple[Tensor, Tensor]  # k, v: each [..., Hkv, T, D], k rotated already
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(block, queries [B, Hq, R, D], keys and values [B, Hkv, R, D] of the same rows) -> [B, Hq, R, D]; the caller knows the
+rows before them."""
 
 
 @dataclass(frozen=True)
@@ -96,27 +97,14 @@ class _Attention(nn.Module):
         self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
         self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
 
-    def forward(
-        self, rows: Tensor, angles: tuple[Tensor, Tensor], before: KeyValue | None
-    ) -> tuple[Tensor, KeyValue]:
-        """rows [B, R, H]: consecutive rows that follow the T columns ``before``."""
+    def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
+        """rows [B, R, H] -> [B, R, H]. attend: see ``Attend``, without the index."""
         queries, keys, values = (
             project(rows).unflatten(-1, (-1, self._size)).transpose(-2, -3)
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
-        queries, keys = rotate(queries, *angles), rotate(keys, *angles)
-        fresh = keys, values
-        if before is not None:
-            keys, values = (torch.cat(pair, -2) for pair in zip(before, fresh, strict=True))
-        count, columns = queries.shape[-2], keys.shape[-2]
-        mask = None
-        if count > 1:
-            mask = torch.ones(count, columns, dtype=torch.bool, device=rows.device)
-            mask = mask.tril(columns - count)
-        found = F.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=mask, enable_gqa=True
-        )
-        return self.o_proj(found.transpose(-2, -3).flatten(-2)), fresh
+        found = attend(rotate(queries, *angles), rotate(keys, *angles), values)
+        return self.o_proj(found.transpose(-2, -3).flatten(-2))
 
 
 class _Block(nn.Module):
@@ -125,13 +113,27 @@ class _Block(nn.Module):
         self.self_attn = _Attention(config)
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
-    def forward(self, rows, angles, before) -> tuple[Tensor, KeyValue]:
-        added, fresh = self.self_attn(self.input_layernorm(rows), angles, before)
-        return rows + added, fresh
+    def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
+        return rows + self.self_attn(self.input_layernorm(rows), angles, attend)
+
+
+def _attended(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """The last R columns are the rows' own; each row sees those up to itself."""
+    count, columns = queries.shape[-2], keys.shape[-2]
+    mask = None
+    if count > 1:
+        mask = torch.ones(count, columns, dtype=torch.bool, device=queries.device)
+        mask = mask.tril(columns - count)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
 
 
 class Adapter(nn.Module):
-    """Its weights have the names of the published checkpoints."""
+    """Its weights have the names of the published checkpoints.
+
+    make_reader: makes a text's reader; None: a plain one. ``engine.opening`` picks it.
+    """
+
+    make_reader: Callable[[], AdapterReader] | None = None
 
     def __init__(self, config: AdapterConfig) -> None:
         super().__init__()
@@ -147,14 +149,24 @@ class Adapter(nn.Module):
 
         before: k, v of the ``start`` rows before them, by block.
         """
-        config = self.config
         places = torch.arange(start, start + states.shape[-2], device=states.device)
-        angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
         made = []
+
+        def attend(index: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            made.append((keys, values))
+            pairs = zip(before[index], made[-1], strict=True) if before else ()
+            keys, values = [torch.cat(pair, -2) for pair in pairs] or made[-1]
+            return _attended(queries, keys, values)
+
+        return self.through(states, places, attend), made
+
+    def through(self, states: Tensor, places: Tensor, attend: Attend) -> Tensor:
+        """Rows [B, R, H] at places [R] of the text -> states [B, R, H] for the target's head."""
+        config = self.config
+        angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
         for index, block in enumerate(self.layers):
-            states, fresh = block(states, angles, before[index] if before else None)
-            made.append(fresh)
-        return self.norm(states), made
+            states = block(states, angles, partial(attend, index))
+        return self.norm(states)
 
     def save(self, folder: Path, about: Mapping) -> None:
         """about: further fields of the config."""
@@ -162,13 +174,37 @@ class Adapter(nn.Module):
         write_part(folder, self.state_dict(), own | dict(about))
 
 
-class AdapterReader:
+class AdapterReader(ABC):
     """One text that an adapter reads row by row; the last rows can be forgotten."""
 
-    def __init__(self, adapter: Adapter) -> None:
-        self._adapter = adapter
+    length: int = 0
+    """Rows read so far."""
+
+    @abstractmethod
+    def logits(self, states: Tensor) -> Tensor:
+        """Append rows [R, H]; returns logits [1, V] after the last of them, by the target's head."""
+
+    def rewind(self, length: int) -> None:
+        """Forget the rows beyond the first ``length``."""
+        self.length = min(self.length, length)
+
+
+def reader_of(adapter: Adapter, target: LanguageModel) -> AdapterReader:
+    """A fresh reader of the kind that ``engine.opening`` picked for this adapter, else a plain one."""
+    if adapter.make_reader is not None:
+        return adapter.make_reader()
+    return ModuleReader(adapter, target)
+
+
+class ModuleReader(AdapterReader):
+    """Reads through the module, in plain torch."""
+
+    def __init__(self, adapter: Adapter, target: LanguageModel) -> None:
+        self._adapter, self._target = adapter, target
         self._columns: list[tuple[Tensor, Tensor]] = []  # k, v by block, [1, Hkv, capacity, D]
-        self.length = 0
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self._target.head(self.read(states)[-1:])
 
     @torch.no_grad()
     def read(self, states: Tensor) -> Tensor:
@@ -177,10 +213,6 @@ class AdapterReader:
         found, fresh = self._adapter(states[None], self.length, before)
         self._append(fresh)
         return found[0]
-
-    def rewind(self, length: int) -> None:
-        """Forget the rows beyond the first ``length``."""
-        self.length = min(self.length, length)
 
     def _append(self, fresh: list[KeyValue]) -> None:
         end = self.length + fresh[0][0].shape[2]
@@ -201,32 +233,3 @@ class AdapterReader:
         if self._columns:
             larger[:, :, : self.length] = self._columns[index][part][:, :, : self.length]
         return larger
-
-
-def _load(path: str, target: LanguageModel, dtype, device: str) -> Adapter:
-    folder = Path(path)
-    raw, tensors = read_config(folder), read_tensors(folder, NOUN)
-    try:
-        found = _from_published(raw, tensors)
-        if found.config.hidden_size != target.hidden_size:
-            raise ValueError(
-                f"its hidden size is {found.config.hidden_size}, the target's {target.hidden_size}"
-            )
-        if found.config.exit_layer >= target.layers:
-            raise ValueError(
-                f"it stands behind {found.config.exit_layer} layers of the target's {target.layers}"
-            )
-    except ValueError as error:
-        raise UserError(f"{folder.name} holds no {NOUN} for {target.name}: {error}.") from None
-    return found.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
-
-
-def _from_published(raw: Mapping, tensors: Mapping[str, Tensor]) -> Adapter:
-    tensors = {name: each for name, each in tensors.items() if not name.endswith(_ANGLES)}
-    with torch.device("meta"):
-        made = Adapter(AdapterConfig.of(raw))
-    load_published(made, {name: name for name in made.state_dict()}, tensors)
-    return made
-
-
-KIND = PartKind(NOUN, _load)

@@ -23,7 +23,7 @@ MODULES = {
     "chimera_heads": "engine.parts.chimera_heads",
     "eagle": "engine.parts.eagle",
     "falcon": "engine.parts.falcon",
-    "adapter": "engine.parts.adapter",
+    "adapter": "engine.parts.kangaroo",
     "prompt_tokens": "engine.parts.prompt_tokens",
     "transfer_maps": "engine.parts.transfer_maps",
     "vocabulary": "engine.parts.vocabulary",

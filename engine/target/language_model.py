@@ -73,6 +73,9 @@ class LanguageModel:
         """Prepare faster passes for a drafter that reads rows through the layers between these cuts, and for trees of
         about ``nodes`` nodes that go on from there."""
 
+    def prepare_exits(self, exits: Iterable[int]) -> None:
+        """Prepare faster passes for a drafter that reads rows up to one of these layers, and a whole pass after it."""
+
     def reopened(self, module: PreTrainedModel) -> "LanguageModel":
         """Another module of the same architecture, read in the same way."""
         made = self._again(module)

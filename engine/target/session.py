@@ -15,7 +15,7 @@ from engine.target.going_on import goes_on
 from engine.target.layers import EVERY, Layers, Passed, passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
-from engine.target.seen import Draft, Probes, ReadChain, Seen
+from engine.target.seen import Begun, Draft, Probes, ReadChain, Seen
 
 if TYPE_CHECKING:
     from engine.target.language_model import LanguageModel
@@ -164,7 +164,7 @@ class Session:
         If the drafter has read some of these rows through the first layers, the pass goes on from there.
         """
         if draft.begun is not None:
-            if self._goes_on(draft.begun.layer):
+            if self._keeps(draft.begun):
                 return self._go_on(draft)
             self.drop()
         if draft.probes is None:
@@ -203,6 +203,10 @@ class Session:
     def _goes_on(self, layer: int) -> bool:
         """Whether rows that go on from this layer get the same numbers as in a whole pass."""
         return goes_on(self.model, layer)
+
+    def _keeps(self, begun: Begun) -> bool:
+        """Whether the pass over a draft goes on from the rows that its drafter has read."""
+        return self._goes_on(begun.layer)
 
     def _go_on(self, draft: Draft) -> Seen:
         tokens, parents = draft.rows

@@ -6,13 +6,15 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from engine.cpu.adapter_reader import CompiledReader
 from engine.drafters.kangaroo import KangarooDrafter
 from engine.drafters.none import NoDrafter
 from engine.errors import UserError
 from engine.loops import run_loop
-from engine.opening import language_model
+from engine.opening import language_model, pick_adapter_readers
 from engine.options import resolve
-from engine.parts.adapter import KIND, Adapter, AdapterConfig, AdapterReader
+from engine.parts.adapter import Adapter, AdapterConfig, ModuleReader, reader_of
+from engine.parts.kangaroo import KIND
 from engine.parts.loading import Models
 from engine.sampling import Sampling
 from engine.text import TextRequest
@@ -84,10 +86,10 @@ def test_it_stops_where_it_is_unsure():
 
 
 def test_reading_in_pieces_is_reading_at_once():
-    made = adapter(num_hidden_layers=2)
+    made, target = adapter(num_hidden_layers=2), tiny_model("llama")
     states = torch.randn(9, 32)
-    whole = AdapterReader(made).read(states)
-    reader = AdapterReader(made)
+    whole = ModuleReader(made, target).read(states)
+    reader = ModuleReader(made, target)
     first = reader.read(states[:3])
     reader.read(torch.randn(4, 32))
     reader.rewind(3)
@@ -95,6 +97,24 @@ def test_reading_in_pieces_is_reading_at_once():
     torch.testing.assert_close(pieces, whole, rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         torch.testing.assert_close(made(states[None])[0][0], whole, rtol=1e-4, atol=1e-5)
+
+
+def test_the_compiled_adapter_gives_the_numbers_of_the_module():
+    """With rows that are forgotten, and with more rows than the first buffers hold."""
+    target = language_model(tiny_hf_model("llama"), None, "tiny")
+    made = adapter(num_hidden_layers=2).requires_grad_(False)
+    plain = reader_of(made, target)
+    pick_adapter_readers(made, target)
+    compiled = reader_of(made, target)
+    assert isinstance(plain, ModuleReader) and isinstance(compiled, CompiledReader)
+    states = torch.randn(150, 32, generator=torch.Generator().manual_seed(1))
+    for start, stop in [(0, 20), (20, 21), (21, 24), (23, 24), (22, 29), (29, 140), (140, 150)]:
+        found = []
+        for reader in (plain, compiled):
+            reader.rewind(start)
+            found.append(reader.logits(states[start:stop]))
+        assert [reader.length for reader in (plain, compiled)] == [stop, stop]
+        torch.testing.assert_close(*found, rtol=1e-3, atol=1e-4)
 
 
 def published(folder, **config):

@@ -61,24 +61,46 @@ def test_a_draft_and_what_goes_on_from_it(architecture):
     torch.testing.assert_close(session.feed([1], [-1])[0], after, **CLOSE)
 
 
+@pytest.mark.parametrize("architecture", CONVERT)
+def test_an_exit_is_one_stretch_and_its_rows_are_read_again(architecture):
+    """The states on the way to the exit are those of a whole pass, and so are the logits after it. Nothing goes through
+    the module."""
+    model = language_model(tiny_hf_model(architecture), None, "tiny")
+    model.prepare_exits([1, 2])
+    tree = DraftTree()
+    tree.draw(tree.draw(ROOT, 3), 8)
+    draft = Draft(2, tree, len(PROMPT))
+    plain, session = (model.session(64, (1, 2, 3)) for _ in range(2))
+    for one in (plain, session):
+        one.prefill(PROMPT)
+    expected = plain.look(draft)
+    assert [one.stop for one in model.stretches.way(Layers(stop=2))] == [2]
+    no_module(model.model)
+    states = session.states([2, 3], [-1, 0], Layers(stop=2))
+    below = expected.features.view(3, 3, -1)[:2, :2].flatten(1)
+    torch.testing.assert_close(torch.cat([session._taps[1][0], states], -1), below, **CLOSE)
+    seen = session.look(replace(draft, tree=replace(tree, begun=Begun(2, states))))
+    torch.testing.assert_close(seen.logits, expected.logits, **CLOSE)
+    torch.testing.assert_close(seen.features, expected.features, **CLOSE)
+
+
 def test_a_pass_takes_the_stretches_that_there_are():
     model = compiled("llama", [1, 2])
     ways = model.stretches.way
     through = {(0, 2): Layers(stop=2), (1, 3): Layers(first=1), (0, 3): Layers()}
     for (first, stop), layers in through.items():
-        assert [(one.first, one.stop) for one in ways(layers, ())] == [
+        assert [(one.first, one.stop) for one in ways(layers)] == [
             (at, at + 1) for at in range(first, stop)
         ]
-    graphs = ways(Layers(stop=1), ())[0].graphs
+    graphs = ways(Layers(stop=1))[0].graphs
     every = graphs.general
     assert graphs.of(1, FIRST) is not every and graphs.of(2, FIRST) is every, (
         "a draft's rows have a graph of their own"
     )
-    assert ways(Layers(skipped=frozenset({(1, ATTENTION)})), ()) is None
+    assert ways(Layers(skipped=frozenset({(1, ATTENTION)}))) is None
     model.prepare_stretches([2], 0)
-    assert [(one.first, one.stop) for one in ways(Layers(), ())] == [(0, 2), (2, 3)]
-    assert [one.stop for one in ways(Layers(), (1,))] == [1, 2, 3], "what is tapped lies at an end"
-    assert compiled("llama", [2]).stretches.way(Layers(stop=1), ()) is None
+    assert [(one.first, one.stop) for one in ways(Layers())] == [(0, 2), (2, 3)]
+    assert compiled("llama", [2]).stretches.way(Layers(stop=1)) is None
 
 
 def test_states_of_a_whole_pass_are_normed():
@@ -95,7 +117,7 @@ def test_one_that_gives_other_numbers_is_not_used(caplog, monkeypatch):
     monkeypatch.setattr("engine.cpu.stretches._close", lambda *_: False)
     model = compiled("llama", [1])
     assert "drafts through its own module" in caplog.text
-    assert model.stretches.way(Layers(stop=1), ()) is None
+    assert model.stretches.way(Layers(stop=1)) is None
     session = model.session(64)
     session.prefill(PROMPT)
     assert session.states([3], [-1], Layers(stop=1)).shape == (1, 32)

@@ -7,7 +7,7 @@ from engine.drafters.kangaroo import KangarooDrafter
 from engine.errors import UserError
 from engine.loops import run_loop
 from engine.options import resolve
-from engine.parts.adapter import KIND
+from engine.parts.kangaroo import KIND
 from engine.parts.loading import Models
 from engine.sampling import Sampling
 from engine.text import TextRequest
