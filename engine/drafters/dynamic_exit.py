@@ -13,11 +13,13 @@ steps. With ``when=always`` the plan is the paper's, which counts layers alone.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from engine.drafters.own_layers import OwnLayersDrafter
-from engine.exhibits import Curve, Exhibit, Gauge, Layer, Series
+from engine.exhibits import Curve, Exhibit, Gauge, Later, Layer, Series
 from engine.exhibits import Layers as LayersExhibit
 from engine.options import Option
 from engine.policies.exits import Exits, Plan
@@ -118,7 +120,8 @@ class DynamicExitDrafter(OwnLayersDrafter):
             sure = self._chain(tree, context, plan.layer, *bounds)
             if not by_length:
                 tree.exhibits.append(self._confidence(sure, threshold))
-        tree.exhibits = self._exhibits(plan, most) + tree.exhibits
+        shown = Shown(self._exits.snapshot(), plan, most)
+        tree.exhibits[:0] = [Later(shown.stack), Later(shown.curve)]
         return tree
 
     def observe(self, kept):
@@ -142,34 +145,6 @@ class DynamicExitDrafter(OwnLayersDrafter):
         tokens, sure = (torch.cat(parts).view(layers, -1) for parts in (tokens, sure))
         self._exits.learn(tokens[:-1], sure[:-1], tokens[-1])
 
-    def _exhibits(self, plan: Plan, most: int) -> list[Exhibit]:
-        accepted = [round(share, 3) for share in self._exits.acceptance.tolist()]
-        shown = [Layer("run", value) for value in [*accepted, None]]
-        if plan.length:
-            shown[plan.layer - 1] = Layer("exit", accepted[plan.layer - 1])
-            shown[plan.layer :] = [Layer("skipped", layer.value) for layer in shown[plan.layer :]]
-        stack = LayersExhibit(
-            title="Layers that draft",
-            note="A bar is the share of recent positions at which this layer's exit chose the target's token.",
-            layers=shown,
-        )
-        values = self._exits.per_layer(most)
-        gains = (values[:, 1:].max(-1).values / values[0, 0]).tolist()
-        curve = Curve(
-            title="Tokens per layer by exit, plain decoding = 1",
-            note="The mark shows the exit that drafts."
-            if plan.length
-            else "No exit promises more than plain decoding, so nothing is drafted.",
-            x=range(1, self.target.layers),
-            series=[
-                Series("tokens per layer", [round(gain, 3) for gain in gains]),
-                Series("share accepted", accepted),
-            ],
-            x_label="layers that draft",
-            mark=plan.layer if plan.length else None,
-        )
-        return [stack, curve]
-
     def _confidence(self, sure: float, threshold: float) -> Gauge:
         note = (
             "Below the threshold, so drafting stopped."
@@ -178,4 +153,47 @@ class DynamicExitDrafter(OwnLayersDrafter):
         )
         return Gauge(
             title="Probability of the last drafted token", note=note, value=sure, mark=threshold
+        )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The exits by which a step was planned. most: tokens that it could have drafted."""
+
+    exits: Exits
+    plan: Plan
+    most: int
+
+    @property
+    def accepted(self) -> list[float]:
+        """By exit."""
+        return [round(share, 3) for share in self.exits.acceptance.tolist()]
+
+    def stack(self) -> Exhibit:
+        accepted, plan = self.accepted, self.plan
+        shown = [Layer("run", value) for value in [*accepted, None]]
+        if plan.length:
+            shown[plan.layer - 1] = Layer("exit", accepted[plan.layer - 1])
+            shown[plan.layer :] = [Layer("skipped", layer.value) for layer in shown[plan.layer :]]
+        return LayersExhibit(
+            title="Layers that draft",
+            note="A bar is the share of recent positions at which this layer's exit chose the target's token.",
+            layers=shown,
+        )
+
+    def curve(self) -> Exhibit:
+        values, length = self.exits.per_layer(self.most), self.plan.length
+        gains = (values[:, 1:].max(-1).values / values[0, 0]).tolist()
+        return Curve(
+            title="Tokens per layer by exit, plain decoding = 1",
+            note="The mark shows the exit that drafts."
+            if length
+            else "No exit promises more than plain decoding, so nothing is drafted.",
+            x=range(1, len(values) + 1),
+            series=[
+                Series("tokens per layer", [round(gain, 3) for gain in gains]),
+                Series("share accepted", self.accepted),
+            ],
+            x_label="layers that draft",
+            mark=self.plan.layer if length else None,
         )

@@ -12,6 +12,7 @@ step costs L + h + d (l + h), and a step of plain decoding L + h.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -36,6 +37,7 @@ class Exits:
         self._layers, self._decay, self._head = layers, decay, head
         self._counts = torch.zeros(layers - 1, 2, dtype=torch.float64)  # agreed, disagreed
         self._confidences = torch.zeros(layers - 1, 2, dtype=torch.float64)  # sums, likewise
+        self._plans: dict[tuple[int, int], Plan] = {}  # by the bounds on the length
 
     def learn(self, shadows: Tensor, confidences: Tensor, chosen: Tensor) -> None:
         """shadows, confidences [L - 1, R]: each exit's token at R verified places, and its probability.
@@ -45,6 +47,11 @@ class Exits:
         sums = torch.stack([split.sum(-1), (split * confidences).sum(-1)])  # [2, 2, L - 1]
         self._counts = self._decay * self._counts + sums[0].T
         self._confidences = self._decay * self._confidences + sums[1].T
+        self._plans = {}
+
+    def snapshot(self) -> Exits:
+        """The exits as they are now; ``learn`` leaves it alone."""
+        return copy(self)
 
     @property
     def acceptance(self) -> Tensor:
@@ -68,7 +75,9 @@ class Exits:
     def best(self, most: int, least: int = 0) -> Plan:
         """The plan with most tokens per layer among those of ``least`` to ``most`` drafted tokens; in
         a tie, the one with the lower exit and the shorter draft."""
-        values = self.per_layer(most)
-        values[:, :least] = -1
-        row, length = divmod(int(values.argmax()), most + 1)
-        return Plan(row + 1, length, float(values[row, length]))
+        if (most, least) not in self._plans:
+            values = self.per_layer(most)
+            values[:, :least] = -1
+            row, length = divmod(int(values.argmax()), most + 1)
+            self._plans[most, least] = Plan(row + 1, length, float(values[row, length]))
+        return self._plans[most, least]

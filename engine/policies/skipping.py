@@ -43,15 +43,16 @@ class SkipSearch(Store):
     tried: list[Tensor] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
+    _best: tuple[frozenset[Sublayer], float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._best = self.named(self._even()), 0.0
 
     @property
     def best(self) -> tuple[frozenset[Sublayer], float]:
         """The skip set with the highest matchness, and that matchness; before any trial, the set of equal
         distances, and 0."""
-        if not self.scores:
-            return self.named(self._even()), 0.0
-        place = max(range(len(self.scores)), key=self.scores.__getitem__)
-        return self.named(self.tried[place]), self.scores[place]
+        return self._best
 
     @property
     def nbytes(self) -> int:
@@ -72,6 +73,8 @@ class SkipSearch(Store):
         return pool[int(self._expected_improvement(pool).argmax())]
 
     def learn(self, skipped: Tensor, score: float) -> None:
+        if not self.scores or score > self._best[1]:
+            self._best = self.named(skipped), score
         self.tried.append(skipped)
         self.scores.append(score)
 
