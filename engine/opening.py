@@ -6,10 +6,18 @@ the same numbers.
 """
 
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+)
 from transformers.utils import logging as transformers_logging
 
 from engine.checkpoint_rules import unapplied
@@ -21,6 +29,7 @@ from engine.errors import UserError
 from engine.parts.adapter import Adapter
 from engine.parts.dflash_model import DFlashModel
 from engine.parts.eagle_cell import EagleCell
+from engine.parts.files import WEIGHTS, in_eight_bits, stored_tensors
 from engine.target.admission import CHAINS, admitted
 from engine.target.by_length import ByLengthModel, reads_by_length
 from engine.target.edges import window_of
@@ -87,13 +96,13 @@ def load_language_model(
         progress = transformers_logging.is_progress_bar_enabled()
         transformers_logging.disable_progress_bar()
         try:
-            module = AutoModelForCausalLM.from_pretrained(
-                path, dtype=dtype or "auto", use_safetensors=True, trust_remote_code=False
-            )
+            module = causal_model(path, dtype)
             tokenizer = AutoTokenizer.from_pretrained(path)
         finally:
             if progress:
                 transformers_logging.enable_progress_bar()
+    except UserError:
+        raise
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no causal language model to open at {path}.") from error
     name = Path(path).name
@@ -105,6 +114,28 @@ def load_language_model(
             ", ".join(left_out),
         )
     return language_model(module.to(device), tokenizer, name)
+
+
+def causal_model(path: str, dtype: torch.dtype | None = None) -> PreTrainedModel:
+    """The module of a directory or hub name; its weights may be in 8 bits (``engine.parts.eight_bit``), and are unpacked
+    then. dtype: None is what the config says. Raises what transformers raises, and UserError for 8 bits without a
+    scale."""
+    file = Path(path) / WEIGHTS
+    if not (file.is_file() and in_eight_bits(file)):
+        return AutoModelForCausalLM.from_pretrained(
+            path, dtype=dtype or "auto", use_safetensors=True, trust_remote_code=False
+        )
+    config = AutoConfig.from_pretrained(path)
+    config.quantization_config = None
+    made = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
+        None,
+        config=config,
+        state_dict=stored_tensors(file),
+        dtype=dtype or config.dtype or torch.float32,
+    )
+    with suppress(OSError):  # there is none
+        made.generation_config = GenerationConfig.from_pretrained(path)
+    return made
 
 
 def refuse_pickled(path: str) -> None:

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 
 from engine.errors import UserError
 from engine.parts.digest import check_belongs
+from engine.parts.eight_bit import SCALE
 from engine.parts.files import json_object
 from engine.parts.loading import ModelPaths
 
@@ -78,4 +79,5 @@ def _parameters(folder: str) -> int:
 def _shapes(file: Path) -> Iterator[list[int]]:
     with safe_open(file, "pt") as stream:
         for name in stream.keys():  # noqa: SIM118  (no mapping)
-            yield stream.get_slice(name).get_shape()
+            if not name.endswith(SCALE):
+                yield stream.get_slice(name).get_shape()

@@ -19,6 +19,7 @@ from engine.parts.eight_bit import packed, unpacked
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 PICKLED = (".pt", ".bin", ".pth", ".ckpt", ".pkl")
 MOST_JSON = 64 << 20  # bytes
+EIGHT_BITS = ("I8", "F8_E4M3", "F8_E5M2")
 
 
 def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> dict[str, Tensor]:
@@ -61,6 +62,12 @@ def stored_tensors(file: Path) -> dict[str, Tensor]:
         return unpacked(found)
     except ValueError as error:
         raise UserError(f"The weights of {file.parent.name} cannot be used: {error}.") from error
+
+
+def in_eight_bits(file: Path) -> bool:
+    """Whether a safetensors file has numbers in 8 bits. Raises OSError or SafetensorError if it cannot be read."""
+    with safe_open(file, "pt") as stream:
+        return any(stream.get_slice(name).get_dtype() in EIGHT_BITS for name in stream.keys())  # noqa: SIM118
 
 
 def json_object(file: Path) -> dict:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transformers import AutoModelForCausalLM
-
 from engine.errors import UserError
+from engine.opening import causal_model
 from engine.parts.dflash_model import DFlashModel
 
 from .tokenizer import load_tokenizer
@@ -57,4 +56,4 @@ def open_model(args, name: str):
         raise UserError(f"no model in {path}: run the recipe that makes it first")
     if name.startswith("diffusion"):
         return DFlashModel.from_pretrained(path)
-    return AutoModelForCausalLM.from_pretrained(path).eval().requires_grad_(False)
+    return causal_model(str(path)).eval().requires_grad_(False)

@@ -9,8 +9,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.errors import UserError
+from engine.opening import load_language_model
+from engine.parts.drafts import drafts_among
 from engine.parts.eight_bit import packed, unpacked
-from engine.parts.files import read_tensors, stored_tensors
+from engine.parts.files import halve, in_eight_bits, read_tensors, stored_tensors
+from engine.parts.loading import ModelPaths
 from engine.training.__main__ import main
 from presets.listed import HERE as PRESETS
 
@@ -97,3 +100,30 @@ def test_the_recipe_halves_a_part(tmp_path, capsys):
     ):
         assert main([*wrong, *given]) == 2
         assert told in capsys.readouterr().err
+
+
+def test_a_draft_model_in_8_bits_drafts_nearly_as_before(tmp_path):
+    draft = PRESETS / "models" / "draft"
+    shutil.copytree(draft, tmp_path / "small")
+    before, after = halve(tmp_path / "small")
+    assert after < 0.55 * before and in_eight_bits(tmp_path / "small" / "model.safetensors")
+    whole, small = (load_language_model(str(path)) for path in (draft, tmp_path / "small"))
+    assert small.parameters == whole.parameters and small.end_tokens == whole.end_tokens
+    tokens = whole.tokenizer("Once upon a time, there was a little")["input_ids"]
+    chain = range(-1, len(tokens) - 1)
+    one, other = (model.session(64).feed(tokens, chain)[0].softmax(-1) for model in (whole, small))
+    assert not one.equal(other)
+    assert torch.minimum(one, other).sum(-1).min() > 0.95
+    (found,) = drafts_among(ModelPaths("unread", {"draft": str(tmp_path / "small")})).values()
+    assert found.parameters == whole.parameters
+
+
+def test_a_language_model_with_a_wrong_scale_is_refused_in_one_sentence(tmp_path):
+    shutil.copytree(PRESETS / "models" / "draft", tmp_path / "wrong")
+    file = tmp_path / "wrong" / "model.safetensors"
+    tensors = packed(load_file(file))
+    del tensors["model.embed_tokens.weight_scale"]
+    save_file(tensors, file, metadata={"format": "pt"})
+    with pytest.raises(UserError, match="weight is int8 and has no .*weight_scale[.]$") as found:
+        load_language_model(str(tmp_path / "wrong"))
+    assert "\n" not in str(found.value)
