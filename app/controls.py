@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from app.menu import missing
 from app.settings import LIMITS, Limits, model_paths
 from engine.drafters import drafter as drafter_class
-from engine.errors import UserError, unknown
-from engine.parts.drafts import KIND, ROLE, drafts_among
+from engine.errors import UserError
+from engine.parts.drafts import KIND, ROLE, with_named_draft
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, pick_verifier
 from engine.sampling import Sampling
@@ -111,13 +111,9 @@ def _refuse_missing(chosen: Pair, models: str) -> None:
 def _with_draft(chosen: Pair, paths: ModelPaths) -> tuple[ModelPaths, dict]:
     """The models with the chosen draft, and the options without that choice. Raises UserError for a draft that this
     page does not have; a drafter that takes no draft refuses the option itself."""
-    options = dict(chosen.options)
-    if ROLE not in options or drafter_class(chosen.drafter).needs.get(ROLE) != KIND:
-        return paths, options
-    name, known = options.pop(ROLE), drafts_among(paths)
-    if not isinstance(name, str) or name not in known:
-        raise unknown("draft", str(name)[:80], list(known))
-    return paths.with_parts({ROLE: known[name].path}), options
+    if drafter_class(chosen.drafter).needs.get(ROLE) != KIND:
+        return paths, dict(chosen.options)
+    return with_named_draft(paths, chosen.options)
 
 
 def _of_rule(chosen: Pair, temperature: float) -> dict:

@@ -43,7 +43,8 @@ class Preset:
 
 @dataclass(frozen=True)
 class Lane:
-    """One drafter of a race. name: its lines' tag, see ``lane_names``. verifier: None for the drafter's own rule."""
+    """One drafter of a race. name: its lines' tag, see ``lane_names``. options: of the drafter; ``draft`` names another
+    draft model. verifier: None for the drafter's own rule."""
 
     name: str
     drafter: str

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine.parts.drafts import with_named_draft
 from engine.run import RunRequest, open_run
 from engine.trace import write_lines
 from presets import HERE, family
@@ -27,11 +28,12 @@ def request_of(example: Preset) -> RunRequest:
 def lane_requests(race: RacePreset) -> Iterator[tuple[str, RunRequest]]:
     """The runs that a race stands for, each with the name of its lane."""
     for lane in race.lanes:
+        models, options = with_named_draft(family(race.models), lane.options)
         request = RunRequest(
             race.prompt,
-            family(race.models),
+            models,
             lane.drafter,
-            options=lane.options,
+            options=options,
             verifier=lane.verifier,
             temperature=race.temperature,
             max_new_tokens=race.max_new_tokens,

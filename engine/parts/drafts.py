@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from safetensors import SafetensorError, safe_open
 
-from engine.errors import UserError
+from engine.errors import UserError, unknown
 from engine.parts.digest import check_belongs
 from engine.parts.eight_bit import SCALE
 from engine.parts.files import json_object
@@ -29,6 +29,18 @@ def drafts_among(paths: ModelPaths) -> dict[str, DraftPart]:
     part has that role. The other parts count if they are causal language models with the target's tokens and were
     not trained for another target. Only descriptions are read; files that change later are not read again."""
     return dict(_found(paths.target, tuple(paths.parts.items())))
+
+
+def with_named_draft(paths: ModelPaths, options: Mapping) -> tuple[ModelPaths, dict]:
+    """The models with the draft that the options name in the place of the usual one, and the options without that name.
+    Raises UserError for a draft that is not among the parts."""
+    others = dict(options)
+    if ROLE not in others:
+        return paths, others
+    name, known = others.pop(ROLE), drafts_among(paths)
+    if not isinstance(name, str) or name not in known:
+        raise unknown("draft", str(name)[:80], list(known))
+    return paths.with_parts({ROLE: known[name].path}), others
 
 
 @lru_cache(maxsize=8)

@@ -45,6 +45,9 @@ PROMPTS = (
 )
 """Prompts on which a pair without prompts of its own is measured."""
 TOKENS = 48  # written after each prompt
+TIE = 0.05
+"""Share of the speed by which a larger size must be better. Smaller differences are within the noise of costs, and a
+larger draft has a cost that is not measured here: its passes begin a text with weights that the caches do not hold."""
 FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
 GAINS = "gains.json"
 
@@ -85,8 +88,11 @@ def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, te
 
 
 def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
-    """The size with the most tokens per millisecond, given the tokens and milliseconds of a step by size."""
-    return max(gains.keys() & costs.keys(), key=lambda size: gains[size] / costs[size])
+    """The size with the most tokens per millisecond, given the tokens and milliseconds of a step by size; of sizes that
+    come near to the best, the smallest."""
+    speeds = {size: gains[size] / costs[size] for size in gains.keys() & costs.keys()}
+    enough = (1 - TIE) * max(speeds.values())
+    return min(size for size, speed in speeds.items() if speed >= enough)
 
 
 @dataclass(frozen=True)

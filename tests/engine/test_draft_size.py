@@ -64,8 +64,10 @@ def test_dear_drafts_are_short_and_free_ones_long():
     gains = gains_of(0.8, *sizes)
     assert best(gains, {size: 10.0 for size in sizes}) == 16
     assert best(gains, {size: 10.0 + 9.0 * size for size in sizes}) == 1
-    # by hand: 1.8/11, 2.44/12, 3.36/14, 4.33/18, 4.89/26
-    assert best(gains, {size: 10.0 + 1.0 * size for size in sizes}) == 8
+    # by hand: 1.8/10.5, 2.44/11, 3.36/12, 4.33/14, 4.89/18
+    assert best(gains, {size: 10.0 + 0.5 * size for size in sizes}) == 8
+    # 1.8/11, 2.44/12, 3.36/14, 4.33/18, 4.89/26: 8 is better than 4 by two thousandths, which is no reason to pick it
+    assert best(gains, {size: 10.0 + 1.0 * size for size in sizes}) == 4
 
 
 def test_a_size_whose_cost_is_unknown_is_not_picked():
