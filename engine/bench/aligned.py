@@ -1,7 +1,7 @@
 """`python -m engine bench --suite aligned`: a draft before and after its training, at temperature 1.
 
 Compares the family's draft with the drafts that the recipes `distillspec`, `fastdraft` and `direct_align` left among
-the target's parts, by workload. On texts that the target wrote, the expected acceptance of a drafted token is the sum
+the target's parts, and with the larger draft, by workload. On texts that the target wrote, the expected acceptance of a drafted token is the sum
 over x of min(p(x), q(x)). Every draft is judged by its mean over the same positions, because the share kept in a run of
 a few texts varies about as much as a recipe gains. That share, in real runs of ``chain`` with rejection sampling, stands
 beside it; then how far each draft's distributions are from the target's on the same texts.
@@ -37,6 +37,7 @@ from engine.verifiers import verifier
 
 START = "start"
 RECIPES = ("distillspec", "fastdraft", "direct_align")
+LARGER = "draft-3m"
 TOKENS, PROMPTS, LENGTH = 96, 6, 4
 GAIN, WORKLOADS = 0.03, 3
 """A recipe must gain at least ``GAIN`` in expected acceptance on at least ``WORKLOADS`` workloads."""
@@ -78,7 +79,9 @@ def run_aligned(
     Raises UserError where there is no draft to compare the start with."""
     if out is not None:
         check_writable(Path(out))
-    found = {START: paths.parts.get("draft")} | {k: paths.parts.get(k) for k in RECIPES}
+    found = {START: paths.parts.get("draft")} | {
+        key: paths.parts.get(key) for key in (*RECIPES, LARGER)
+    }
     drafts = {name: path for name, path in found.items() if path is not None}
     if START not in drafts or len(drafts) < 2:
         raise UserError(
@@ -168,7 +171,7 @@ def table(rows: Sequence[Row]) -> str:
     heads = " ".join(f"{kind:>10}" for kind in kinds)
     lines = [f"{'expected':>15} {heads} {'mean':>6}"]
     lines += [_shares(row.draft, row.expected, kinds) for row in rows]
-    for row in rows[1:]:
+    for row in (row for row in rows if row.draft in RECIPES):
         won = sum(row.expected[kind] - start.expected[kind] >= GAIN for kind in kinds)
         told = "met" if won >= WORKLOADS else "missed"
         lines.append(

@@ -84,4 +84,6 @@ TARGET_PLAN = TrainingPlan(
 )
 # The drafts' start reads some of the same files.
 DRAFT_PLAN = TrainingPlan((WindowFile(0, 256), WindowFile(5, 512), WindowFile(6, 512)), layers=3)
-LARGER_DRAFT_PLAN = TrainingPlan((WindowFile(6, 512),), layers=3, steps_per_file=320)
+LARGER_DRAFT_PLAN = TrainingPlan(
+    (WindowFile(5, 512), WindowFile(6, 512)), layers=3, steps_per_file=400
+)
