@@ -12,7 +12,7 @@ from engine.drafters.eagle_tree import Candidates
 from engine.exhibits import Curve, Later, Series, Table, Token
 from engine.tree import ROOT
 
-MOST_ROWS = 8  # of a table; nobody reads a longer one
+MOST_ROWS = 6  # of a table; nobody reads a longer one
 BINS = 5  # of confidence
 
 
