@@ -1,8 +1,8 @@
 """`python -m engine bench --suite aligned`: a draft before and after its training, at temperature 1.
 
 Compares the family's draft with the drafts that the recipes `distillspec`, `fastdraft` and `direct_align` left among
-the target's parts, and with the larger draft, by workload. On texts that the target wrote, the expected acceptance of a drafted token is the sum
-over x of min(p(x), q(x)). Every draft is judged by its mean over the same positions, because the share kept in a run of
+the target's parts, and with the larger draft, by workload. On texts that the target wrote, the expected acceptance of
+a drafted token is the sum over x of min(p(x), q(x)). Every draft is judged by its mean over the same positions, because the share kept in a run of
 a few texts varies about as much as a recipe gains. That share, in real runs of ``chain`` with rejection sampling, stands
 beside it; then how far each draft's distributions are from the target's on the same texts.
 """

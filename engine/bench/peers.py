@@ -8,9 +8,10 @@ import time
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoTokenizer, PreTrainedModel
 
 from engine.bench.contestants import Contestant, Writing
+from engine.opening import causal_model
 from engine.parts.loading import ModelPaths
 from engine.target.generation import ends_of
 
@@ -111,4 +112,4 @@ def _counted(paths: ModelPaths) -> Counted:
 
 
 def _module(path: str) -> PreTrainedModel:
-    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+    return causal_model(path, torch.float32).eval()

@@ -17,7 +17,7 @@ from engine.cpu.arrays import chain_bias, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns
 from engine.cpu.fixed import Graphs, Size, fixed_sizes
-from engine.cpu.graph import attended
+from engine.cpu.graph import attended_after
 from engine.cpu.model import CompiledModel
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
@@ -48,9 +48,8 @@ class _Pass(nn.Module):
 
         def attend(block: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             fresh.extend((keys, values))
-            pairs = zip(columns[2 * block : 2 * block + 2], (keys, values), strict=True)
-            keys, values = (torch.cat(pair, 2) for pair in pairs)
-            return attended(queries * queries.shape[-1] ** -0.5, keys, values, bias)
+            before = columns[2 * block : 2 * block + 2]
+            return attended_after(before, queries, keys, values, bias)
 
         found = self._adapter.through(rows[None], places, attend)[0]
         return self._head(found[looked]), torch.cat(fresh)

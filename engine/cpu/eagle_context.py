@@ -14,7 +14,7 @@ from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns
 from engine.cpu.fixed import Graphs, Size, fixed_sizes
-from engine.cpu.graph import attended
+from engine.cpu.graph import attended_after
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
@@ -45,11 +45,8 @@ class _Pass(nn.Module):
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             fresh.extend((keys, values))
             before = columns[2 * layer : 2 * layer + 2]
-            keys, values = (
-                torch.cat([old, new[None]], 2)
-                for old, new in zip(before, (keys, values), strict=True)
-            )
-            return attended(queries[None] * queries.shape[-1] ** -0.5, keys, values, bias)[0]
+            rows = (each[None] for each in (queries, keys, values))
+            return attended_after(before, *rows, bias)[0]
 
         found = self._cell(states, embedded, self._cell.turn(positions), attend)
         return found, torch.stack(fresh)

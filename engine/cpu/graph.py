@@ -137,6 +137,15 @@ def attended(
     return out.reshape(1, heads, -1, size)
 
 
+def attended_after(
+    before: Sequence[Tensor], queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor
+) -> Tensor:
+    """The same for queries that are not scaled yet. before: k and v [1,Hkv,C,D] of the columns; keys, values:
+    [1,Hkv,R,D], of the rows themselves."""
+    keys, values = (torch.cat(pair, 2) for pair in zip(before, (keys, values), strict=True))
+    return attended(queries * queries.shape[-1] ** -0.5, keys, values, bias)
+
+
 def _explicit(rows, key, value, bias, softcap, sinks) -> Tensor:
     """The same with soft-capped scores and attention sinks, which SDPA does not support."""
     scores = rows @ key.transpose(-1, -2)

@@ -15,6 +15,8 @@ from torch import Tensor
 
 SCALE = "_scale"
 FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
+STORED = ("I8", "F8_E4M3", "F8_E5M2")
+"""The same types and int8, as safetensors names them."""
 LARGEST = 127
 """Of the int8 numbers that are written; -128 is not used."""
 

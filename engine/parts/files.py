@@ -14,12 +14,11 @@ from torch import Tensor, nn
 
 from engine.errors import UserError
 from engine.parts.admission import free_bytes
-from engine.parts.eight_bit import packed, unpacked
+from engine.parts.eight_bit import STORED, packed, unpacked
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 PICKLED = (".pt", ".bin", ".pth", ".ckpt", ".pkl")
 MOST_JSON = 64 << 20  # bytes
-EIGHT_BITS = ("I8", "F8_E4M3", "F8_E5M2")
 
 
 def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> dict[str, Tensor]:
@@ -67,7 +66,7 @@ def stored_tensors(file: Path) -> dict[str, Tensor]:
 def in_eight_bits(file: Path) -> bool:
     """Whether a safetensors file has numbers in 8 bits. Raises OSError or SafetensorError if it cannot be read."""
     with safe_open(file, "pt") as stream:
-        return any(stream.get_slice(name).get_dtype() in EIGHT_BITS for name in stream.keys())  # noqa: SIM118
+        return any(stream.get_slice(name).get_dtype() in STORED for name in stream.keys())  # noqa: SIM118
 
 
 def json_object(file: Path) -> dict:

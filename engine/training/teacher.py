@@ -14,8 +14,9 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoTokenizer, PreTrainedModel
 
+from engine.opening import causal_model
 from engine.parts.admission import free_bytes
 from engine.parts.denoiser import open_denoiser
 from engine.parts.dflash_model import DFlashModel
@@ -199,9 +200,7 @@ class Teacher:
 
 def _opened(folder: Path) -> PreTrainedModel:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    found = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-    )
+    found = causal_model(str(folder), torch.float32)
     refuse_unreadable(found, folder.name)
     return found.to(device).eval().requires_grad_(False)
 

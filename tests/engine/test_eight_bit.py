@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from engine.bench.peers import _module
 from engine.errors import UserError
 from engine.opening import load_language_model
 from engine.parts.drafts import drafts_among
@@ -15,6 +16,7 @@ from engine.parts.eight_bit import packed, unpacked
 from engine.parts.files import halve, in_eight_bits, read_tensors, stored_tensors
 from engine.parts.loading import ModelPaths
 from engine.training.__main__ import main
+from engine.training.teacher import _opened
 from presets.listed import HERE as PRESETS
 
 PARTS = PRESETS / "models" / "parts"
@@ -108,6 +110,10 @@ def test_a_draft_model_in_8_bits_drafts_nearly_as_before(tmp_path):
     before, after = halve(tmp_path / "small")
     assert after < 0.55 * before and in_eight_bits(tmp_path / "small" / "model.safetensors")
     whole, small = (load_language_model(str(path)) for path in (draft, tmp_path / "small"))
+    for opened in (_opened(tmp_path / "small"), _module(str(tmp_path / "small"))):
+        assert opened.lm_head.weight.equal(small.model.lm_head.weight), (
+            "recipes and peers unpack it"
+        )
     assert small.parameters == whole.parameters and small.end_tokens == whole.end_tokens
     tokens = whole.tokenizer("Once upon a time, there was a little")["input_ids"]
     chain = range(-1, len(tokens) - 1)
