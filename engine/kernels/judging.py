@@ -92,7 +92,9 @@ def weigh_draws(
     pending = begin < 0  # no refusal yet
     last_token = -1
     last_by_q = begin < 0
-    last_q_scale = q_scale
+    last_q_scale = (
+        scale * 0.0
+    )  # never q_scale: a name for its value would not be carried through the loop
     last_scale = scale
     final = -1
     for draw in range(begin, end):

@@ -154,7 +154,11 @@ def _ending(rule, row, tree, place, noise, table) -> int:
 
 
 def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 2048):
-    """The kernel. rows and noise are contiguous in their last dimension, fp32."""
+    """The kernel. rows and noise are contiguous in their last dimension, fp32.
+
+    No lane is held twice, hence the number of warps: a place's law is rewritten where it lies, and the
+    second holder of a lane would read what the first has written already.
+    """
     device, size, vocabulary = rows.device, tree.size, rows.shape[-1]
     block = min(block, power_of_two(vocabulary, 16))
     q = tree.q.clone() if tree.repeats_q else tree.q  # the kernel strikes refused tokens out
@@ -174,7 +178,7 @@ def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 20
         tree.tokens, tree.depths, tree.draws, tree.first, tree.kinds, tree.q_row,
         choices, accept, p, q_used, numbers, ticket,
         vocabulary, rows.stride(0), q.stride(0), noise.stride(0), size,
-        RULE=RULES.index(rule), BLOCK=block, num_warps=8 if block >= 1024 else 4,
+        RULE=RULES.index(rule), BLOCK=block, num_warps=max(1, min(8, block // 32)),
     )  # fmt: skip
     return DeviceVerdict(numbers, accept, p, q_used)
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +25,7 @@ from engine.gpu.bench.trees import binary_tree
 SECONDS = 220
 TUNE_SECONDS = 60  # of these, for trying other plans at the end
 BF16 = torch.bfloat16
+WRONG = 0.02  # relative error of a peer in bf16 above which its time says nothing
 
 
 @dataclass(frozen=True)
@@ -96,19 +97,32 @@ def _attention(name: str, rows: int, prefix: int, sizes: Sizes, found: Ceilings)
     row = against_floor(
         name, milliseconds(ours), costs.attention(sizes.shape, rows, prefix), found, error=error
     )
-    rivals = {"sdpa_as_it_is": peers.sdpa, "sdpa_repeated": peers.sdpa_repeated}
+    rivals = dict(peers.SDPA)
     if prefix == sizes.longest and rows in (9, 65):
-        rivals["flex"] = peers.flex
+        rivals |= peers.FLEX
     for label, peer in rivals.items():
         time, problem = attempt(
-            lambda peer=peer: milliseconds(captured(peer(query, key, value, mask)))
+            lambda peer=peer: _peer_time(peer(query, key, value, mask), expected)
         )
         if problem is None:
             row |= {f"{label}_ms": time, f"{label}_times_ours": time / row["ms"]}
         else:
             row[f"{label}_problem"] = problem
-    faster = [v for k, v in row.items() if k.startswith("sdpa") and k.endswith("_times_ours")]
-    return [row | ({"sdpa_times_ours": min(faster)} if faster else {})]
+    return [row | _of_the_faster("sdpa", row) | _of_the_faster("flex", row)]
+
+
+def _peer_time(call: Callable[[], torch.Tensor], expected: torch.Tensor) -> float:
+    """Milliseconds of a peer. Raises ArithmeticError where its output is not attention."""
+    error = relative_error(call(), expected)
+    if error > WRONG:
+        raise ArithmeticError(f"its output is off by {error:.2g}")
+    return milliseconds(captured(call))
+
+
+def _of_the_faster(family: str, row: dict) -> dict:
+    """The ratio of the faster of a family's forms, if one ran."""
+    found = [v for k, v in row.items() if k.startswith(f"{family}_") and k.endswith("_times_ours")]
+    return {f"{family}_times_ours": min(found)} if found else {}
 
 
 def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:

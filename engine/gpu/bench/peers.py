@@ -1,6 +1,7 @@
 """The alternatives to our attention kernel: SDPA and FlexAttention."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -26,8 +27,13 @@ def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits)
     return lambda: F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
 
 
-def flex(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
-    """FlexAttention, compiled on a GPU, with a block mask that is made once and not timed."""
+def flex(
+    query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits, whole: bool = False
+) -> Callable[[], Tensor]:
+    """FlexAttention, compiled on a GPU, with a block mask that is made once and not timed.
+
+    whole: its kernel for long texts, where the one for few rows, which it would choose, has no plan.
+    """
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     prefix = int(mask.prefix[0])
@@ -40,4 +46,11 @@ def flex(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Calla
     rows, columns = query.shape[2], key.shape[2]
     blocks = create_block_mask(seen, None, None, rows, columns, device=query.device)
     attend = torch.compile(flex_attention, dynamic=False) if query.is_cuda else flex_attention
-    return lambda: attend(query, key, value, block_mask=blocks, enable_gqa=True)
+    options = {"FORCE_USE_FLEX_ATTENTION": True} if whole else None
+    return lambda: attend(
+        query, key, value, block_mask=blocks, enable_gqa=True, kernel_options=options
+    )
+
+
+SDPA = {"sdpa_as_it_is": sdpa, "sdpa_repeated": sdpa_repeated}
+FLEX = {"flex_as_it_chooses": flex, "flex_whole": partial(flex, whole=True)}

@@ -43,9 +43,9 @@ class PromptTokenStudent(ProbeStudent):
         made = PromptTokens(
             self.settings["places"], self.settings["members"], self.config.hidden_size
         )
-        table = self.target.get_input_embeddings().weight.float()
+        table = self.target.get_input_embeddings().weight.float().cpu()
         noise = torch.randn_like(made.embeddings) * table.std()
-        made.embeddings.data.copy_(table.mean(0).to(noise.device) + 0.5 * noise)
+        made.embeddings.data.copy_(table.mean(0) + 0.5 * noise)
         return made
 
     def logits(self, part: PromptTokens, tokens: Tensor, asked: Sequence[int]) -> Tensor:

@@ -1,4 +1,4 @@
-"""tree_attention under the interpreter: shapes, strides, dtypes, and the options that layers may set."""
+"""tree_attention against its reference: shapes, strides, dtypes, and the options that layers may set."""
 
 import pytest
 import torch
@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from engine.kernels.attention_plan import Plan
 from engine.kernels.bits import AncestorBits, pack
-from engine.kernels.tree_attention import tree_attention_reference, tree_attention_triton
+from engine.kernels.tree_attention import tree_attention_reference
 from tests.kernels.cases import attention_inputs, mask_of
+from tests.kernels.device import tree_attention_triton
 from tests.trees import trees
 
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}

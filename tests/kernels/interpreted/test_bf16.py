@@ -13,9 +13,10 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 from engine.kernels.attention_plan import Plan
 from engine.kernels.bits import AncestorBits
-from engine.kernels.head_topk import head_topk_reference, head_topk_triton
-from engine.kernels.tree_attention import tree_attention_reference, tree_attention_triton
+from engine.kernels.head_topk import head_topk_reference
+from engine.kernels.tree_attention import tree_attention_reference
 from tests.kernels.cases import attention_inputs
+from tests.kernels.device import INTERPRETED, head_topk_triton, tree_attention_triton
 
 ROUNDED = 2**-8  # the largest relative error of rounding to bf16
 FP32 = 1e-5  # the error that fp32 sums of this length add
@@ -30,6 +31,8 @@ def _widened(handle):
 
 @pytest.fixture
 def true_bf16(monkeypatch):
+    if not INTERPRETED:
+        return
     dot, cast = InterpreterBuilder.create_dot, InterpreterBuilder.cast_impl
 
     def mended_dot(self, a, b, d, *rest):
@@ -71,6 +74,7 @@ def test_attention_stays_within_its_rounding(splits, true_bf16):
     assert excess(*bf16_case(), Plan(32, 16, splits, 4, 2)) <= 1
 
 
+@pytest.mark.skipif(not INTERPRETED, reason="a GPU multiplies bf16")
 def test_a_broken_dot_would_be_seen():
     """The unmended interpreter multiplies bits as if they were numbers."""
     assert not excess(*bf16_case(), Plan(32, 16, 1, 4, 2)) <= 1

@@ -1,17 +1,24 @@
-"""kv_commit, gumbel_topk, ngram_match and head_topk under the interpreter."""
+"""kv_commit, gumbel_topk, ngram_match and head_topk against their references."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.kernels.gumbel_topk import gumbel_topk_reference, gumbel_topk_triton
-from engine.kernels.head_topk import head_topk_reference, head_topk_triton
-from engine.kernels.kv_commit import addresses_of, kv_commit_reference, kv_commit_triton
+from engine.kernels.gumbel_topk import gumbel_topk_reference
+from engine.kernels.head_topk import head_topk_reference
+from engine.kernels.kv_commit import addresses_of, kv_commit_reference
 from engine.kernels.lang import runs_on
-from engine.kernels.ngram_match import ngram_match_reference, ngram_match_triton
-from engine.kernels.truncation import truncated_triton
+from engine.kernels.ngram_match import ngram_match_reference
 from engine.sampling import Sampling, distribution
+from tests.kernels.device import (
+    DEVICE,
+    gumbel_topk_triton,
+    head_topk_triton,
+    kv_commit_triton,
+    ngram_match_triton,
+    truncated_triton,
+)
 
 I32 = torch.int32
 
@@ -154,7 +161,7 @@ def test_rows_that_are_parts_of_longer_ones():
 
 
 def test_a_launch_that_succeeds_is_seen():
-    assert runs_on(torch.device("cpu"))
+    assert runs_on(DEVICE)
 
 
 CUTS = [

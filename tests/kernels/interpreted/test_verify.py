@@ -1,4 +1,4 @@
-"""verify_tree under the interpreter: the same verdicts as the engine's verifiers."""
+"""verify_tree: the same verdicts as the engine's verifiers."""
 
 import pytest
 import torch
@@ -10,7 +10,6 @@ from engine.kernels.verify_tree import (
     NOT_A_NUMBER,
     RULES,
     verify_tree_reference,
-    verify_tree_triton,
 )
 from engine.tree import DraftTree
 from tests.kernels.cases import (
@@ -20,6 +19,7 @@ from tests.kernels.cases import (
     same_verdict,
     with_random_q,
 )
+from tests.kernels.device import verify_tree_triton
 from tests.trees import trees
 
 VOCABULARY = 21  # one whole block of the vocabulary, and part of another

@@ -1,0 +1,21 @@
+"""These tests need a CUDA GPU; without one nothing here is collected.
+
+python -m pytest tests/gpu tests/kernels tests/engine/test_family.py
+"""
+
+import logging
+
+import pytest
+import torch
+
+collect_ignore_glob = [] if torch.cuda.is_available() else ["test_*.py"]
+
+CAPTURES = ("engine.gpu.buffer_sets", "engine.gpu.kernel_calls", "engine.kernels.lang")
+
+
+@pytest.fixture(autouse=True)
+def nothing_falls_back(caplog):
+    """Every pass is captured and every kernel launched: the log would name those that are not."""
+    with caplog.at_level(logging.WARNING):
+        yield
+    assert not [one.message for one in caplog.records if one.name in CAPTURES]
