@@ -12,6 +12,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything is read from folders
 from . import recipes
 from .common import UserError
 from .divergences import LOSSES
+from .drafting_recipes import ALIGN_ROWS
+from .part_recipe import ROWS
+from .selftext import ROWS as TEXTS
+from .teacher import WINDOWS
 
 
 def parser() -> argparse.ArgumentParser:
@@ -115,10 +119,19 @@ def parser() -> argparse.ArgumentParser:
         help="an option of the recipe; may be repeated",
     )
     parts.add_argument(
-        "--rows", type=int, default=6, help="windows per batch (default %(default)s)"
+        "--rows",
+        type=int,
+        help=f"windows per batch (default {ROWS}; recipe align: {ALIGN_ROWS}); recipe text: texts written at once "
+        f"(default {TEXTS}). A GPU wants more",
     )
     parts.add_argument(
         "--length", type=int, default=256, help="tokens per window (default %(default)s)"
+    )
+    parts.add_argument(
+        "--windows",
+        type=int,
+        default=WINDOWS,
+        help="windows made before the training, which reads them in a cycle; also recipe align (default %(default)s)",
     )
     return made
 

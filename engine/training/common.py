@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from engine.errors import UserError
 from engine.opening import causal_model
 from engine.parts.dflash_model import DFlashModel
@@ -13,6 +15,11 @@ from .tokenizer import load_tokenizer
 
 def say(text: str) -> None:
     print(text, flush=True)
+
+
+def usual_device() -> torch.device:
+    """The GPU if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def folder_tokenizer(args):

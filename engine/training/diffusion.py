@@ -95,9 +95,9 @@ def diffusion_loss(
         features = features_of(taught.hidden_states, config.target_layer_ids)
         roots = tokens.gather(1, anchors)
         blocks = block_embeddings(embedding, roots, config.block_size, config.mask_token_id)
-        steps = torch.arange(1, config.block_size)
+        steps = torch.arange(1, config.block_size, device=tokens.device)
         places = anchors[..., None] + steps  # [S, A, B-1]: where the drafted tokens stand
-        rows = torch.arange(len(tokens))[:, None, None].expand_as(places)
+        rows = torch.arange(len(tokens), device=tokens.device)[:, None, None].expand_as(places)
         keep = counted[rows, places].flatten()
         teacher = taught.logits[rows, places - 1].flatten(0, 2)[keep]
         weights = torch.exp(-(steps - 1) / gamma).expand_as(places).flatten()[keep]

@@ -15,7 +15,16 @@ from engine.parts.dflash_model import DFlashModel
 from . import alignment, figures, selftext
 from .budget import Budget
 from .checkpoint import export_model
-from .common import UserError, folder_tokenizer, need_data, need_file, open_model, place, say
+from .common import (
+    UserError,
+    folder_tokenizer,
+    need_data,
+    need_file,
+    open_model,
+    place,
+    say,
+    usual_device,
+)
 from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
 from .distill import MixedWindows, draft_loss, read
 from .divergences import loss_named
@@ -23,7 +32,6 @@ from .loop import fit
 from .precision import pick_precision
 from .teacher import Teacher, text_windows
 
-ALIGN_WINDOWS = 10_000
 ALIGN_ROWS = 16  # windows per batch: with fewer, the optimizer takes a third of the time
 WINDOW = 256  # tokens
 BLOCK_SIZES = {"diffusion": 8, "diffusion-16": 16}
@@ -46,6 +54,7 @@ def text(args) -> None:
         teacher.prompt_streams(args.seed),
         tokens=args.tokens or 400_000,
         seed=args.seed,
+        rows=args.rows or selftext.ROWS,
         minutes=args.minutes or 1e9,
         say=say,
     )
@@ -54,7 +63,8 @@ def text(args) -> None:
 def _windows(args, tok, seed: int) -> MixedWindows:
     """Training windows for the drafters: the target's own text and the corpora, in turn."""
     path = need_file(args.checkpoints / "selftext.npz", "text")
-    return text_windows(path, WINDOW, args.seed + seed, ALIGN_WINDOWS, (tok, args.data))
+    count = args.windows
+    return text_windows(path, WINDOW, args.seed + seed, count, (tok, args.data))
 
 
 def divergences(args) -> None:
@@ -105,14 +115,16 @@ def align(args) -> None:
     """The students learn the target's distributions side by side and share its forward pass, the most expensive part of
     a step."""
     need_data(args)
-    tok, teacher = folder_tokenizer(args), open_model(args, "target")
+    device = usual_device()
+    tok, teacher = folder_tokenizer(args), open_model(args, "target").to(device)
     names = args.students.split(",")
     unknown = set(names) - {"draft", "larger-draft", *BLOCK_SIZES}
     if unknown:
         raise UserError(f"no student named {', '.join(sorted(unknown))} (--students)")
-    pairs = _windows(args, tok, seed=3)
+    pairs, rows = _windows(args, tok, seed=3), args.rows or ALIGN_ROWS
     torch.manual_seed(args.seed)
-    students = nn.ModuleDict({name: _student(args, name, tok, teacher) for name in names})
+    made = {name: _student(args, name, tok, teacher) for name in names}
+    students = nn.ModuleDict(made).to(device)
 
     def loss_of(name: str, taught, tokens, counted, index: int) -> torch.Tensor:
         student = students[name]
@@ -120,12 +132,12 @@ def align(args) -> None:
             divergence = loss_named(args.divergence, index)
             return draft_loss(student, taught, tokens, counted, divergence)
         size = student.config.block_size
-        anchors = random_anchors(*tokens.shape, BLOCKS * 8 // size, size, seed=index)
+        anchors = random_anchors(*tokens.shape, BLOCKS * 8 // size, size, seed=index).to(device)
         embedding = teacher.get_input_embeddings()
         return diffusion_loss(student, embedding, taught, tokens, counted, anchors, gamma=size / 2)
 
     def batch(index: int) -> tuple[torch.Tensor, int]:
-        tokens, counted = pairs.batch(index, ALIGN_ROWS)
+        tokens, counted = (one.to(device) for one in pairs.batch(index, rows))
         taught = read(teacher, tokens)
         losses = {name: loss_of(name, taught, tokens, counted, index) for name in names}
         if index % 25 == 0:

@@ -33,6 +33,7 @@ from .student import Lesson, Student, taught
 from .students import student_class
 from .teacher import Teacher
 
+ROWS = 6  # windows per batch
 LEAST_LENGTH = 32
 LOOKS = 8  # rows of the table
 """The first row shows the part before training. Epochs: how often the target's own text was read."""
@@ -45,12 +46,14 @@ def train_part(args, key: str) -> None:
     teacher = Teacher.of(args)
     student = cls.of(teacher, settings)
     longest = getattr(student.config, "max_position_embeddings", None) or args.length
-    if not LEAST_LENGTH <= args.length <= longest or args.rows < 1:
+    rows = ROWS if args.rows is None else args.rows
+    if not LEAST_LENGTH <= args.length <= longest or not 1 <= rows <= args.windows:
         raise UserError(
-            f"A batch has windows of {LEAST_LENGTH} to {longest} tokens (--length), and one at least (--rows)."
+            f"A batch has windows of {LEAST_LENGTH} to {longest} tokens (--length), one at least (--rows), and at most "
+            "as many as are made (--windows)."
         )
     budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
-    Training(teacher, student, args.name or key, budget, args.rows, args.length, args.seed).run()
+    Training(teacher, student, args.name or key, budget, rows, args.length, args.seed).run()
 
 
 def _given(options: list[str]) -> dict[str, str]:

@@ -41,6 +41,7 @@ NEW_TOKENS = {
 TEMPERATURES = [0.0, 0.0, 0.7, 1.0, 1.0]
 OTHER_TOKENS = 160
 LONGEST_PROMPT = 220
+ROWS = 96  # texts written at once
 TOLD_SECONDS = 60.0  # between two lines about the progress
 
 
@@ -117,7 +118,7 @@ def write(
     streams: Mapping[str, Iterator[list[int]]],
     tokens: int,
     seed: int,
-    rows: int = 96,
+    rows: int = ROWS,
     minutes: float = 1e9,
     say=print,
 ) -> None:

@@ -26,7 +26,7 @@ from engine.target.generation import ends_of
 from engine.target.language_model import refuse_unreadable
 
 from . import alignment, figures, selftext
-from .common import UserError, need_data, need_file, place
+from .common import UserError, need_data, need_file, place, usual_device
 from .distill import MixedWindows
 from .packing import Mixer, windows
 
@@ -42,7 +42,7 @@ class Teacher:
     """folder: the target's. work: the folder of its text and checkpoints. parts: the folder of the results. data: the
     folder of the corpora. prompts: a file or a folder of files, one prompt per line, for a named target; None for the
     family's own target, which has corpora and generators. draft_folder: the folder of the draft that some parts read,
-    or None. start: the folder of a part to continue from, or None."""
+    or None. start: the folder of a part to continue from, or None. count: how many windows are made of the text."""
 
     folder: Path
     work: Path
@@ -52,6 +52,7 @@ class Teacher:
     draft_folder: Path | None = None
     denoiser_folder: Path | None = None
     start: Path | None = None
+    count: int = WINDOWS
 
     @classmethod
     def of(cls, args) -> Teacher:
@@ -72,6 +73,7 @@ class Teacher:
                 draft_folder=draft,
                 denoiser_folder=denoiser,
                 start=args.start,
+                count=args.windows,
             )
         found = inspect(args.target)
         if found.nbytes > free_bytes():
@@ -89,6 +91,7 @@ class Teacher:
             args.draft,
             args.diffusion,
             args.start,
+            args.windows,
         )
 
     @property
@@ -150,7 +153,7 @@ class Teacher:
         mixture: how many windows of each come in turn. A target without corpora has only its own text."""
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
-        return text_windows(path, length, seed, WINDOWS, corpora, mixture)
+        return text_windows(path, length, seed, self.count, corpora, mixture)
 
     @cached_property
     def epoch(self) -> int:
@@ -199,10 +202,9 @@ class Teacher:
 
 
 def _opened(folder: Path) -> PreTrainedModel:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     found = causal_model(str(folder), torch.float32)
     refuse_unreadable(found, folder.name)
-    return found.to(device).eval().requires_grad_(False)
+    return found.to(usual_device()).eval().requires_grad_(False)
 
 
 def text_windows(

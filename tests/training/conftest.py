@@ -43,7 +43,7 @@ def tokenizer():
 def hasty(monkeypatch):
     """Makes the recipes of parts use little text and few looks."""
     monkeypatch.setattr(part_recipe, "LOOKS", 4)
-    monkeypatch.setattr(teacher, "WINDOWS", 24)
+    monkeypatch.setattr("engine.training.__main__.WINDOWS", 24)
     monkeypatch.setattr(teacher, "PROBED", 12)
     monkeypatch.setattr(teacher, "PER_WORKLOAD", 1)
     monkeypatch.setattr(

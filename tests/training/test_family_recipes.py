@@ -9,7 +9,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from engine.parts.dflash_model import DFlashModel
-from engine.training import answers, compare, drafting_recipes, evaluate, figures, gains
+from engine.training import answers, compare, evaluate, figures, gains
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model, export_tokenizer
 from engine.training.diffusion import spread_layers
@@ -46,7 +46,7 @@ def folders(tokenizer, tmp_path):
 
 def test_drafters_of_all_kinds_learn_from_its_own_text(folders, monkeypatch):
     path, places = folders
-    monkeypatch.setattr(drafting_recipes, "ALIGN_WINDOWS", 12)
+    places = [*places, "--windows", "12"]
     monkeypatch.setattr("engine.training.selftext.NEW_TOKENS", dict.fromkeys(
         ["story", "operations", "edit", "template", "arithmetic", "code", "chat"], 4
     ))  # fmt: skip
