@@ -32,13 +32,21 @@ RECIPES = {"gto": "eagle", "fspad": "eagle"}
 FIXED = {f"chain of {length}": length for length in (2, 3, 4, 6, 8, 12)}
 """Chains that never stop early, by the names that they have as contestants."""
 BEST_FIXED = "the best fixed chain"
+PAPERS_TREE = 63
+"""Nodes of the tree in Medusa's paper."""
 TREES = {
-    f"{key} of {drafter(key).usual_size}": key
-    for key in ("medusa", "hydra", "eagle", "hidden_transfer", "ppd")
+    f"{key} of {size}": (key, size)
+    for key, size in (
+        *(
+            (key, drafter(key).usual_size)
+            for key in ("medusa", "hydra", "eagle", "hidden_transfer", "ppd")
+        ),
+        ("medusa", PAPERS_TREE),
+    )
 }
-"""Drafters with their usual number of nodes, for figures in tokens a step. For figures of speed, a drafter has the
-machine's fastest size, which may be a tree of one or two nodes."""
-MEDUSA, HYDRA, EAGLE, TRANSFER, PROMPTS = TREES
+"""Drafters with their usual number of nodes, or that of their paper, for figures in tokens a step. For figures of speed,
+a drafter has the machine's fastest size, which may be a tree of one or two nodes."""
+MEDUSA, HYDRA, EAGLE, TRANSFER, PROMPTS, PAPERS = TREES
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,8 @@ class Figure:
 
 
 TABLE = (
-    Figure(MEDUSA, "step", 2.2, None, ("story",)),
+    Figure(PAPERS, "step", 2.2, None, ("story",)),
+    Figure(MEDUSA, "step", None, None, ("story",)),
     Figure(HYDRA, "step", 2.5, None, ("story",)),
     Figure(EAGLE, "step", 2.9, 3.5, ("story",)),
     Figure("eagle", "speed", 1.6, None, beside="none"),
@@ -160,7 +169,9 @@ class _Field:
 
 
 def _drafter_of(name: str) -> str:
-    return "chain" if name in FIXED else TREES.get(name) or RECIPES.get(name) or name
+    if name in FIXED:
+        return "chain"
+    return TREES[name][0] if name in TREES else RECIPES.get(name, name)
 
 
 def _options_of(name: str, cls) -> dict | None:
@@ -168,7 +179,8 @@ def _options_of(name: str, cls) -> dict | None:
     if name in FIXED:
         return resolve(cls.key, cls.options, {"length": FIXED[name], "stop_below": 0.0})
     if name in TREES or name in RECIPES:
-        return resolve(cls.key, cls.options, {cls.size_option: cls.usual_size})
+        size = TREES[name][1] if name in TREES else cls.usual_size
+        return resolve(cls.key, cls.options, {cls.size_option: size})
     return None
 
 

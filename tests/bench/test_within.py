@@ -46,7 +46,7 @@ def test_a_small_bench(paths, tmp_path, capsys, monkeypatch):
     out = tmp_path / "within.json"
     table = within.run_within(paths, prompts, PLAN, str(out))
     rows = {row.figure.what: row for row in table}
-    assert len(rows) == len(within.TABLE) == 16
+    assert len(rows) == len(within.TABLE) == 17
     medusa = rows["medusa of 16, tokens a step, story"]
     assert medusa.value is None and not medusa.verdict
     assert (

@@ -1,6 +1,6 @@
 """These tests need a CUDA GPU; without one nothing here is collected.
 
-python -m pytest tests/gpu tests/kernels tests/engine/test_family.py
+python -m pytest tests/gpu tests/kernels/interpreted
 """
 
 import logging

@@ -38,10 +38,12 @@ def flex(
 
     prefix = int(mask.prefix[0])
     dense = visible(mask)[:, prefix:].contiguous()
+    last_row, last_column = (size - 1 for size in dense.shape)
 
     def seen(batch, head, row, column):
-        own = (column - prefix).clamp(min=0)
-        return (column < prefix) | dense[row, own]
+        # its tiles reach beyond the tree, and read the mask there, too
+        own = (column - prefix).clamp(min=0, max=last_column)
+        return (column < prefix) | dense[row.clamp(max=last_row), own]
 
     rows, columns = query.shape[2], key.shape[2]
     blocks = create_block_mask(seen, None, None, rows, columns, device=query.device)
