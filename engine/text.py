@@ -223,9 +223,9 @@ class Text:
         rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
         self.session.commit(rows[:-1] if final == "none" else rows)
         features = seen.features
-        if features is not None:
-            features = features[to_device(torch.tensor(rows), features.device)]
-        return features
+        if features is None or rows == list(range(len(features))):
+            return features
+        return features[to_device(torch.tensor(rows), features.device)]
 
     def _passes(self, seen: Seen) -> dict[str, int]:
         """Forward passes of this step by model; the drafter's are counted since the last step."""

@@ -66,7 +66,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
         Option(
             "interval",
             "int",
-            8,
+            32,
             "Steps without a draft between two looks at the exits.",
             1,
             256,
@@ -75,7 +75,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
         Option(
             "prompt",
             "int",
-            32,
+            16,
             "Last tokens of the prompt on which the exits are tried first.",
             1,
             256,
