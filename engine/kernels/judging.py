@@ -92,9 +92,8 @@ def weigh_draws(
     pending = begin < 0  # no refusal yet
     last_token = -1
     last_by_q = begin < 0
-    last_q_scale = (
-        scale * 0.0
-    )  # never q_scale: a name for its value would not be carried through the loop
+    # Not q_scale: Triton does not carry a name through a loop that stands for q_scale before it and in it.
+    last_q_scale = scale * 0.0
     last_scale = scale
     final = -1
     for draw in range(begin, end):
