@@ -92,7 +92,7 @@ def weigh_draws(
     pending = begin < 0  # no refusal yet
     last_token = -1
     last_by_q = begin < 0
-    # Not q_scale: Triton does not carry a name through a loop that stands for q_scale before it and in it.
+    # Not q_scale: Triton does not carry a name through a loop if it stands for q_scale both before the loop and in it.
     last_q_scale = scale * 0.0
     last_scale = scale
     final = -1
