@@ -62,7 +62,8 @@ def test_a_small_bench(paths, tmp_path, capsys, monkeypatch):
     assert rows["del / none, tokens a second, edit"].value > 0
     assert rows["eagle faster than chain, of 6 workloads"].value in range(7)
     told = capsys.readouterr().out
-    assert told.count("is not shipped") == 8
+    absent = [row for row in table if "is not shipped" in row.reason]
+    assert told.count("is not shipped") == len(absent) > 0
     # chain, six fixed chains and eagle of two sizes, once with gto, on six workloads; ppd on one, del and swift on another
     assert "63 of 63 texts written as plain decoding writes them" in told
     assert rows["specdec_pp / the best fixed chain, tokens a second, all workloads"].value is None
