@@ -10,7 +10,7 @@ from presets import cards, scaling
 TOLD = (
     *("key", "title", "kind", "family", "exactness", "needs_training", "available"),
     *("mechanism", "watch", "paper", "claim", "part", "example", "figure", "measured"),
-    "price",
+    *("price", "loses"),
 )
 """The fields of a card that the page shows."""
 

@@ -28,6 +28,7 @@
       ...(claim.text ? row("Claimed", el("span", { text: claim.text }), el("span", { class: "pg-method-setting", text: claim.setting })) : []),
       ...(here.length ? row("Here", ...here) : []),
       ...(price.texts ? row("Price", ...priced(price)) : []),
+      ...(method.loses ? row("Loses", el("span", { text: method.loses })) : []),
       ...(part.name && !method.available ? row("Missing", el("span", { text: `The part ${part.name} is not shipped; the recipe ${part.recipe} makes it.` })) : []),
     ];
     const watch = method.example && el("button", { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",

@@ -22,6 +22,7 @@ CARD = {
     **dict.fromkeys(("title", "family", "kind", "exactness", "mechanism", "watch"), str),
     "needs_training": bool,
 }
+OPTIONAL = {"loses": str}
 TABLES = {
     "paper": {"title": str, "authors": str, "venue": str, "year": int},
     "claim": {"text": str, "setting": str},
@@ -48,7 +49,7 @@ def read_card(path: Path) -> dict:
     if not isinstance(holds, list) or not all(isinstance(one, str) for one in holds):
         raise UserError(f"{place} must have a list of texts as its holds.")
     tables = {name: given.pop(name) for name in (*TABLES, "example") if name in given}
-    check(place, given, CARD, required=CARD)
+    check(place, given, CARD | OPTIONAL, required=CARD)
     for name, words in (("family", FAMILIES), ("kind", KINDS), ("exactness", EXACTNESS)):
         if given[name] not in words:
             known = ", ".join(words)

@@ -24,6 +24,7 @@ TOY = {
     "part": {},
     "measured": {},
     "price": {},
+    "loses": "",
 }
 TOYS = [
     {
@@ -40,6 +41,7 @@ TOYS = [
         "title": "Birch",
         "needs_training": True,
         "family": "tree",
+        "loses": "On two cores its leaves fall.",
         "measured": {"kept_before": 0.612, "kept_after": 0.7},
     },
     {**TOY, "key": "cedar", "title": "Cedar", "exactness": "both", "mechanism": "Like an ash."},
@@ -113,6 +115,7 @@ def test_a_card_says_what_is_missing_and_what_was_measured(toys):
     assert "2.50 tokens a step on held-out texts, in the place of 2.00." in elm
     birch = toys.locator("[data-method=birch]").inner_text()
     assert "70.0 % of its draws are kept at temperature 1" in birch and "61.2 %" in birch
+    assert "On two cores its leaves fall." in birch and "Loses" not in elm
     assert toys.get_by_role("button").count() == 0, "no example, nothing to watch"
     ash = toys.locator("[data-method=ash]").inner_text()
     assert "25 % of 12 texts are those of plain decoding; 0.90 bits a byte" in ash

@@ -38,6 +38,13 @@ def read(tmp_path):
     return one
 
 
+def test_a_card_may_say_why_its_method_loses(read):
+    assert read(CARD).loses == ""
+    assert read(CARD + 'loses = "It is large."').loses == "It is large."
+    with pytest.raises(UserError, match="loses"):
+        read(CARD + "loses = 3")
+
+
 def test_every_drafter_and_rule_has_a_card_and_every_card_its_method():
     """A drafter and a rule of one key are one method, with one card."""
     assert set(cards()) >= set(drafters()) | set(verifiers())
