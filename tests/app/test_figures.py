@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from engine.trace import read_trace
-from presets import presets
+from presets import preset
 from presets.conditions import finished
 from tests.app.test_page import PHONE
 from tests.app.visitor import ENDLESS, SHORT
@@ -152,9 +152,9 @@ def test_the_tick_stands_where_the_text_was_compared(visit):
     visitor.choose("preset", "Temperature 0.8")
     proof.get_by_text("96 tokens").wait_for()
     assert not tick.is_visible() and "distribution of texts" in proof.inner_text()
-    visitor.choose("preset", presets()[0].title)
+    visitor.choose("preset", preset("edit-lookup").title)
     tick.wait_for()
-    ratio = raced_ratio("race-story", "dyspec")
+    ratio = raced_ratio("race-edit", "prompt_lookup")
     assert f"and the same text, {ratio} on the machine that recorded it." in proof.inner_text()
 
 
