@@ -161,7 +161,8 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
 
 def _expect(models: Models, drafter: Drafter, nodes: int, coming: Expected, greedy: bool) -> None:
     """Have the language models prepare for passes over the prompt and over up to ``nodes`` nodes, and for chains if the
-    drafter reads them."""
+    drafter reads them; and the drafter itself."""
+    drafter.expect(coming)
     models.target.expect(drafter.feature_layers, nodes, coming)
     for part in models.parts.values():
         if isinstance(part, LanguageModel):

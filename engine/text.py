@@ -108,7 +108,8 @@ class Text:
             tree.begun is None and self.session.rows
         ):  # rows were read for a tree other than this one
             self.session.drop()
-        return Draft(self.context[-1], tree, len(self.context), tree.probes)
+        wanted = self.drafter.wants_features
+        return Draft(self.context[-1], tree, len(self.context), tree.probes, wanted)
 
     def _propose(self) -> Proposal:
         most = min(self._limit, self.drafter.max_context)

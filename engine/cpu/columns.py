@@ -8,6 +8,7 @@ import torch
 from engine.cpu.calls import shared
 from engine.cpu.row_shape import RowShape
 from engine.target.cache import KVCache, KVLayer
+from engine.target.expected import Expected
 
 FIRST = 128
 """First capacity of a text of a small model; full buffers double. So there are few capacities, and a graph for each."""
@@ -125,6 +126,13 @@ def doubled(capacity: int, columns: int) -> int:
     while capacity < columns:
         capacity *= 2
     return capacity
+
+
+def capacities(coming: Expected, rows: int) -> list[int]:
+    """The capacity that passes of so many rows of a small model need after the prompt, and the next one if the text may
+    grow so long. Few texts need a third."""
+    first = doubled(FIRST, coming.prompt + rows)
+    return [first, 2 * first] if coming.length + rows > first else [first]
 
 
 def _rounded(columns: int) -> int:

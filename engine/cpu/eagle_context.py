@@ -5,6 +5,8 @@ size, D head size, N layers.
 """
 
 import logging
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -12,13 +14,17 @@ from torch import Tensor, nn
 
 from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
-from engine.cpu.columns import FIRST, Buffers, Columns
+from engine.cpu.columns import FIRST, Buffers, Columns, capacities
+from engine.cpu.eagle_ahead import MOST_PAIRS, AheadPass, AheadPasses
 from engine.cpu.fixed import Graphs, Size, fixed_sizes
 from engine.cpu.graph import attended_after
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_context import MOST_ROWS, EagleContext, ModuleContext
+from engine.target.expected import Expected
+from engine.target.language_model import LanguageModel
+from engine.target.seen import ReadChain
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +81,14 @@ class CompiledCell:
             return [argument.numpy() for argument in self._arguments(size, width)]
 
         self.graphs = Graphs(make, self._sizes, example)
+        self._cell = cell
+        self._ahead: WeakKeyDictionary[LanguageModel, AheadPasses] = WeakKeyDictionary()
+
+    def ahead(self, target: LanguageModel) -> AheadPasses:
+        """The graphs that read several levels, with the embeddings and the head of this target."""
+        if target not in self._ahead:
+            self._ahead[target] = AheadPasses(self._cell, target, self._sizes)
+        return self._ahead[target]
 
     def _arguments(self, size: Size, width: int) -> list[Tensor]:
         """Arguments of a pass of this size; no two of its rows are alike."""
@@ -91,9 +105,19 @@ class CompiledCell:
 class CompiledContext(EagleContext):
     """See ``EagleContext``. Drafted rows are in the columns after the committed ones."""
 
-    def __init__(self, cell: CompiledCell) -> None:
-        self._cell = cell
-        self._columns = cell.columns()
+    def __init__(self, cell: EagleCell, target: LanguageModel, made: CompiledCell) -> None:
+        super().__init__(cell, target)
+        self._made, self._ahead = made, made.ahead(target)
+        self._columns = made.columns()
+
+    @property
+    def blocks(self) -> Sequence[int]:
+        return self._ahead.blocks
+
+    def expect(self, coming: Expected) -> None:
+        for count in self.blocks:
+            for capacity in capacities(coming, MOST_PAIRS + count):
+                self._ahead.graph(count, capacity)
 
     def read(self, states: Tensor, embedded: Tensor) -> Tensor:
         last = states[-1:]
@@ -111,6 +135,33 @@ class CompiledContext(EagleContext):
         rows, drafted = len(states), self._columns.length - self.length
         shown = np.ones((rows, drafted + rows), bool) if seen is None else seen.numpy()
         return self._pass(states, embedded, np.full(rows, self.length + depth), shown)
+
+    def read_ahead(self, states: Tensor, embedded: Tensor, count: int) -> ReadChain:
+        before = max(0, len(states) - MOST_PAIRS)
+        if before:
+            self.read(states[:before], embedded[:before])
+        pairs = states[before:], embedded[before:]
+        self.forget(0)
+        graph = self._graph(count)
+        if graph is None:
+            return super().read_ahead(*pairs, count)
+        found = graph(self._columns, pairs, self.length)
+        self.length += len(pairs[0])
+        return found
+
+    def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
+        graph = self._graph(count)
+        if graph is None:
+            return super().grow_ahead(state, embedded, depth, count)
+        return graph(self._columns, (state[None], embedded), self.length + depth)
+
+    def forget(self, drafted: int) -> None:
+        self._columns.length = self.length + drafted
+
+    def _graph(self, count: int) -> AheadPass | None:
+        """The graph for so many levels, for whose rows the buffers have room."""
+        self._columns.reserve(self._columns.length + MOST_PAIRS + count)
+        return self._ahead.graph(count, self._columns.capacity)
 
     def _pass(
         self, states: Tensor, embedded: Tensor, places: np.ndarray, seen: np.ndarray
@@ -133,7 +184,7 @@ class CompiledContext(EagleContext):
             return torch.from_numpy(found[:rows].copy())
 
         given = [padded(one, shape) for one in (states.numpy(), embedded.numpy(), places)]
-        graph = self._cell.graphs.of(shape, capacity)
+        graph = self._made.graphs.of(shape, capacity)
         return graph([*given, added], [0, 1], take, columns.given)
 
 
@@ -147,4 +198,4 @@ def compiled_contexts(cell: EagleCell):
     except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
         log.warning("The feature drafter runs through its own module: %s", in_one_line(error))
         return ModuleContext
-    return lambda cell: CompiledContext(made)
+    return lambda cell, target: CompiledContext(cell, target, made)

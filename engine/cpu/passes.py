@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from engine.cpu.arrays import HIDDEN, bias, padded, positions
 from engine.cpu.calls import Calls
-from engine.cpu.columns import FIRST, Buffers, Columns, doubled
+from engine.cpu.columns import FIRST, Buffers, Columns, capacities
 from engine.cpu.convertible import NotConvertible, check, seen, windows_of
 from engine.cpu.fixed import Graphs, Size, fixed_sizes
 from engine.cpu.graph import NAME, PassGraph
@@ -82,12 +82,8 @@ class CompiledPasses:
         return self._columns(FIRST if self.sizes else capacity, self.row_shape())
 
     def capacities(self, coming: Expected, rows: int) -> list[int]:
-        """Of a small model: the capacity that passes of so many rows need after the prompt, and the next one if the text
-        may grow so long. Few texts need a third."""
-        if not self.sizes:
-            return []
-        first = doubled(FIRST, coming.prompt + rows)
-        return [first, 2 * first] if coming.length + rows > first else [first]
+        """Of a small model: the capacities that passes of so many rows need."""
+        return capacities(coming, rows) if self.sizes else []
 
     def _columns(self, capacity: int, shape: RowShape) -> Columns:
         heads, size = self.example[0].shape[1], self.example[0].shape[3]

@@ -22,11 +22,12 @@ from engine.cache_folder import cache_folder, write_whole
 from engine.cpu.bf16_products import bf16_pays, split_products
 from engine.cpu.joining import join_products
 from engine.cpu.runtime import core
+from engine.cpu.sharing import share_matrices
 from engine.cpu.threads import settings, threads
 
 log = logging.getLogger(__name__)
 
-METHOD = 3  # version of the compilation; graphs of other versions are not used
+METHOD = 4  # version of the compilation; graphs of other versions are not used
 MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
 
 
@@ -97,6 +98,7 @@ def _converted(graph: nn.Module, example: Sequence[Tensor]):
     join_products(model)
     if bf16_pays():
         split_products(model)
+    share_matrices(model)
     return model
 
 

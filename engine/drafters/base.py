@@ -15,6 +15,7 @@ from engine.load import Load
 from engine.memory import Memory
 from engine.options import Option, Value
 from engine.sampling import Sampling
+from engine.target.expected import Expected
 from engine.tree import DraftTree
 
 if TYPE_CHECKING:
@@ -143,6 +144,10 @@ class Drafter(ABC):
     max_context: float = math.inf
     """The longest text, in tokens, that the drafter can follow; beyond it the target decodes plainly."""
 
+    wants_features: bool = True
+    """Whether the drafter needs the features of the next pass; asked after each proposal. A pass may return them even
+    so."""
+
     def __init__(self, settings: Mapping[str, Value]) -> None:
         self.settings = dict(settings)
         if self.size_option is not None and not settings[self.size_option]:
@@ -152,6 +157,9 @@ class Drafter(ABC):
     def build(cls, settings: Mapping[str, Value], models: Models) -> Drafter:
         """An instance for one run, given its resolved options and the run's models."""
         return cls(settings)
+
+    def expect(self, coming: Expected) -> None:
+        """Prepare, before a text is timed, for a text of this size."""
 
     @classmethod
     @abstractmethod

@@ -97,10 +97,14 @@ class DynamicExitDrafter(OwnLayersDrafter):
             goes_on(models.target, 1)  # tested before a text is timed
         return cls(settings, models.target)
 
+    def expect(self, coming):
+        self.target.expect((), 0, coming)  # for the steps whose features are not wanted
+
     def begin(self, start):
         super().begin(start)
         self._exits = None
         self._undrafted = 0  # steps in a row without a draft
+        self._drafts = False
         if self.feature_layers:
             counted = self.settings["when"] == "pays"
             head = head_in_layers(self.target.model) if counted else 0.0
@@ -120,9 +124,14 @@ class DynamicExitDrafter(OwnLayersDrafter):
             sure = self._chain(tree, context, plan.layer, *bounds)
             if not by_length:
                 tree.exhibits.append(self._confidence(sure, threshold))
+        self._drafts = len(tree) > 0
         shown = Shown(self._exits.snapshot(), plan, most)
         tree.exhibits[:0] = [Later(shown.stack), Later(shown.curve)]
         return tree
+
+    @property
+    def wants_features(self):
+        return self._drafts or (self._undrafted + 1) % self.settings["interval"] == 0
 
     def observe(self, kept):
         self._undrafted = 0 if len(kept.tree) else self._undrafted + 1

@@ -15,7 +15,8 @@ re-ranking would drop some of them, and the law of the others would not be q.)
 
 Beyond the paper: a candidate that is not among the best N when its level is drafted is not read, because
 nothing below it could be kept; the tree stays the same. In greedy decoding no further level is read once
-its nodes are unlikely to be reached (``stop_below``; the paper's value is 0).
+its nodes are unlikely to be reached (``stop_below``; the paper's value is 0). A tree of few nodes is a chain: the cell
+then reads one node of each level, and on a CPU several levels in one call.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from engine.drafters.draft_model import stop_option
 from engine.drafters.eagle_reader import EagleReader
 from engine.drafters.eagle_shown import Outcomes, shown_path, shown_tree
 from engine.drafters.eagle_tree import Candidates
+from engine.drafters.levels_ahead import Level
 from engine.exhibits import Curve, Later
-from engine.finite import refuse_nan
 from engine.options import Option
+from engine.parts.eagle_context import context_of
 from engine.tree import ROOT, DraftTree
 
 SOURCE = "feature draft"
@@ -48,18 +50,19 @@ class EagleDrafter(Drafter):
     needs = {"eagle": "eagle"}
     options = (
         tree_size(256, "nodes"),
-        Option("depth", "int", 6, "Longest branch.", 1, 16),
+        Option("depth", "int", 8, "Longest branch.", 1, 16),
         Option(
             "top_k",
             "int",
-            4,
-            "Candidates below each node, and nodes of each level that the cell reads.",
-            1,
+            0,
+            "Candidates below each node, and nodes of each level that the cell reads (0: nodes divided by depth, as in "
+            "the paper's trees of 60 nodes and 6 levels).",
+            0,
             32,
             label="Width",
         ),
         stop_option(
-            0.3,
+            0.1,
             "Draft no further when the chance that any of the nodes to be read next is reached falls "
             "below this, by q",
         ),
@@ -80,6 +83,9 @@ class EagleDrafter(Drafter):
     def kinds(cls, sampling):
         return frozenset({"one_hot"})
 
+    def expect(self, coming):
+        context_of(self.cell, self.target).expect(coming)
+
     def begin(self, start):
         super().begin(start)
         self._reader = EagleReader(
@@ -92,12 +98,12 @@ class EagleDrafter(Drafter):
 
     def propose(self, context, max_depth):
         self._drafted = None
-        state = self._reader.catch_up(context)
-        if state is None:  # a prompt of one token: the target has read nothing yet
+        count, depth = self.settings["nodes"], self.settings["depth"]
+        levels, width = min(depth, max_depth, count), self.settings["top_k"] or -(-count // depth)
+        level = self._reader.catch_up(context, levels if width == 1 else 1)
+        if level is None:  # a prompt of one token: the target has read nothing yet
             return DraftTree()
-        count = self.settings["nodes"]
-        levels, width = min(self.settings["depth"], max_depth, count), self.settings["top_k"]
-        found = drafted_below(self._reader, state, count, levels, width, self._stop_below)
+        found = drafted_below(self._reader, level, count, levels, width, self._stop_below)
         kept = sorted(found.candidates.best(count))
         tree, node_of = found.tree(kept)
         tree.exhibits += shown_tree(found.candidates, kept)
@@ -125,31 +131,30 @@ class EagleDrafter(Drafter):
 
 
 def drafted_below(
-    reader: EagleReader, state: Tensor, count: int, levels: int, width: int, stop_below: float = 0.0
+    reader: EagleReader, top: Level, count: int, levels: int, width: int, stop_below: float = 0.0
 ) -> Drafted:
-    """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep, below a state [H]; see
-    the drafter's options."""
+    """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep, below the level of the text's
+    last token; see the drafter's options."""
     width = min(width, count)
-    found = Drafted(state)
-    candidates, level, states = found.candidates, [ROOT], state[None]
+    found = Drafted(top.states[0])
+    candidates, read, places = found.candidates, top, [ROOT]
     for depth in range(levels):
-        laws = reader.law(states, [candidates.path(place) for place in level])
-        chances, tokens = laws.topk(min(width, laws.shape[-1]))
-        refuse_nan(chances, "The feature drafter")
-        found.laws |= zip(level, laws.cpu(), strict=True)
-        candidates.add(level, tokens.tolist(), chances.tolist())
+        chances, tokens = read.q.topk(min(width, read.q.shape[-1]))
+        found.laws |= zip(places, read.q, strict=True)
+        candidates.add(places, tokens.tolist(), chances.tolist())
         if depth + 1 == levels:
             break
-        above = level
-        level = candidates.worth_reading(width, count)
-        if sum(candidates.joint[place] for place in level) < stop_below or not level:
+        above = places
+        places = candidates.worth_reading(width, count)
+        if sum(candidates.joint[place] for place in places) < stop_below or not places:
             break
-        rows = [above.index(candidates.parents[place]) for place in level]
-        seen = candidates.seen_by(level)
-        given = [candidates.tokens[place] for place in level]
-        states = reader.grow(states[rows], given, depth, seen)
-        candidates.read += level
-        found.states |= zip(level, states, strict=True)
+        rows = [above.index(candidates.parents[place]) for place in places]
+        seen = candidates.seen_by(places)
+        given = [candidates.tokens[place] for place in places]
+        paths = [candidates.path(place) for place in places]
+        read = reader.grow(read.states[rows], given, depth, seen, paths)
+        candidates.read += places
+        found.states |= zip(places, read.states, strict=True)
     return found
 
 

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from engine.constraint import Constraint, masked
+from engine.drafters.levels_ahead import Level, LevelsAhead
+from engine.finite import refuse_nan
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.eagle_context import context_of
 from engine.sampling import Sampling, display_distribution
@@ -16,7 +18,7 @@ from engine.transfer import to_device
 
 
 class EagleReader:
-    """Reads pairs of a feature and the token after it, one pass per level of the tree.
+    """Reads pairs of a feature and the token after it: a level of the tree in one pass, or several levels of one row.
 
     passes: how often the cell was run.
     """
@@ -31,7 +33,8 @@ class EagleReader:
     ) -> None:
         self._cell, self._target, self._sampling = cell, target, sampling
         self._constraint, self._prompt_length = constraint, prompt_length
-        self._context = context_of(cell)
+        self._context = context_of(cell, target)
+        self._ahead = LevelsAhead(self._context, self._law)
         self._waiting: list[Tensor] = []
         self._known = 0  # number of features: those of tokens 0 ... known - 1
         self.passes = 0
@@ -43,58 +46,82 @@ class EagleReader:
             self._known += len(features)
 
     @torch.no_grad()
-    def catch_up(self, context: Sequence[int]) -> Tensor | None:
-        """Read the committed tokens, with true features in place of drafted ones; returns the state [H] at
-        the text's last token, or None if no feature is known yet.
+    def catch_up(self, context: Sequence[int], expected: int = 1) -> Level | None:
+        """Read the committed tokens, with true features in place of drafted ones; returns the level of the text's last
+        token alone, or None if no feature is known yet.
 
         Forced tokens at the end, which the target has not seen, are read with drafted features.
+        expected: how many levels the caller will ask for at most, including this one, if each has one row. The cell
+        may read several of them in one call.
         """
         if not self._known:
             return None
+        if self._constraint is not None:
+            self._path = tuple(context[self._prompt_length + self._constraint.committed :])
         if self._waiting:
             states = self.fuse(torch.cat(self._waiting))
             self._waiting = []
             tokens = context[self._context.length + 1 : self._known + 1]
-            self._state = self._context.read(states, self._embedded(tokens))
-            self.passes += 1
-        if self._constraint is not None:
-            self._path = tuple(context[self._prompt_length + self._constraint.committed :])
-        state = self._state
-        for depth, token in enumerate(context[self._known + 1 :]):
-            self.passes += 1
-            state = self._context.grow(state[None], self._embedded([token]), depth, None)[0]
-        self._forced = len(context) - 1 - self._known
-        return state
+            self._level = self._read(states, tokens, expected)
+        states, forced = self._level.states, context[self._known + 1 :]
+        self._forced = 0
+        for token in forced:
+            states = self._grown(states, [token], self._forced, None)
+            self._forced += 1
+        return self._level if not forced else self._level_of(states, [()])
 
     @torch.no_grad()
     def grow(
-        self, states: Tensor, tokens: Sequence[int], depth: int, seen: Tensor | None
-    ) -> Tensor:
-        """Read a level of the tree: the states [R, H] at the parents, and the tokens -> the states [R, H] at the
-        tokens. depth: 0 for the root's children. seen: bool [R, S + R], the drafted rows that each row sees, including
-        itself; None: all."""
-        self.passes += 1
+        self,
+        states: Tensor,
+        tokens: Sequence[int],
+        depth: int,
+        seen: Tensor | None,
+        paths: Sequence[Sequence[int]],
+    ) -> Level:
+        """Read a level of the tree, given the states [R, H] at the parents, and the tokens.
+
+        depth: 0 for the root's children. seen: bool [R, S + R], the drafted rows that each row sees, including
+        itself; None: all. paths: the drafted tokens down to each row."""
+        found = self._ahead.take(states, tokens, depth, self._embedded)
+        self.passes += self._ahead.read
+        if found is not None:
+            return found
         forced = self._forced
         if seen is not None and forced:
             seen = torch.cat([seen.new_ones(len(seen), forced), seen], -1)
         if seen is not None:
             seen = to_device(seen, states.device)
-        return self._context.grow(states, self._embedded(tokens), depth + forced, seen)
-
-    @torch.no_grad()
-    def law(self, states: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
-        """q [R, V] after the states [R, H]. paths: the drafted tokens that lead to each state."""
-        target = self._target
-        logits = self._cell.logits(states, target.head)
-        logits = self._cell.spread(logits, target.vocab_size)
-        if self._constraint is not None:
-            rows = zip(logits, paths, strict=True)
-            logits = torch.stack([self._constrained(row, path) for row, path in rows])
-        return display_distribution(logits, self._sampling)
+        return self._level_of(self._grown(states, tokens, depth + forced, seen), paths)
 
     def fuse(self, features: Tensor) -> Tensor:
         """True features [T, n*Ht] -> states [T, H]"""
         return self._cell.fuse(features)
+
+    def _read(self, states: Tensor, tokens: Sequence[int], expected: int) -> Level:
+        """Commit these pairs."""
+        embedded = self._embedded(tokens)
+        ahead = self._ahead.begin(states, embedded, expected if self._constraint is None else 1)
+        self.passes += self._ahead.read or 1
+        return ahead or self._level_of(self._context.read(states, embedded)[None], [()])
+
+    def _grown(self, states: Tensor, tokens: Sequence[int], depth: int, seen) -> Tensor:
+        self.passes += 1
+        return self._context.grow(states, self._embedded(tokens), depth, seen)
+
+    def _level_of(self, states: Tensor, paths: Sequence[Sequence[int]]) -> Level:
+        return Level(states, self._law(self._cell.logits(states, self._target.head), paths))
+
+    def _law(self, logits: Tensor, paths: Sequence[Sequence[int]] = ()) -> Tensor:
+        """logits [R, v] in the cell's own vocabulary -> q [R, V]. paths: for a constraint, the drafted tokens down to
+        each row."""
+        logits = self._cell.spread(logits, self._target.vocab_size)
+        if self._constraint is not None:
+            rows = zip(logits, paths, strict=True)
+            logits = torch.stack([self._constrained(row, path) for row, path in rows])
+        q = display_distribution(logits, self._sampling)
+        refuse_nan(q, "The feature drafter")
+        return q.cpu()
 
     def _constrained(self, logits: Tensor, path: Sequence[int]) -> Tensor:
         allowed = self._constraint.allowed((*self._path, *path))

@@ -76,6 +76,8 @@ class Candidates:
     def seen_by(self, level: Sequence[int]) -> Tensor | None:
         """For R places that are read next, bool [R, S + R]: which of the S rows read so far, and of these R places,
         each place sees (its ancestors and itself). None if each place sees all of them."""
+        if len(level) == 1 and len(self.read) == self.depths[level[0]] - 1:
+            return None  # the rows read so far are its ancestors
         rows = {place: row for row, place in enumerate([*self.read, *level])}
         seen = torch.zeros(len(level), len(rows), dtype=torch.bool)
         for row, place in enumerate(level):

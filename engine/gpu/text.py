@@ -25,7 +25,7 @@ class DeviceText(Text):
     def draft(self) -> QuestionedDraft:
         draft = super().draft()
         question = self._judge.ask(draft.tree, draft.position)
-        return QuestionedDraft(draft.root, draft.tree, draft.position, draft.probes, question)
+        return QuestionedDraft(**vars(draft), question=question)
 
     def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
         return self._judge(draft, seen)

@@ -217,6 +217,11 @@ class EagleCell(nn.Module):
         normed = states if self.norm is None else self.norm(states)
         return borrowed(normed) if self.lm_head is None else self.lm_head(normed)
 
+    def named(self, drafted: Tensor) -> Tensor:
+        """Tokens of the draft's own vocabulary -> the target's tokens."""
+        tokens = self.target_tokens
+        return drafted if tokens is None else tokens[drafted]
+
     def spread(self, logits: Tensor, size: int) -> Tensor:
         """logits over the draft's vocabulary [.., v] -> over the target's [.., size], -inf for tokens that
         the draft does not know."""

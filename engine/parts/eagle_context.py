@@ -6,6 +6,7 @@ anything of the text.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,9 @@ from torch import Tensor
 
 from engine.parts.eagle_cell import EagleCell
 from engine.target.cache import CAPACITY, KVCache
+from engine.target.expected import Expected
+from engine.target.language_model import LanguageModel
+from engine.target.seen import ReadChain
 
 MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
 
@@ -22,6 +26,9 @@ class EagleContext(ABC):
 
     length: int = 0
     """Number of committed pairs."""
+
+    def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
+        self._cell, self._target = cell, target
 
     @abstractmethod
     def read(self, states: Tensor, embedded: Tensor) -> Tensor:
@@ -34,17 +41,50 @@ class EagleContext(ABC):
         [R, H]. seen: bool [R, S + R], the drafted rows that each row sees besides all committed ones;
         None: all of them."""
 
+    @property
+    def blocks(self) -> Sequence[int]:
+        """Numbers of levels for which ``read_ahead`` and ``grow_ahead`` take less time than as many passes."""
+        return ()
 
-def context_of(cell: EagleCell) -> EagleContext:
-    """A fresh context of the kind that ``engine.opening`` picked for this cell, else a plain one."""
-    return (cell.make_context or ModuleContext)(cell)
+    def expect(self, coming: Expected) -> None:
+        """Prepare, before a text is timed, for reading ahead in a text of this size."""
+
+    def read_ahead(self, states: Tensor, embedded: Tensor, count: int) -> ReadChain:
+        """Like ``read``, and then draft a chain, in which each row is the likeliest token after the row before. Returns
+        ``count`` rows, of which the first is that of the last pair, with their states [count, H] as features."""
+        return self._followed(self.read(states, embedded), 0, count)
+
+    def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
+        """The same from a drafted pair on, a state [H] and an embedding [1, H], if the drafted rows are one chain."""
+        return self._followed(self.grow(state[None], embedded, depth, None)[0], depth + 1, count)
+
+    @abstractmethod
+    def forget(self, drafted: int) -> None:
+        """Keep only the first ``drafted`` drafted rows."""
+
+    def _followed(self, state: Tensor, depth: int, count: int) -> ReadChain:
+        """The row with this state, and those that follow it, the first of them at this depth."""
+        states, logits, tokens = [state[None]], [], []
+        for place in range(count):
+            logits.append(self._cell.logits(states[-1], self._target.head))
+            tokens.append(self._cell.named(logits[-1].argmax(-1)))
+            if place + 1 < count:
+                embedded = self._cell.embed(tokens[-1], self._target.embed)
+                states.append(self.grow(states[-1], embedded, depth + place, None))
+        return ReadChain(torch.cat(logits), torch.cat(tokens).tolist(), torch.cat(states))
+
+
+def context_of(cell: EagleCell, target: LanguageModel) -> EagleContext:
+    """A fresh context of the kind that ``engine.opening`` picked for this cell, else a plain one. target: lends its
+    embeddings and its head."""
+    return (cell.make_context or ModuleContext)(cell, target)
 
 
 class ModuleContext(EagleContext):
     """Makes passes through the module, in plain torch."""
 
-    def __init__(self, cell: EagleCell) -> None:
-        self._cell = cell
+    def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
+        super().__init__(cell, target)
         self._cache = KVCache.empty(cell.config.num_hidden_layers, CAPACITY)
         self._drafted = 0
 
@@ -75,6 +115,9 @@ class ModuleContext(EagleContext):
         found = self._through(states, embedded, place, mask)
         self._drafted += len(states)
         return found
+
+    def forget(self, drafted: int) -> None:
+        self._drafted = drafted
 
     def _through(
         self, states: Tensor, embedded: Tensor, places: Tensor, mask: Tensor | None

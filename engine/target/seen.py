@@ -81,12 +81,14 @@ class Draft:
     """A tree below the root of a text.
 
     position: number of tokens committed before the step, and the position of the first drafted token.
+    features: whether the drafter needs the features of this pass.
     """
 
     root: int
     tree: DraftTree
     position: int
     probes: Probes | None = None
+    features: bool = True
 
     @property
     def begun(self) -> Begun | None:

@@ -168,7 +168,8 @@ class Session:
                 return self._go_on(draft)
             self.drop()
         if draft.probes is None:
-            return Seen(*self._read(self._rows(*draft.rows)))
+            layers = None if draft.features else ()
+            return Seen(*self._read(self._rows(*draft.rows), layers=layers))
         if all(self._goes_on(join.layer) for join in draft.probes.joins if join.layer):
             return self._with_probes(draft, draft.probes)
         return Seen(*self._read(self._rows(*draft.rows)))

@@ -81,9 +81,9 @@ def grown(
     for root in roots:
         reader.learn(features[known:root])
         known = root
-        state = reader.catch_up(tokens[: root + 1])
+        level = reader.catch_up(tokens[: root + 1])
         levels = min(policy.depth, policy.nodes)
-        found = drafted_below(reader, state, policy.nodes, levels, policy.top_k)
+        found = drafted_below(reader, level, policy.nodes, levels, policy.top_k)
         kept = sorted(found.candidates.best(policy.nodes))
         place = {ROOT: ROOT} | {one: node for node, one in enumerate(kept)}
         trees.append(

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from engine.cpu.model import CompiledModel
 from engine.drafters.dynamic_exit import DynamicExitDrafter
 from engine.drafters.none import NoDrafter
 from engine.loops import run_loop
@@ -126,6 +127,23 @@ def test_where_no_exit_is_right_it_decodes_plainly():
     _, steps, drafter = run(tiny_model("llama"), {"interval": 3})
     assert float(drafter._exits.acceptance.max()) < 0.4
     assert sum(len(step.tree) for step in steps) < 3
+
+
+def test_only_steps_that_look_at_the_exits_have_features():
+    """Every third one of those without a draft, and each one with a draft."""
+    found = []
+
+    class Noting(DynamicExitDrafter):
+        def observe(self, kept):
+            found.append((len(kept.tree), kept.features is not None))
+            super().observe(kept)
+
+    run(CompiledModel(tiny_hf_model("llama"), None, "compiled"), {"interval": 3}, cls=Noting)
+    undrafted = [featured for drafted, featured in found if not drafted]
+    assert len(undrafted) > 6 and undrafted[-6:].count(True) == 2
+    found.clear()
+    run(idle_above(2), {"length": 5}, cls=Noting)
+    assert all(featured for drafted, featured in found if drafted)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", "gpt2", "gpt_oss"])

@@ -131,11 +131,11 @@ def test_a_level_in_one_pass_is_the_paths_read_one_by_one(models):
     for node in range(len(tree)):
         reader = EagleReader(drafter.cell, target, Sampling())
         reader.learn(features)
-        states = reader.catch_up(PROMPT)[None]
+        level = reader.catch_up(PROMPT)
         *above, last = [tree.tokens[one] for one in tree.path(node)]
         for depth, token in enumerate(above):
-            states = reader.grow(states, [token], depth, None)
-        q = reader.law(states, [()])[0]
+            level = reader.grow(level.states, [token], depth, None, [()])
+        q = level.q[0]
         assert float(q[last]) == pytest.approx(tree.q[node], rel=1e-4)
 
 

@@ -1,15 +1,23 @@
-"""The compiled pass of an EAGLE cell against its module: same weights, same numbers."""
+"""The compiled passes of an EAGLE cell against its module: same weights, same numbers."""
 
 import copy
+import gc
 
 import pytest
 import torch
 
-from engine.cpu import eagle_context
+from engine.cpu import eagle_ahead, eagle_context
+from engine.cpu.ahead import BLOCKS
 from engine.cpu.eagle_context import CompiledContext, compiled_contexts
+from engine.cpu.model import CompiledModel
+from engine.drafters.eagle_reader import EagleReader
 from engine.parts.eagle_context import ModuleContext, context_of
 from engine.parts.eagle_layout import read_cell
-from tests.engine.eagle_cells import LAYOUTS, H, checkpoint, tensors_of
+from engine.sampling import Sampling
+from engine.target.language_model import LanguageModel
+from tests.engine.eagle_cells import LAYOUTS, H, V, checkpoint, tensors_of
+from tests.engine.tiny import tiny_hf_model
+from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 
 @pytest.fixture(params=LAYOUTS)
@@ -19,19 +27,30 @@ def cell(request, tmp_path):
     return read_cell(folder, torch.float32, "cpu")
 
 
+@pytest.fixture(scope="module")
+def target():
+    return CompiledModel(tiny_hf_model("llama", vocab_size=V, hidden_size=H), None, "target")
+
+
+def contexts(cell, target):
+    """The module's and the compiled one."""
+    module = context_of(copy.deepcopy(cell), target)
+    cell.make_context = compiled_contexts(cell)
+    fast = context_of(cell, target)
+    assert isinstance(module, ModuleContext) and isinstance(fast, CompiledContext)
+    return module, fast
+
+
 SEEN = [torch.eye(3, dtype=torch.bool), torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1, 0, 1]]).bool()]
 """Which rows each row sees: three siblings, then a child of the first beside a child of the third."""
 
 
 @torch.no_grad()
-def test_everything_is_the_same(cell, caplog):
+def test_everything_is_the_same(cell, target, caplog):
     """Prompts and steps of several lengths, one of them beyond the first capacity, each with a tree below it. The
     first lengths use the graphs for the usual numbers of rows."""
     caplog.set_level("INFO", "engine.cpu.fixed")
-    module = context_of(copy.deepcopy(cell))
-    cell.make_context = compiled_contexts(cell)
-    fast = context_of(cell)
-    assert isinstance(module, ModuleContext) and isinstance(fast, CompiledContext)
+    module, fast = contexts(cell, target)
     for rows in (4, 7, 30, 1, 600, 2):
         pairs = torch.randn(2, rows, H)
         found = [context.read(*pairs) for context in (module, fast)]
@@ -47,13 +66,122 @@ def test_everything_is_the_same(cell, caplog):
     assert not caplog.records, "the graphs of usual numbers agree with the other"
 
 
-def test_where_it_cannot_be_compiled_the_module_reads(cell, monkeypatch, caplog):
+def test_where_it_cannot_be_compiled_the_module_reads(cell, target, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("no such operation\nand more")
 
     monkeypatch.setattr(eagle_context, "compiled", broken)
     cell.make_context = compiled_contexts(cell)
-    assert isinstance(context_of(cell), ModuleContext)
+    assert isinstance(context_of(cell, target), ModuleContext)
     assert [record.message for record in caplog.records] == [
         "The feature drafter runs through its own module: no such operation"
     ]
+
+
+def agree(one, other):
+    assert one.tokens == other.tokens
+    for pair in ((one.logits, other.logits), (one.features, other.features)):
+        torch.testing.assert_close(*pair, atol=1e-3, rtol=1e-3)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("count", BLOCKS)
+def test_levels_read_in_one_call_are_those_read_one_by_one(cell, target, count, caplog):
+    """After as many pairs as a call takes, after fewer and after more; below drafted rows, too; beyond the first
+    capacity; and other rows can follow once those that nobody asked for are forgotten."""
+    caplog.set_level("INFO", "engine.cpu.eagle_ahead")
+    both = contexts(cell, target)
+    assert both[1].blocks == BLOCKS and both[0].blocks == ()
+    for rows in (eagle_ahead.MOST_PAIRS, 1, 3, 150, eagle_ahead.MOST_PAIRS + 1, 2):
+        pairs, one = torch.randn(2, rows, H), torch.randn(2, 1, H)
+        agree(*(context.read_ahead(*pairs, count) for context in both))
+        agree(*(context.grow_ahead(one[0, 0], one[1], count - 1, 2) for context in both))
+        for context in both:
+            context.forget(1)
+        below = torch.randn(2, 2, H)
+        seen = torch.tensor([[1, 1, 0], [0, 0, 1]]).bool()
+        found = [context.grow(*below, 1, seen) for context in both]
+        torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
+    assert both[0].length == both[1].length and not caplog.records
+
+
+@torch.no_grad()
+def test_without_a_graph_the_levels_are_read_one_by_one(cell, target, monkeypatch):
+    both = contexts(cell, target)
+    monkeypatch.setattr(eagle_ahead, "compiled", lambda *_: 1 / 0)
+    pairs = torch.randn(2, 11, H)
+    agree(*(context.read_ahead(*pairs, 4) for context in both))
+
+
+def test_a_target_that_is_not_compiled_or_lacks_embeddings_has_no_such_graphs(cell, target):
+    cell.make_context = compiled_contexts(cell)
+    plain = LanguageModel(target.model, None, "plain")
+    assert context_of(cell, plain).blocks == ()
+    short = CompiledModel(target.model, None, "short")
+    short.embeddings -= 1
+    assert bool(context_of(cell, short).blocks) == (cell.embed_tokens is not None)
+
+
+def test_the_graphs_keep_no_target_in_memory(cell):
+    made = CompiledModel(tiny_hf_model("llama", vocab_size=V, hidden_size=H), None, "brief")
+    cell.make_context = compiled_contexts(cell)
+    graphs = context_of(cell, made)._made._ahead
+    assert len(graphs) == 1
+    del made
+    gc.collect()
+    assert not len(graphs)
+
+
+def chains_of(reader: EagleReader, lengths, expected: int) -> list:
+    """The tokens of a chain of each length, and their q; after each, other tokens are committed."""
+    generator, found = torch.Generator().manual_seed(3), []
+    context = [5, 3, 8, 1]
+    layers = len(reader._cell.config.layers_of(8)) or 1
+    reader.learn(torch.randn(3, layers * H, generator=generator))
+    for length in lengths:
+        level = reader.catch_up(context, expected)
+        for depth in range(length):
+            token = int(level.q[0].argmax())
+            found.append((token, float(level.q[0, token])))
+            if depth + 1 < length:
+                level = reader.grow(level.states, [token], depth, None, [()])
+        context += [token, 3]
+        reader.learn(torch.randn(2, layers * H, generator=generator))
+    return found
+
+
+@torch.no_grad()
+def test_drafts_are_the_same_in_fewer_calls(cell, target, monkeypatch):
+    lengths = (4, 4, 2, 5, 7, 9, 1, 12)
+    plain = EagleReader(copy.deepcopy(cell), target, Sampling())
+    expected = chains_of(plain, lengths, 1)
+    cell.make_context = compiled_contexts(cell)
+    reader, calls = EagleReader(cell, target, Sampling()), []
+    grow = CompiledContext.grow
+    monkeypatch.setattr(
+        CompiledContext, "grow", lambda self, *given: calls.append(1) or grow(self, *given)
+    )
+    found = chains_of(reader, lengths, 12)
+    assert [token for token, _ in found] == [token for token, _ in expected]
+    assert [q for _, q in found] == pytest.approx([q for _, q in expected], rel=1e-3)
+    assert len(calls) < len(expected) // 3
+    assert reader.passes >= plain.passes  # levels that nobody asked for count too
+
+
+@torch.no_grad()
+def test_another_token_than_the_likeliest_is_read_alone(cell, target):
+    """And so are two rows in the place of one that was read ahead."""
+    found = []
+    for context_maker in (None, compiled_contexts(cell)):
+        cell.make_context = context_maker
+        reader = EagleReader(cell, target, Sampling())
+        layers = len(cell.config.layers_of(8)) or 1
+        generator = torch.Generator().manual_seed(3)
+        reader.learn(torch.randn(3, layers * H, generator=generator))
+        level = reader.catch_up([5, 3, 8, 1], 4)
+        second = int(level.q[0].topk(2).indices[1])
+        level = reader.grow(level.states, [second], 0, None, [()])
+        seen = torch.tensor([[1, 1, 0], [1, 0, 1]]).bool()
+        level = reader.grow(level.states[[0, 0]], [4, 9], 1, seen, [(), ()])
+        found.append(level.q)
+    torch.testing.assert_close(*found, atol=1e-4, rtol=1e-3)

@@ -119,11 +119,11 @@ def test_what_is_unrolled_is_what_drafts(layout, target, text):
     for row in (0, 1, 7, 15):
         reader = EagleReader(cell, model, Sampling())
         reader.learn(given.features[0, : row + 1])
-        state = reader.catch_up(tokens[: row + 2])
-        torch.testing.assert_close(state, steps[0][0, row], atol=1e-4, rtol=1e-4)
+        level = reader.catch_up(tokens[: row + 2])
+        torch.testing.assert_close(level.states[0], steps[0][0, row], atol=1e-4, rtol=1e-4)
         for step in (1, 2):
-            state = reader.grow(state[None], [tokens[row + 1 + step]], step - 1, None)[0]
-            torch.testing.assert_close(state, steps[step][0, row], atol=1e-4, rtol=1e-4)
+            level = reader.grow(level.states, [tokens[row + 1 + step]], step - 1, None, [()])
+            torch.testing.assert_close(level.states[0], steps[step][0, row], atol=1e-4, rtol=1e-4)
 
 
 @torch.no_grad()
@@ -185,13 +185,13 @@ def test_the_accepted_length_is_that_of_a_chain(target, greedy):
     for root in range(1, 20):
         reader = EagleReader(cell, model, Sampling())
         reader.learn(given.features[0, :root])
-        state, right = reader.catch_up(tokens[: root + 1]), 0
+        level, right = reader.catch_up(tokens[: root + 1]), 0
         for depth in range(3):
-            token = int(reader.law(state[None], [()])[0].argmax())
+            token = int(level.q[0].argmax())
             if token != tokens[root + 1 + depth]:
                 break
             right += 1
-            state = reader.grow(state[None], [token], depth, None)[0]
+            level = reader.grow(level.states, [token], depth, None, [()])
         assert found[root] == right, root
     assert found[0] == 0 and len(found) == 24
 

@@ -157,10 +157,10 @@ def test_likelihoods_are_those_of_a_draft(target):
     tokens = own_text()[0].tolist()
     reader = tree_reward.EagleReader(cell, Lender.of(target), Sampling())
     reader.learn(given.features[0, :4])
-    state, total = reader.catch_up(tokens[:5]), 0.0
+    level, total = reader.catch_up(tokens[:5]), 0.0
     for depth, token in enumerate(paths[0]):
-        total += float(reader.law(state[None], [()])[0, token].log())
-        state = reader.grow(state[None], [token], depth, None)[0]
+        total += float(level.q[0, token].log())
+        level = reader.grow(level.states, [token], depth, None, [()])
     assert found.tolist() == pytest.approx([total / 3, 0.0], rel=1e-3)
 
 

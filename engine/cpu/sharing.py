@@ -1,0 +1,34 @@
+"""Equal matrices of a graph become one.
+
+A graph that holds several passes of the same module has the module's matrices once for each pass. If the passes share
+them, those after the first one find the matrices in the processor's caches, and the graph needs less memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+LEAST = 2**14
+"""Bytes; smaller constants cost little."""
+
+
+def share_matrices(model) -> int:
+    """Share the large constants of an OpenVINO model; returns the number of those that another one replaced."""
+    first: dict[tuple, object] = {}
+    count = 0
+    for node in model.get_ordered_ops():
+        if node.get_type_name() != "Constant" or node.get_byte_size() < LEAST:
+            continue
+        kept = first.setdefault(_content(node), node)
+        if kept is not node:
+            node.output(0).replace(kept.output(0))
+            count += 1
+    return count
+
+
+def _content(node) -> tuple:
+    numbers = np.ascontiguousarray(node.data).view(np.uint8)
+    shape = tuple(node.get_output_shape(0))
+    return str(node.get_output_element_type(0)), shape, hashlib.blake2b(numbers).digest()
