@@ -67,7 +67,7 @@ class CompiledCell:
         numbers = sum(weight.numel() for weight in cell.layers.parameters())
         self._buffers = Buffers()
         self._change = change_in_rows(config.num_hidden_layers, numbers)
-        self._sizes = fixed_sizes(numbers, SIZES)
+        self.sizes = fixed_sizes(numbers, SIZES)
         graph, width, described = _Pass(cell), config.hidden_size, f"eagle {config} {cell.pieces}"
 
         def make(size: Size | None) -> Calls:
@@ -80,14 +80,14 @@ class CompiledCell:
         def example(size: Size) -> list[np.ndarray]:
             return [argument.numpy() for argument in self._arguments(size, width)]
 
-        self.graphs = Graphs(make, self._sizes, example)
+        self.graphs = Graphs(make, self.sizes, example)
         self._cell = cell
         self._ahead: WeakKeyDictionary[LanguageModel, AheadPasses] = WeakKeyDictionary()
 
     def ahead(self, target: LanguageModel) -> AheadPasses:
         """The graphs that read several levels, with the embeddings and the head of this target."""
         if target not in self._ahead:
-            self._ahead[target] = AheadPasses(self._cell, target, self._sizes)
+            self._ahead[target] = AheadPasses(self._cell, target, self.sizes)
         return self._ahead[target]
 
     def _arguments(self, size: Size, width: int) -> list[Tensor]:
@@ -99,7 +99,7 @@ class CompiledCell:
         return [*pairs, torch.arange(size.rows), bias, *columns]
 
     def columns(self) -> Columns:
-        return Columns(self._buffers, *self._shape, FIRST, RowShape(self._change, self._sizes))
+        return Columns(self._buffers, *self._shape, FIRST, RowShape(self._change, self.sizes))
 
 
 class CompiledContext(EagleContext):
@@ -115,6 +115,9 @@ class CompiledContext(EagleContext):
         return self._ahead.blocks
 
     def expect(self, coming: Expected) -> None:
+        for rows in self._made.sizes:
+            for capacity in capacities(coming, rows):
+                self._made.graphs.of(rows, capacity)
         for count in self.blocks:
             for capacity in capacities(coming, MOST_PAIRS + count):
                 self._ahead.graph(count, capacity)
