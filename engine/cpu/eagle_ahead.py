@@ -10,7 +10,6 @@ N layers, v the cell's own vocabulary.
 from __future__ import annotations
 
 import logging
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,11 +37,11 @@ MOST_PAIRS = 8
 class AheadGraph(nn.Module):
     """count: levels of a call."""
 
-    def __init__(self, cell: EagleCell, target: LanguageModel, count: int) -> None:
+    def __init__(self, cell: EagleCell, target: nn.Module, count: int) -> None:
         super().__init__()
         self._cell, self._count = cell, count
-        self._embeddings = target.model.get_input_embeddings()
-        self._head = target.model.get_output_embeddings()
+        self._embeddings = target.get_input_embeddings()
+        self._head = target.get_output_embeddings()
 
     def forward(
         self, states: Tensor, embedded: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor
@@ -109,7 +108,7 @@ class AheadPasses:
     cell has no graphs of fixed sizes, or drafts tokens that cannot be read."""
 
     def __init__(self, cell: EagleCell, target: LanguageModel, sizes: Sequence[int]) -> None:
-        self._cell, self._target = cell, weakref.ref(target)  # the graphs are kept by target
+        self._cell, self._target = cell, target.model
         fits = bool(sizes) and isinstance(target, CompiledModel) and _reads_its_drafts(cell, target)
         self.blocks = BLOCKS if fits else ()
         self._made: dict[tuple[int, int], AheadPass | None] = {}
@@ -133,7 +132,7 @@ class AheadPasses:
         bias = torch.zeros(rows, capacity + rows + count - 1)
         given = [*pairs, torch.arange(rows), bias, *[columns] * (2 * config.num_hidden_layers)]
         sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
-        graph, described = AheadGraph(cell, self._target(), count), f"eagle {config} {cell.pieces}"
+        graph, described = AheadGraph(cell, self._target, count), f"eagle {config} {cell.pieces}"
         return Calls(compiled(graph, given, f"{described} {count} levels", sizes))
 
 

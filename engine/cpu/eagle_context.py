@@ -5,7 +5,7 @@ size, D head size, N layers.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,7 +21,7 @@ from engine.cpu.graph import attended_after
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
 from engine.parts.eagle_cell import EagleCell
-from engine.parts.eagle_context import MOST_ROWS, EagleContext, ModuleContext
+from engine.parts.eagle_context import MOST_ROWS, EagleContext, ModuleContext, Read
 from engine.target.expected import Expected
 from engine.target.language_model import LanguageModel
 from engine.target.seen import ReadChain
@@ -33,19 +33,25 @@ SIZES = (1, 4, 8)
 
 
 class _Pass(nn.Module):
-    """Pairs of states and embeddings [R, H] at positions [R] -> states [R, H], and the rows' own k and v
-    [2 N, Hkv, R, D].
+    """Pairs of states and embeddings [R, H] at positions [R] -> states [R, H], the rows' own k and v [2 N, Hkv, R, D],
+    and logits [K, v] after the rows ``looked`` [K].
 
     bias: [R, C + R], added to the scores. columns: k and v of each layer, [1, Hkv, C, D].
     """
 
-    def __init__(self, cell: EagleCell) -> None:
+    def __init__(self, cell: EagleCell, head: nn.Module) -> None:
         super().__init__()
-        self._cell = cell
+        self._cell, self._head = cell, head
 
     def forward(
-        self, states: Tensor, embedded: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        self,
+        states: Tensor,
+        embedded: Tensor,
+        positions: Tensor,
+        looked: Tensor,
+        bias: Tensor,
+        *columns: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         fresh: list[Tensor] = []
 
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -55,20 +61,22 @@ class _Pass(nn.Module):
             return attended_after(before, *rows, bias)[0]
 
         found = self._cell(states, embedded, self._cell.turn(positions), attend)
-        return found, torch.stack(fresh)
+        return found, torch.stack(fresh), self._cell.logits(found[looked], self._head)
 
 
 class CompiledCell:
-    """The pass of one cell, compiled for any number of rows and, if the cell is small, for each usual number."""
+    """The pass of one cell and of the target's head, compiled for any number of rows and, if the cell is small, for each
+    usual number."""
 
-    def __init__(self, cell: EagleCell) -> None:
+    def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
         config = cell.config
         self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
         numbers = sum(weight.numel() for weight in cell.layers.parameters())
         self._buffers = Buffers()
         self._change = change_in_rows(config.num_hidden_layers, numbers)
         self.sizes = fixed_sizes(numbers, SIZES)
-        graph, width, described = _Pass(cell), config.hidden_size, f"eagle {config} {cell.pieces}"
+        graph = _Pass(cell, target.model.get_output_embeddings())
+        width, described = config.hidden_size, f"eagle {config} {cell.pieces}"
 
         def make(size: Size | None) -> Calls:
             fixed = None
@@ -81,14 +89,7 @@ class CompiledCell:
             return [argument.numpy() for argument in self._arguments(size, width)]
 
         self.graphs = Graphs(make, self.sizes, example)
-        self._cell = cell
-        self._ahead: WeakKeyDictionary[LanguageModel, AheadPasses] = WeakKeyDictionary()
-
-    def ahead(self, target: LanguageModel) -> AheadPasses:
-        """The graphs that read several levels, with the embeddings and the head of this target."""
-        if target not in self._ahead:
-            self._ahead[target] = AheadPasses(self._cell, target, self.sizes)
-        return self._ahead[target]
+        self.ahead = AheadPasses(cell, target, self.sizes)
 
     def _arguments(self, size: Size, width: int) -> list[Tensor]:
         """Arguments of a pass of this size; no two of its rows are alike."""
@@ -96,7 +97,7 @@ class CompiledCell:
         pairs = torch.linspace(-1, 1, 2 * size.rows * width).view(2, size.rows, width)
         columns = [torch.zeros(1, heads, size.columns, head)] * (2 * layers)
         bias = torch.zeros(size.rows, size.columns + size.rows)
-        return [*pairs, torch.arange(size.rows), bias, *columns]
+        return [*pairs, torch.arange(size.rows), torch.arange(size.rows), bias, *columns]
 
     def columns(self) -> Columns:
         return Columns(self._buffers, *self._shape, FIRST, RowShape(self._change, self.sizes))
@@ -107,7 +108,7 @@ class CompiledContext(EagleContext):
 
     def __init__(self, cell: EagleCell, target: LanguageModel, made: CompiledCell) -> None:
         super().__init__(cell, target)
-        self._made, self._ahead = made, made.ahead(target)
+        self._made, self._ahead = made, made.ahead
         self._columns = made.columns()
 
     @property
@@ -122,22 +123,21 @@ class CompiledContext(EagleContext):
             for capacity in capacities(coming, MOST_PAIRS + count):
                 self._ahead.graph(count, capacity)
 
-    def read(self, states: Tensor, embedded: Tensor) -> Tensor:
-        last = states[-1:]
+    def read(self, states: Tensor, embedded: Tensor) -> Read:
         for start in range(0, len(states), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
             rows = len(states[part])
             self._columns.length = self.length
             places = np.arange(self.length, self.length + rows)
             own = np.tri(rows, dtype=bool)
-            last = self._pass(states[part], embedded[part], places, own)[-1:]
+            last = self._pass(states[part], embedded[part], places, own, 1)
             self.length += rows
-        return last[0]
+        return last
 
-    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Tensor:
+    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
         rows, drafted = len(states), self._columns.length - self.length
         shown = np.ones((rows, drafted + rows), bool) if seen is None else seen.numpy()
-        return self._pass(states, embedded, np.full(rows, self.length + depth), shown)
+        return self._pass(states, embedded, np.full(rows, self.length + depth), shown, rows)
 
     def read_ahead(self, states: Tensor, embedded: Tensor, count: int) -> ReadChain:
         before = max(0, len(states) - MOST_PAIRS)
@@ -167,10 +167,10 @@ class CompiledContext(EagleContext):
         return self._ahead.graph(count, self._columns.capacity)
 
     def _pass(
-        self, states: Tensor, embedded: Tensor, places: np.ndarray, seen: np.ndarray
-    ) -> Tensor:
+        self, states: Tensor, embedded: Tensor, places: np.ndarray, seen: np.ndarray, last: int
+    ) -> Read:
         """seen: bool [R, S + R], which of the last S columns and of these rows each row sees; every row sees
-        all earlier columns."""
+        all earlier columns. last: how many of the last rows to return."""
         rows, columns = len(states), self._columns
         columns.reserve(columns.length + rows)
         shape, capacity, used = columns.shape.of(rows), columns.capacity, columns.length
@@ -182,23 +182,39 @@ class CompiledContext(EagleContext):
         for row in range(rows, shape):  # a spare row sees itself
             added[row, capacity + row] = 0
 
-        def take(found: np.ndarray, fresh: np.ndarray) -> Tensor:
+        first = rows - last
+        looked = np.arange(shape) if shape in self._made.sizes else np.arange(first, rows)
+
+        def take(found: np.ndarray, fresh: np.ndarray, logits: np.ndarray) -> Read:
             columns.append(fresh, rows)
-            return torch.from_numpy(found[:rows].copy())
+            logits = logits[first:rows] if len(looked) == shape else logits
+            return Read(*(torch.from_numpy(each.copy()) for each in (found[first:rows], logits)))
 
         given = [padded(one, shape) for one in (states.numpy(), embedded.numpy(), places)]
         graph = self._made.graphs.of(shape, capacity)
-        return graph([*given, added], [0, 1], take, columns.given)
+        return graph([*given, looked, added], range(3), take, columns.given)
 
 
-def compiled_contexts(cell: EagleCell):
-    """Returns a maker of contexts over compiled passes; over the module, with a line in the log, if the pass
-    cannot be compiled."""
+def compiled_contexts(cell: EagleCell) -> Callable[[EagleCell, LanguageModel], EagleContext]:
+    """Returns a maker of contexts over compiled passes; over the module, with a line in the log, where the passes cannot
+    be compiled. The passes are compiled once for each target, whose head they hold."""
+    made: WeakKeyDictionary[LanguageModel, CompiledCell | None] = WeakKeyDictionary()
+
+    def context(cell: EagleCell, target: LanguageModel) -> EagleContext:
+        if target not in made:
+            made[target] = _compiled(cell, target)
+        if made[target] is None:
+            return ModuleContext(cell, target)
+        return CompiledContext(cell, target, made[target])
+
+    return context
+
+
+def _compiled(cell: EagleCell, target: LanguageModel) -> CompiledCell | None:
     try:
         if cell.fc.weight.dtype != torch.float32:
             raise TypeError("its weights are not fp32")
-        made = CompiledCell(cell)
+        return CompiledCell(cell, target)
     except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
         log.warning("The feature drafter runs through its own module: %s", in_one_line(error))
-        return ModuleContext
-    return lambda cell, target: CompiledContext(cell, target, made)
+        return None

@@ -11,7 +11,7 @@ from engine.constraint import Constraint, masked
 from engine.drafters.levels_ahead import Level, LevelsAhead
 from engine.finite import refuse_nan
 from engine.parts.eagle_cell import EagleCell
-from engine.parts.eagle_context import context_of
+from engine.parts.eagle_context import Read, context_of
 from engine.sampling import Sampling, display_distribution
 from engine.target.language_model import LanguageModel
 from engine.transfer import to_device
@@ -62,13 +62,12 @@ class EagleReader:
             states = self.fuse(torch.cat(self._waiting))
             self._waiting = []
             tokens = context[self._context.length + 1 : self._known + 1]
-            self._level = self._read(states, tokens, expected)
-        states, forced = self._level.states, context[self._known + 1 :]
-        self._forced = 0
-        for token in forced:
-            states = self._grown(states, [token], self._forced, None)
+            self._top = self._read(states, tokens, expected)
+        level, self._forced = self._top, 0
+        for token in context[self._known + 1 :]:
+            level = self._grown(level.states, [token], self._forced, None, [()])
             self._forced += 1
-        return self._level if not forced else self._level_of(states, [()])
+        return level
 
     @torch.no_grad()
     def grow(
@@ -92,7 +91,7 @@ class EagleReader:
             seen = torch.cat([seen.new_ones(len(seen), forced), seen], -1)
         if seen is not None:
             seen = to_device(seen, states.device)
-        return self._level_of(self._grown(states, tokens, depth + forced, seen), paths)
+        return self._grown(states, tokens, depth + forced, seen, paths)
 
     def fuse(self, features: Tensor) -> Tensor:
         """True features [T, n*Ht] -> states [T, H]"""
@@ -103,14 +102,14 @@ class EagleReader:
         embedded = self._embedded(tokens)
         ahead = self._ahead.begin(states, embedded, expected if self._constraint is None else 1)
         self.passes += self._ahead.read or 1
-        return ahead or self._level_of(self._context.read(states, embedded)[None], [()])
+        return ahead or self._level(self._context.read(states, embedded), [()])
 
-    def _grown(self, states: Tensor, tokens: Sequence[int], depth: int, seen) -> Tensor:
+    def _grown(self, states: Tensor, tokens: Sequence[int], depth: int, seen, paths) -> Level:
         self.passes += 1
-        return self._context.grow(states, self._embedded(tokens), depth, seen)
+        return self._level(self._context.grow(states, self._embedded(tokens), depth, seen), paths)
 
-    def _level_of(self, states: Tensor, paths: Sequence[Sequence[int]]) -> Level:
-        return Level(states, self._law(self._cell.logits(states, self._target.head), paths))
+    def _level(self, read: Read, paths: Sequence[Sequence[int]]) -> Level:
+        return Level(read.states, self._law(read.logits, paths))
 
     def _law(self, logits: Tensor, paths: Sequence[Sequence[int]] = ()) -> Tensor:
         """logits [R, v] in the cell's own vocabulary -> q [R, V]. paths: for a constraint, the drafted tokens down to

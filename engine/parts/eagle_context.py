@@ -5,8 +5,11 @@ committed and stay; drafted pairs follow them until the next pairs overwrite the
 anything of the text.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +24,14 @@ from engine.target.seen import ReadChain
 MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
 
 
+@dataclass(frozen=True)
+class Read:
+    """Rows that the cell has read: their states [R, H], and logits [R, v] in the cell's own vocabulary after them."""
+
+    states: Tensor
+    logits: Tensor
+
+
 class EagleContext(ABC):
     """One instance serves one text. Shapes: R rows of this pass, S drafted rows before them, H hidden size."""
 
@@ -31,15 +42,14 @@ class EagleContext(ABC):
         self._cell, self._target = cell, target
 
     @abstractmethod
-    def read(self, states: Tensor, embedded: Tensor) -> Tensor:
+    def read(self, states: Tensor, embedded: Tensor) -> Read:
         """Commit pairs that follow the committed ones, states and embeddings [R, H]; drafted rows are
-        forgotten. Returns the state [H] at the last pair's token."""
+        forgotten. Returns the row of the last pair."""
 
     @abstractmethod
-    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Tensor:
-        """Drafted pairs [R, H], all at one depth of the tree, 0 for the first after the text -> states
-        [R, H]. seen: bool [R, S + R], the drafted rows that each row sees besides all committed ones;
-        None: all of them."""
+    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
+        """Read drafted pairs [R, H], all at one depth of the tree, 0 for the first after the text. seen: bool
+        [R, S + R], the drafted rows that each row sees besides all committed ones; None: all of them."""
 
     @property
     def blocks(self) -> Sequence[int]:
@@ -56,22 +66,25 @@ class EagleContext(ABC):
 
     def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
         """The same from a drafted pair on, a state [H] and an embedding [1, H], if the drafted rows are one chain."""
-        return self._followed(self.grow(state[None], embedded, depth, None)[0], depth + 1, count)
+        return self._followed(self.grow(state[None], embedded, depth, None), depth + 1, count)
 
     @abstractmethod
     def forget(self, drafted: int) -> None:
         """Keep only the first ``drafted`` drafted rows."""
 
-    def _followed(self, state: Tensor, depth: int, count: int) -> ReadChain:
-        """The row with this state, and those that follow it, the first of them at this depth."""
-        states, logits, tokens = [state[None]], [], []
+    def _followed(self, row: Read, depth: int, count: int) -> ReadChain:
+        """This row, and those that follow it, the first of them at this depth."""
+        rows, tokens = [row], []
         for place in range(count):
-            logits.append(self._cell.logits(states[-1], self._target.head))
-            tokens.append(self._cell.named(logits[-1].argmax(-1)))
+            tokens.append(self._cell.named(rows[-1].logits.argmax(-1)))
             if place + 1 < count:
                 embedded = self._cell.embed(tokens[-1], self._target.embed)
-                states.append(self.grow(states[-1], embedded, depth + place, None))
-        return ReadChain(torch.cat(logits), torch.cat(tokens).tolist(), torch.cat(states))
+                rows.append(self.grow(rows[-1].states, embedded, depth + place, None))
+        states, logits = (
+            torch.cat(parts)
+            for parts in zip(*((one.states, one.logits) for one in rows), strict=True)
+        )
+        return ReadChain(logits, torch.cat(tokens).tolist(), states)
 
 
 def context_of(cell: EagleCell, target: LanguageModel) -> EagleContext:
@@ -89,7 +102,7 @@ class ModuleContext(EagleContext):
         self._drafted = 0
 
     @torch.no_grad()
-    def read(self, states: Tensor, embedded: Tensor) -> Tensor:
+    def read(self, states: Tensor, embedded: Tensor) -> Read:
         last = states[-1:]
         for start in range(0, len(states), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
@@ -102,10 +115,10 @@ class ModuleContext(EagleContext):
             places = torch.arange(self.length, self.length + rows, device=states.device)
             last = self._through(states[part], embedded[part], places, mask)[-1:]
             self.length += rows
-        return last[0]
+        return self._with_logits(last)
 
     @torch.no_grad()
-    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Tensor:
+    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
         mask = None
         if seen is not None:
             rows, columns = seen.shape
@@ -114,10 +127,13 @@ class ModuleContext(EagleContext):
         place = torch.full((len(states),), self.length + depth, device=states.device)
         found = self._through(states, embedded, place, mask)
         self._drafted += len(states)
-        return found
+        return self._with_logits(found)
 
     def forget(self, drafted: int) -> None:
         self._drafted = drafted
+
+    def _with_logits(self, states: Tensor) -> Read:
+        return Read(states, self._cell.logits(states, self._target.head))
 
     def _through(
         self, states: Tensor, embedded: Tensor, places: Tensor, mask: Tensor | None

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import weakref
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from engine.cpu.ahead import BLOCKS
 from engine.cpu.eagle_context import CompiledContext, compiled_contexts
 from engine.cpu.model import CompiledModel
 from engine.drafters.eagle_reader import EagleReader
-from engine.parts.eagle_context import ModuleContext, context_of
+from engine.parts.eagle_context import ModuleContext, Read, context_of
 from engine.parts.eagle_layout import read_cell
 from engine.sampling import Sampling
 from engine.target.language_model import LanguageModel
@@ -41,6 +42,11 @@ def contexts(cell, target):
     return module, fast
 
 
+def same(one: Read, other: Read):
+    for pair in ((one.states, other.states), (one.logits, other.logits)):
+        torch.testing.assert_close(*pair, atol=1e-4, rtol=1e-3)
+
+
 SEEN = [torch.eye(3, dtype=torch.bool), torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1, 0, 1]]).bool()]
 """Which rows each row sees: three siblings, then a child of the first beside a child of the third."""
 
@@ -53,15 +59,12 @@ def test_everything_is_the_same(cell, target, caplog):
     module, fast = contexts(cell, target)
     for rows in (4, 7, 30, 1, 600, 2):
         pairs = torch.randn(2, rows, H)
-        found = [context.read(*pairs) for context in (module, fast)]
-        torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
+        same(*(context.read(*pairs) for context in (module, fast)))
         for depth, seen in enumerate(SEEN):
             pairs = torch.randn(2, len(seen), H)
-            grown = [context.grow(*pairs, depth, seen) for context in (module, fast)]
-            torch.testing.assert_close(*grown, atol=1e-4, rtol=1e-4)
+            same(*(context.grow(*pairs, depth, seen) for context in (module, fast)))
         one = torch.randn(2, 1, H)
-        chained = [context.grow(*one, 2, None) for context in (module, fast)]
-        torch.testing.assert_close(*chained, atol=1e-4, rtol=1e-4)
+        same(*(context.grow(*one, 2, None) for context in (module, fast)))
     assert module.length == fast.length == 644
     assert not caplog.records, "the graphs of usual numbers agree with the other"
 
@@ -100,8 +103,7 @@ def test_levels_read_in_one_call_are_those_read_one_by_one(cell, target, count, 
             context.forget(1)
         below = torch.randn(2, 2, H)
         seen = torch.tensor([[1, 1, 0], [0, 0, 1]]).bool()
-        found = [context.grow(*below, 1, seen) for context in both]
-        torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
+        same(*(context.grow(*below, 1, seen) for context in both))
     assert both[0].length == both[1].length and not caplog.records
 
 
@@ -125,11 +127,11 @@ def test_a_target_that_is_not_compiled_or_lacks_embeddings_has_no_such_graphs(ce
 def test_the_graphs_keep_no_target_in_memory(cell):
     made = CompiledModel(tiny_hf_model("llama", vocab_size=V, hidden_size=H), None, "brief")
     cell.make_context = compiled_contexts(cell)
-    graphs = context_of(cell, made)._made._ahead
-    assert len(graphs) == 1
+    assert context_of(cell, made).blocks
+    brief = weakref.ref(made)
     del made
     gc.collect()
-    assert not len(graphs)
+    assert brief() is None
 
 
 def chains_of(reader: EagleReader, lengths, expected: int) -> list:
