@@ -8,7 +8,6 @@ from pathlib import Path
 from engine.chat import Message
 from engine.constraint import Constraint
 from engine.drafters import drafter as drafter_class
-from engine.drafters.base import Drafter
 from engine.ending import StopStrings
 from engine.errors import UserError
 from engine.json_schema import JsonSchema
@@ -18,6 +17,7 @@ from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.policies.calibration import observed
 from engine.policies.draft_size import settle_size, watched
+from engine.preparing import prepare
 from engine.progress import Tell, silent
 from engine.reading import read_prompt
 from engine.sampling import Sampling
@@ -137,7 +137,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = cls.build(options, models)
         nodes = options.get(cls.size_option) or 0
-        _expect(models, drafter, nodes, Expected(len(prompt.tokens), length), sampling.greedy)
+        prepare(models, drafter, nodes, Expected(len(prompt.tokens), length), sampling.greedy)
     key = (id(models.target), *prompt.tokens)
     reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
     reading.expect(drafter.feature_layers, drafter.feature_rows)
@@ -157,18 +157,6 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     picked = watched(cls, asked, options, models) if sampling.greedy else None
     kv_bytes, threads = _kv_bytes(models, length + 1), models.target.torch_threads
     return Run(recorder, steps, request.recorded, kv_bytes, picked, threads)
-
-
-def _expect(models: Models, drafter: Drafter, nodes: int, coming: Expected, greedy: bool) -> None:
-    """Have the language models prepare for passes over the prompt and over up to ``nodes`` nodes, and for chains if the
-    drafter reads them; and the drafter itself."""
-    drafter.expect(coming)
-    models.target.expect(drafter.feature_layers, nodes, coming)
-    for part in models.parts.values():
-        if isinstance(part, LanguageModel):
-            part.expect((), nodes, coming)
-            if drafter.reads_chains and greedy:
-                part.expect_chains(drafter.draft_features, coming)
 
 
 def _as_the_model_says(request: RunRequest) -> RunRequest:

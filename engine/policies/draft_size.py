@@ -27,8 +27,10 @@ from engine.options import Value
 from engine.parts.loading import Models
 from engine.policies.calibration import Measured, recall, remember
 from engine.policies.patience import Patience
+from engine.preparing import prepare
 from engine.progress import Tell, silent
 from engine.sampling import Sampling
+from engine.target.expected import Expected
 from engine.text import TextRequest
 from engine.threads import torch_threads
 from engine.turn import ENGINE_LOCK
@@ -145,10 +147,12 @@ def measure(
     share a memory, as the runs of one visitor do. Noise: how much the medians of two halves of one text
     differ. None if the measurement was given up.
     """
-    sizes, memory, patience = known.gains[cls.key], Memory(), Patience()
+    sizes, memory = known.gains[cls.key], Memory()
     spent, steps, tokens = (dict.fromkeys(sizes, 0.0) for _ in range(3))
     spreads: list[float] = []
     prompts = [*known.prompts[:1], *known.prompts]
+    _prepare(cls, options, models, prompts, max(sizes))
+    patience = Patience()  # making graphs takes time on any machine
     for turn, prompt in enumerate(prompts):
         for place, size in enumerate(sizes):
             if patience.over:
@@ -169,6 +173,17 @@ def measure(
         {size: tokens[size] / steps[size] for size in sizes},
         median(spreads) if spreads else 0.0,
     )
+
+
+def _prepare(
+    cls: type[Drafter], options: dict, models: Models, prompts: Sequence[str], most: int
+) -> None:
+    """Make the graphs for drafts of up to ``most`` nodes."""
+    drafter = cls.build(options | {cls.size_option: most}, models)
+    for prompt in prompts:
+        length = len(models.target.tokenizer(prompt)["input_ids"])
+        with ENGINE_LOCK:
+            prepare(models, drafter, most, Expected(length, length + TOKENS), greedy=True)
 
 
 def _spread(taken: list[float]) -> list[float]:

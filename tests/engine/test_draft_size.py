@@ -127,6 +127,30 @@ def test_a_busy_machine_gets_the_usual_size_and_remembers_nothing(memory, models
     assert len(asked) == 4 and not memory.exists()
 
 
+def test_graphs_are_made_before_the_patience_begins(memory, models, monkeypatch):
+    """Making graphs takes seconds on any machine, and then the thread that waits for them is not on a core."""
+    events, prepare = [], draft_size.prepare
+    knowing(monkeypatch, gains_of(0.7, 1, 4))
+
+    def prepared(models, drafter, nodes, coming, greedy):
+        events.append((nodes, coming.prompt))
+        prepare(models, drafter, nodes, coming, greedy)
+
+    class Begun(Patience):
+        def __init__(self):
+            events.append("patience")
+            super().__init__()
+
+    monkeypatch.setattr(draft_size, "prepare", prepared)
+    monkeypatch.setattr(draft_size, "Patience", Begun)
+    settle_size(drafter("chain"), declared("chain"), models, Sampling())
+    *before, last = events
+    assert last == "patience" and {nodes for nodes, _ in before} == {4}
+    tokens = models.target.tokenizer
+    prompts = draft_size.known_gains(models).prompts
+    assert {length for _, length in before} == {len(tokens(one)["input_ids"]) for one in prompts}
+
+
 def test_a_remembered_cost_decides(memory, models, monkeypatch):
     cls = drafter("chain")
     knowing(monkeypatch, gains_of(0.7, 1, 2, 4))

@@ -1,0 +1,18 @@
+"""What can be made before a text is timed: graphs of a size that its passes will have."""
+
+from engine.drafters.base import Drafter
+from engine.parts.loading import Models
+from engine.target.expected import Expected
+from engine.target.language_model import LanguageModel
+
+
+def prepare(models: Models, drafter: Drafter, nodes: int, coming: Expected, greedy: bool) -> None:
+    """Have the language models prepare for passes over the prompt and over up to ``nodes`` nodes, and for chains if the
+    drafter reads them; and the drafter itself."""
+    drafter.expect(coming)
+    models.target.expect(drafter.feature_layers, nodes, coming)
+    for part in models.parts.values():
+        if isinstance(part, LanguageModel):
+            part.expect((), nodes, coming)
+            if drafter.reads_chains and greedy:
+                part.expect_chains(drafter.draft_features, coming)
