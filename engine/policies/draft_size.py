@@ -151,6 +151,8 @@ def measure(
     spent, steps, tokens = (dict.fromkeys(sizes, 0.0) for _ in range(3))
     spreads: list[float] = []
     prompts = [*known.prompts[:1], *known.prompts]
+    what = f"Measuring what {cls.title} costs on this machine, once"
+    tell(what, 0.0)
     _prepare(cls, options, models, prompts, max(sizes))
     patience = Patience()  # making graphs takes time on any machine
     for turn, prompt in enumerate(prompts):
@@ -158,7 +160,7 @@ def measure(
             if patience.over:
                 return None
             done = (turn + place / len(sizes)) / len(prompts)
-            tell(f"Measuring what {cls.title} costs on this machine, once", done)
+            tell(what, done)
             drafter = cls.build(options | {cls.size_option: size}, models)
             taken, written = _taken(drafter, models, prompt, memory)
             if turn and taken:
