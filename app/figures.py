@@ -202,11 +202,8 @@ def _raced(name: str, text: str) -> float | None:
     text; None where there is no such race."""
     example = preset(name)
     for race in races():
-        same = (
-            "prompt",
-            "models",
-            "temperature",
-        )  # a text that ends by itself may have other limits
+        # a text that ends by itself may have other limits
+        same = ("prompt", "models", "temperature")
         if any(getattr(race, part) != getattr(example, part) for part in same):
             continue
         lanes = {lane.name: lane for lane in race.lanes}

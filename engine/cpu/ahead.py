@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
-from engine.cpu.arrays import HIDDEN
+from engine.cpu.arrays import ahead_bias
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import PassedColumns
@@ -99,7 +99,7 @@ class AheadPass:
         spare, rows = UNREAD - len(tokens), len(tokens) + self.count - 1
         given = np.array([tokens[0]] * spare + tokens, np.int64)
         positions = np.array([start] * spare + list(range(start, start + len(tokens))), np.int64)
-        bias = _bias(start, spare, columns.capacity, self.count)
+        bias = ahead_bias(start, spare, UNREAD, columns.capacity, self.count)
 
         def take(logits, likeliest, fresh, *states):
             columns.append(fresh[:, :, spare:], rows)
@@ -164,12 +164,3 @@ class AheadPasses:
             for one, other in zip((found.logits, found.features), expected, strict=True):
                 if one is not None and not close(one, other[len(tokens) - 1 :]):
                     raise ArithmeticError("the compiled graph gives other numbers")
-
-
-def _bias(start: int, spare: int, capacity: int, count: int) -> np.ndarray:
-    """[UNREAD, capacity + UNREAD + count - 1]: rows see the columns in use, earlier rows and themselves, but not the spare
-    row, which sees itself."""
-    added = np.full((UNREAD, capacity + UNREAD + count - 1), HIDDEN)
-    added[:, :start] = added[-1, capacity + spare :] = 0
-    added[0, capacity] = 0
-    return added

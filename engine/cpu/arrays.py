@@ -61,6 +61,18 @@ def chain_bias(start: int, rows: int, shape: int, capacity: int) -> np.ndarray:
     return added
 
 
+def ahead_bias(start: int, spare: int, shape: int, capacity: int, count: int) -> np.ndarray:
+    """[P, C + P + count - 1], for a call that reads P rows, of which the first ``spare`` are spare ones, and then
+    ``count`` - 1 rows one by one, for which the last line stands: each row sees the first ``start`` columns, the rows
+    before it and itself, but no spare row; a spare row sees itself."""
+    added = np.full((shape, capacity + shape + count - 1), HIDDEN)
+    added[spare:, :start] = 0
+    for row in range(shape):
+        added[row, capacity + min(spare, row) : capacity + row + 1] = 0
+    added[-1, capacity + shape :] = 0
+    return added
+
+
 def _nothing_seen(rows: int, shape: int, capacity: int) -> np.ndarray:
     """[P, C + P] in which a spare row sees itself and every other row sees nothing."""
     added = np.full((shape, capacity + shape), HIDDEN)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.cpu.ahead import BLOCKS
-from engine.cpu.arrays import HIDDEN
+from engine.cpu.arrays import ahead_bias
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import attended
@@ -93,7 +93,7 @@ class AheadPass:
         arrays = [one.numpy() for one in pairs]
         given = [np.concatenate([one[:1].repeat(spare, 0), one]) for one in arrays]
         places = np.arange(place - spare, place + rows)
-        bias = _bias(columns.length, spare, columns.capacity, self.count)
+        bias = ahead_bias(columns.length, spare, MOST_PAIRS, columns.capacity, self.count)
 
         def take(logits, fresh, likeliest, states) -> ReadChain:
             columns.append(fresh[:, :, spare:], rows + self.count - 1)
@@ -142,14 +142,3 @@ def _reads_its_drafts(cell: EagleCell, target: LanguageModel) -> bool:
     own = cell.lm_head is not None and not cell.pieces.own_vocabulary
     drafted = cell.lm_head.out_features if own else target.vocab_size
     return drafted == target.vocab_size <= readable
-
-
-def _bias(used: int, spare: int, capacity: int, count: int) -> np.ndarray:
-    """[G, C + G + count - 1]: rows see the columns in use, earlier rows and themselves, but no spare row; a spare row
-    sees itself."""
-    added = np.full((MOST_PAIRS, capacity + MOST_PAIRS + count - 1), HIDDEN)
-    added[spare:, :used] = 0
-    for row in range(MOST_PAIRS):
-        added[row, capacity + min(spare, row) : capacity + row + 1] = 0
-    added[-1, capacity + MOST_PAIRS :] = 0
-    return added
