@@ -3,16 +3,25 @@
 The threads of a pass wait for each other some hundred times. Beside other busy processes the system gives the threads
 turns of milliseconds, so a pass on all cores may take several times as long as usual. On half of the cores it is a
 little slower on a quiet machine, and often much faster on a busy one.
+
+A pass may also be slow because the caches do not hold its weights. No other process takes a core then, so the system
+interrupts none of the threads.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from math import inf
 from statistics import median
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 SLOW = 2.0
-"""Times the shortest time of the same pass. Weights that the caches do not hold make a pass less slow than this."""
+"""Times the shortest time of the same pass."""
 LATEST, MOST = 6, 3
 """Of the latest passes so many may be slow; with one more, the next ones run on half of the threads."""
 STAY = 400  # passes on half of the threads, before all are tried again
@@ -22,10 +31,16 @@ GAIN = 0.9
 these slow, and half of the threads is not tried for a while."""
 
 
-class Pace:
-    """half: whether the next pass is to run on half of its threads."""
+def interruptions() -> int | None:
+    """How often the system has taken a core from a thread of this process; None where the system does not tell."""
+    return None if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
-    def __init__(self) -> None:
+
+class Pace:
+    """half: whether the next pass is to run on half of its threads. counted: as ``interruptions``."""
+
+    def __init__(self, counted: Callable[[], int | None] = interruptions) -> None:
+        self._counted, self._count = counted, counted()
         self.half = False
         self._latest: deque[float] = deque(maxlen=LATEST)  # slowness of passes on all threads
         self._halved: list[float] = []  # and of those on half of them
@@ -34,6 +49,7 @@ class Pace:
 
     def saw(self, slowness: float) -> None:
         """slowness: the time of a pass, divided by the shortest time of the same pass on all threads."""
+        interrupted = self._interrupted()
         if self.half:
             self._halved.append(slowness)
             if len(self._halved) >= STAY:
@@ -41,8 +57,13 @@ class Pace:
         elif self._ignored:
             self._ignored -= 1
         else:
-            self._latest.append(slowness)
+            self._latest.append(slowness if interrupted else 1.0)
             self.half = sum(each >= SLOW for each in self._latest) > MOST
+
+    def _interrupted(self) -> bool:
+        """Whether a thread was interrupted since the last call, as far as the system tells."""
+        before, self._count = self._count, self._counted()
+        return self._count is None or self._count != before
 
     def _end(self) -> None:
         """Go back to all threads, and ignore slow passes for longer and longer if half of the threads did not help."""

@@ -1,14 +1,24 @@
 """When passes run on half of their threads."""
 
+import os
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
 from engine.cpu import calls
-from engine.cpu.pace import LATEST, MOST, SLOW, STAY, Pace, Shortest
+from engine.cpu.pace import LATEST, MOST, SLOW, STAY, Pace, Shortest, interruptions
 from engine.opening import language_model
 from tests.engine.tiny import tiny_hf_model
 
 QUIET, BUSY, HALF = 1.1, 4.0, 1.3
+
+
+def busy_pace() -> Pace:
+    """The pace of a process whose threads are interrupted in each pass."""
+    return Pace(iter(range(10**6)).__next__)
 
 
 def passes_until(pace: Pace, slowness: float, state: bool, most: int) -> int:
@@ -21,7 +31,7 @@ def passes_until(pace: Pace, slowness: float, state: bool, most: int) -> int:
 
 
 def test_a_busy_machine_is_noticed_at_once_and_tried_again_later():
-    pace = Pace()
+    pace = busy_pace()
     for _ in range(1000):
         pace.saw(QUIET)
     assert not pace.half
@@ -31,7 +41,7 @@ def test_a_busy_machine_is_noticed_at_once_and_tried_again_later():
 
 
 def test_a_quiet_machine_gets_all_threads_back():
-    pace = Pace()
+    pace = busy_pace()
     passes_until(pace, BUSY, True, LATEST + 1)
     passes_until(pace, HALF, False, STAY + 1)
     for _ in range(1000):
@@ -41,15 +51,46 @@ def test_a_quiet_machine_gets_all_threads_back():
 
 def test_a_few_slow_passes_change_nothing():
     """Weights that have left the caches: half of the passes are slow."""
-    pace = Pace()
+    pace = busy_pace()
     for turn in range(1000):
         pace.saw(SLOW + 0.5 if turn % 2 else QUIET)
         assert not pace.half
 
 
+def test_slow_passes_without_interruptions_change_nothing():
+    """Each pass finds its weights outside of the caches."""
+    pace = Pace(lambda: 7)
+    for _ in range(1000):
+        pace.saw(BUSY)
+        assert not pace.half
+
+
+def test_where_interruptions_are_not_counted_every_slow_pass_counts():
+    pace = Pace(lambda: None)
+    assert passes_until(pace, BUSY, True, LATEST + 1) <= LATEST
+
+
+def test_other_processes_interrupt_a_thread():
+    """More busy processes than cores, beside this one."""
+    others = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(2 * (os.cpu_count() or 1))
+    ]
+    try:
+        before, end = interruptions(), time.monotonic() + 10
+        if before is None:
+            pytest.skip("this system does not count interruptions")
+        while interruptions() == before:
+            assert time.monotonic() < end
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
 def test_where_half_of_the_threads_does_not_help_it_is_tried_less_and_less():
     """Another machine shares the memory, say: all passes are slow, on however many threads."""
-    pace, waits = Pace(), []
+    pace, waits = busy_pace(), []
     for _ in range(4):
         waits.append(passes_until(pace, BUSY, True, 100 * STAY))
         passes_until(pace, BUSY, False, STAY + 1)
