@@ -24,18 +24,23 @@ def decode(
     recorded: False if no one records the steps. Faster ways of making passes may then leave on the
     device everything but the ids of the kept tokens: no logits, no p, no judgements. The text is the
     same.
-    reading: of the prompt without its last token; given if other texts begin with the same prompt.
+    reading: of the prompt without its last token; given if other texts begin with the same prompt, or if reading the
+    prompt is to be a pass of its own. Otherwise the first pass over a draft may read the prompt as well; the time of
+    that pass counts as reading the prompt.
     """
     text = text_of(target, request, recorded)
     clock = Clock(target.device, precise=text.recorded)
     try:
-        spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
+        spent = begin(text, target, reading, clock)
         del reading  # freed once the last text has begun
         while text.stop is None:
             draft = text.draft()
             times = {"draft": clock.lap()}
+            opens = text.session.postponed > 0
             seen = text.session.look(draft)
             times["verify"] = clock.lap()
+            if opens:
+                spent, times["verify"] = spent + times["verify"], 0.0
             step = text.settle(draft, text.judge(draft, seen), seen, times, clock)
             step.prefill_milliseconds, spent = spent, 0.0
             yield step
@@ -44,10 +49,16 @@ def decode(
         text.drafter.close()
 
 
-def begin(text: Text, target: LanguageModel, reading: PromptReading, clock: Clock) -> float:
-    """Read the prompt and start the drafter; returns the milliseconds charged for that."""
-    session = target.session(text.capacity, text.drafter.feature_layers)
-    features = reading.fill(session, text.drafter.feature_rows)
+def begin(text: Text, target: LanguageModel, reading: PromptReading | None, clock: Clock) -> float:
+    """Read the prompt and start the drafter; returns the milliseconds charged for that. reading: see ``decode``."""
+    drafter = text.drafter
+    session = target.session(text.capacity, drafter.feature_layers)
+    if reading is None and not drafter.feature_layers and not drafter.uses_target:
+        session.postpone(text.request.prompt[:-1])
+        text.begin(session, None)
+        return clock.lap()
+    reading = reading or PromptReading(text.request.prompt[:-1])
+    features = reading.fill(session, drafter.feature_rows)
     spent = reading.charge(clock.lap())
     text.begin(session, features)
     return spent + clock.lap()

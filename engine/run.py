@@ -93,7 +93,8 @@ def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"
     them once; each run is charged for the reading (``engine.target.prompt``)."""
     for request in requests:
         _refuse_size(request)
-    readings: dict[tuple, PromptReading] = {}
+    shares = len(requests) > 1 or any(request.recorded for request in requests)
+    readings: dict[tuple, PromptReading] | None = {} if shares else None
     return [_open(request, readings, tell) for request in requests]
 
 
@@ -113,7 +114,9 @@ def _refuse_size(request: RunRequest) -> None:
         )
 
 
-def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell) -> "Run":
+def _open(request: RunRequest, readings: dict[tuple, PromptReading] | None, tell: Tell) -> "Run":
+    """readings: of prompts by other runs, to which this run's is added; None: its first pass over a draft may read the
+    prompt as well, so that a recorded step would not be like the others."""
     if request.own_sampling:
         request = _as_the_model_says(request)
     sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
@@ -136,11 +139,13 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading], tell: Tell)
     recorder = Recorder(models.target, setting, prompt.text, prompt.tokens, request.messages)
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = cls.build(options, models)
-        nodes = options.get(cls.size_option) or 0
-        prepare(models, drafter, nodes, Expected(len(prompt.tokens), length), sampling.greedy)
-    key = (id(models.target), *prompt.tokens)
-    reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
-    reading.expect(drafter.feature_layers, drafter.feature_rows)
+        coming = Expected(len(prompt.tokens), length)
+        prepare(models, drafter, drafter.most_nodes, coming, sampling.greedy)
+    reading = None
+    if readings is not None:
+        key = (id(models.target), *prompt.tokens)
+        reading = readings.setdefault(key, PromptReading(prompt.tokens[:-1]))
+        reading.expect(drafter.feature_layers, drafter.feature_rows)
     wanted = TextRequest(
         drafter,
         rule,

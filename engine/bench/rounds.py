@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from engine.bench.contestants import Contestant, Writing
 
-WARM_UP_TOKENS = 8
+WARM_UP_TOKENS = 16
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from engine.cpu.ahead import AheadPasses
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.convertible import NotConvertible
+from engine.cpu.openings import LOOKED
+from engine.cpu.openings import SIZES as OPENINGS
 from engine.cpu.passes import CompiledPasses, FeatureGraphs
 from engine.cpu.row_shape import RowShape
 from engine.cpu.store import compiled, in_one_line
@@ -23,7 +25,7 @@ from engine.target.language_model import LanguageModel
 from engine.target.layers import Layers, Passed
 from engine.target.row_mask import RowMask
 from engine.target.rows import Rows
-from engine.target.seen import Begun, ReadChain
+from engine.target.seen import Begun, Draft, ReadChain, Seen
 from engine.target.session import UNREAD, Session
 from engine.threads import ALL, torch_threads
 
@@ -99,6 +101,7 @@ class CompiledSession(Session):
         super().__init__(model, cache, features)
         self._graphs = {features: graphs}
         self._shapes: dict[int, RowShape] = {}  # for passes through stretches, by first layer
+        self._prompt: list[int] = []  # tokens that the first pass over a draft is to read as well
 
     def _tokens(self, rows: Rows) -> Tensor:
         return torch.from_numpy(np.array(rows.tokens, np.int64))
@@ -108,6 +111,41 @@ class CompiledSession(Session):
         if self.length and usual and remaining <= PARTS * usual[-1]:
             return usual[-1]
         return super().rows_at_once(remaining)
+
+    def postpone(self, tokens: Sequence[int]) -> None:
+        self._prompt = list(tokens)
+
+    @property
+    def postponed(self) -> int:
+        return len(self._prompt)
+
+    def look(self, draft: Draft) -> Seen:
+        prompt, self._prompt = self._prompt, []
+        if prompt and self._reads_at_once(prompt, draft):
+            return self._look_from_the_start(prompt, draft)
+        if prompt:
+            self.prefill(prompt, layers=())
+        return super().look(draft)
+
+    def _reads_at_once(self, prompt: list[int], draft: Draft) -> bool:
+        rows = 1 + len(draft.tree)
+        most = self.prefill_rows
+        if self.model.passes.sizes:
+            most = OPENINGS[-1] if rows <= LOOKED else 0
+        plain = draft.begun is None and draft.probes is None and not self.features
+        return plain and len(prompt) + rows <= most
+
+    @torch.no_grad()
+    def _look_from_the_start(self, prompt: list[int], draft: Draft) -> Seen:
+        """Read the prompt, the root and the tree in one pass, and commit the prompt."""
+        tokens, parents = draft.rows
+        start = len(prompt)
+        above = [*range(-1, start - 1), *(parent + start for parent in parents)]
+        logits, _ = self._read(self._rows([*prompt, *tokens], above), last=len(tokens), layers=())
+        self.length = start
+        self._clear_scratch()
+        self._grow_scratch(parents)
+        return Seen(logits, None)
 
     @property
     def blocks(self) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""Graphs for the first pass over a text.
+"""Graphs for the first pass over a text: over its prompt, and perhaps over a root and a draft.
 
 Nothing was read before, so such a graph has no columns, and all of its sizes are fixed. OpenVINO computes it in about
 half of the time of a graph whose sizes may vary.
@@ -14,8 +14,10 @@ from engine.cpu.store import in_one_line
 
 log = logging.getLogger(__name__)
 
-SIZES = (16, 32, 48, 64, 96, 128)
+SIZES = (16, 24, 32, 40, 48, 64, 80, 96, 128)
 """Rows of a first pass; a longer prompt is read by the graph for any number of rows."""
+LOOKED = 17
+"""Last rows after which a first pass gives logits: those of a root and 16 nodes."""
 
 
 class Openings:

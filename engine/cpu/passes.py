@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from engine.cpu.columns import FIRST, Buffers, Columns, capacities
 from engine.cpu.convertible import NotConvertible, check, seen, windows_of
 from engine.cpu.fixed import Graphs, Size, fixed_sizes
 from engine.cpu.graph import NAME, PassGraph
-from engine.cpu.openings import SIZES, Openings
+from engine.cpu.openings import LOOKED, SIZES, Openings
 from engine.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
 from engine.cpu.store import compiled
 from engine.target.attention import NAME as PLAIN
@@ -44,12 +44,13 @@ class FeatureGraphs:
 
 @dataclass(frozen=True)
 class Way:
-    """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. columns: those
-    from before the pass; None in an opening."""
+    """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. wanted: whose
+    logits are returned, among those. columns: those from before the pass; None in an opening."""
 
     graph: Calls
     shape: int
     looked: np.ndarray
+    wanted: slice
     columns: Columns | None
 
 
@@ -121,10 +122,10 @@ class CompiledPasses:
 
     def prepare(self, features: tuple[int, ...], coming: Expected, most_rows: int) -> None:
         """Make the graphs that return these features: the one for all sizes, those for the usual sizes that the text
-        needs in passes of up to ``most_rows`` rows, and those for its prompt, with and without its last token. Raises
-        as the constructor does."""
+        needs in passes of up to ``most_rows`` rows, and those for its first pass, over its prompt without the last
+        token, and perhaps over that and a draft as well. Raises as the constructor does."""
         made = self.graphs_with(features)
-        for rows in {coming.prompt, coming.prompt - 1} if coming.prompt > 1 else ():
+        for rows in range(max(coming.prompt - 1, 1), coming.prompt + most_rows):
             made.openings.of(rows)
         for rows in self.sizes:
             if rows <= rounded(most_rows, self.sizes):
@@ -149,16 +150,16 @@ class CompiledPasses:
         return self._passed(given, mask, columns, made.features, features, last, way)
 
     def _way(self, rows: int, columns: Columns, made: FeatureGraphs, last: int | None) -> Way:
-        if columns.length == 0 and rows > 1 and last in (0, 1):
+        if columns.length == 0 and rows > 1 and last is not None and last <= LOOKED:
             opening = made.openings.of(rows)
             if opening is not None:
-                return Way(opening[1], opening[0], np.array([rows - 1]), None)
+                return opened(*opening, rows, last)
         shape = columns.shape.of(rows)
         if last is None or shape <= FEW:  # then len(looked) changes only with the number of rows
-            looked = np.arange(shape)
+            looked, wanted = np.arange(shape), slice(0 if last is None else rows - last, rows)
         else:
-            looked = np.arange(rows - max(last, 1), rows)
-        return Way(made.graphs.of(shape, columns.capacity), shape, looked, columns)
+            looked, wanted = np.arange(rows - max(last, 1), rows), slice(last)
+        return Way(made.graphs.of(shape, columns.capacity), shape, looked, wanted, columns)
 
     def _passed(
         self,
@@ -182,7 +183,7 @@ class CompiledPasses:
             logits = None
             if last != 0:
                 *found, scores = found
-                logits = torch.from_numpy(scores[:rows][-(last or 0) :].copy())
+                logits = torch.from_numpy(scores[way.wanted].copy())
             states = torch.from_numpy(np.concatenate(found, -1)[:rows]) if features else None
             return logits, states
 
@@ -247,7 +248,7 @@ class CompiledPasses:
 
         def make(rows: int) -> Calls:
             given = self._arguments(rows)[:-before]
-            given[2] = given[2][-1:]
+            given[2] = given[2][-LOOKED:]
             given[3:] = [mask[:, -rows:] for mask in given[3:]]
             sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
             with self.tracing():
@@ -285,16 +286,25 @@ class CompiledPasses:
         self, opening: Calls, graphs: Graphs, rows: int, features: tuple[int, ...]
     ) -> None:
         """Raises ArithmeticError unless the graph for any number of rows gives the same numbers."""
-        mask, looked, found = chain_mask(rows), np.array([rows - 1]), []
+        mask, last, found = chain_mask(rows), min(rows, LOOKED), []
         tokens = torch.arange(rows) % self._embed.num_embeddings
-        for graph, opens in (opening, True), (graphs.general, False):
+        for opens in (True, False):
             columns = self._columns(rows, self.shared_row_shape())
-            way = Way(graph, rows, looked, None if opens else columns)
-            found.append([*self._passed(tokens, mask, columns, features, features, 1, way)])
+            way = opened(rows, opening, rows, last)
+            if not opens:
+                way = replace(way, graph=graphs.general, columns=columns)
+            found.append([*self._passed(tokens, mask, columns, features, features, last, way)])
             found[-1] += [layer.keys[:, :, :rows] for layer in columns.layers]
             found[-1] += [layer.values[:, :, :rows] for layer in columns.layers]
         if not all(one is None or close(one, other) for one, other in zip(*found, strict=True)):
             raise ArithmeticError("the compiled graph gives other numbers")
+
+
+def opened(shape: int, graph: Calls, rows: int, last: int) -> Way:
+    """The first pass over a text, of which the last ``last`` rows get logits."""
+    looked = np.arange(rows - min(shape, LOOKED), rows)
+    wanted = slice(len(looked) - last, len(looked))
+    return Way(graph, shape, looked.clip(0), wanted, None)
 
 
 def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Tensor], Tensor]:

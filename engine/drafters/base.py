@@ -158,6 +158,11 @@ class Drafter(ABC):
         """An instance for one run, given its resolved options and the run's models."""
         return cls(settings)
 
+    @property
+    def most_nodes(self) -> int:
+        """The most nodes of a step, as far as the options tell; else 0."""
+        return int(self.settings.get(self.size_option or "length", 0))
+
     def expect(self, coming: Expected) -> None:
         """Prepare, before a text is timed, for a text of this size."""
 

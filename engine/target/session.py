@@ -84,6 +84,16 @@ class Session:
             return torch.empty(0, width, dtype=self.model.dtype, device=self.model.device)
         return torch.cat(parts)
 
+    def postpone(self, tokens: Sequence[int]) -> None:
+        """Read and commit the tokens of a prompt, at the latest in the pass of the next ``look``; until then, nothing
+        else must be asked of the session. No features are kept."""
+        self.prefill(tokens, layers=())
+
+    @property
+    def postponed(self) -> int:
+        """How many tokens of a prompt are still to be read."""
+        return 0
+
     def rows_at_once(self, remaining: int) -> int:
         """The most rows of the next pass of a prefill that has this many tokens left."""
         return self.prefill_rows
