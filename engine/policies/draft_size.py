@@ -1,12 +1,12 @@
 """How much to draft: the size with the most tokens per millisecond on this machine.
 
-Two numbers per size (nodes of a chain or tree) decide. The *gain*, the mean accepted tokens per step,
-depends on the models: it was measured when they were trained and is stored beside them (``gains.json``);
-for a pair without that file it is measured here.
-The *cost*, the milliseconds of a step, depends on the machine: it is measured here, once, by taking
+Two numbers per size (nodes of a chain or tree) decide. The *gain*, the tokens of a step, depends on the models: it was
+measured when they were trained and is stored beside them (``gains.json``); for a pair without that file it is measured
+here. The *cost*, the milliseconds of a step, depends on the machine: it is measured here, once, by taking
 real steps on prompts of the same kinds, and remembered in the user's cache folder
 (``engine.policies.calibration``), so that the same options resolve to the same numbers the next time.
-On a machine that is busy with other work, measuring is given up (``engine.policies.patience``), and this
+Both are geometric means over the kinds of text, so their quotient is the geometric mean of the speeds: every kind counts
+alike, however many steps its texts take. On a machine that is busy with other work, measuring is given up (``engine.policies.patience``), and this
 process uses the usual size. It also does so if DRAFTSCOPE_MEASURE is 0.
 """
 
@@ -16,7 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 
 import torch
 
@@ -39,7 +39,7 @@ from engine.verifiers import verifier
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
 
-METHOD = 8  # version of the measurement; results of other versions are not used
+METHOD = 9  # version of the measurement; results of other versions are not used
 PROMPTS = (
     "Once upon a time, there was a little",
     "def area(width, height):\n    return",
@@ -47,7 +47,7 @@ PROMPTS = (
 )
 """Prompts on which a pair without prompts of its own is measured."""
 TOKENS = 48  # written after each prompt
-TIE = 0.05
+TIE = 0.02
 """Share of the speed by which a larger size must be better. Smaller differences are within the noise of costs, and a
 larger draft has a cost that is not measured here: its passes begin a text with weights that the caches do not hold."""
 FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
@@ -141,14 +141,14 @@ def measure(
     known: Known,
     tell: Tell = silent,
 ) -> Measured | None:
-    """Milliseconds of a step, drafting to commit, and its tokens, by size: means over the steps on all
-    prompts, where each step counts with the median milliseconds of its prompt. Sizes take turns on each
+    """Milliseconds of a step, drafting to commit, and its tokens, by size: geometric means over the prompts, of a median
+    and of a mean. Sizes take turns on each
     prompt, so that a busy moment slows all of them; a first round on one prompt is a warm-up. All sizes
     share a memory, as the runs of one visitor do. Noise: how much the medians of two halves of one text
     differ. None if the measurement was given up.
     """
     sizes, memory = known.gains[cls.key], Memory()
-    spent, steps, tokens = (dict.fromkeys(sizes, 0.0) for _ in range(3))
+    costs, gains = ({size: [] for size in sizes} for _ in range(2))  # of each prompt
     spreads: list[float] = []
     prompts = [*known.prompts[:1], *known.prompts]
     what = f"Measuring what {cls.title} costs on this machine, once"
@@ -164,15 +164,14 @@ def measure(
             drafter = cls.build(options | {cls.size_option: size}, models)
             taken, written = _taken(drafter, models, prompt, memory)
             if turn and taken:
-                spent[size] += median(taken[FIRST:] or taken) * len(taken)
-                steps[size] += len(taken)
-                tokens[size] += written
+                costs[size].append(median(taken[FIRST:] or taken))
+                gains[size].append(written / len(taken))
                 spreads += _spread(taken)
-    if not all(steps.values()):
+    if not all(costs.values()):
         return Measured({})
     return Measured(
-        {size: spent[size] / steps[size] for size in sizes},
-        {size: tokens[size] / steps[size] for size in sizes},
+        {size: geometric_mean(each) for size, each in costs.items()},
+        {size: geometric_mean(each) for size, each in gains.items()},
         median(spreads) if spreads else 0.0,
     )
 

@@ -1,11 +1,11 @@
-"""The gain of each draft size: mean accepted tokens per step, from runs of each size, for
-``engine.policies.draft_size``."""
+"""The gain of each draft size: tokens per step, from runs of each size, for ``engine.policies.draft_size``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 
 from engine.drafters import drafters
 from engine.loops import run_loop
@@ -18,9 +18,9 @@ from engine.text import TextRequest
 from engine.verifiers import verifier
 
 
-def gains(cls, models, prompts: list[str], new_tokens: int) -> dict[int, float]:
-    """Size -> mean tokens per step with drafts of that many nodes, the final token included; greedy. The texts of a
-    size share a memory, as the runs of one visitor do.
+def gains(cls, models, prompts: Mapping[str, Sequence[str]], new_tokens: int) -> dict[int, float]:
+    """Size -> tokens per step with drafts of that many nodes, the final token included; greedy. It is the geometric mean
+    of the workloads' means. prompts: by workload. The texts of a size share a memory, as the runs of one visitor do.
 
     Sizes that the drafter cannot fill are left out.
     """
@@ -34,8 +34,18 @@ def gains(cls, models, prompts: list[str], new_tokens: int) -> dict[int, float]:
     return found
 
 
-def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> float:
+def _gain(
+    cls, options: dict, models, prompts: Mapping[str, Sequence[str]], new_tokens: int
+) -> float:
     memory = Memory()
+    each = [_mean(cls, options, models, some, new_tokens, memory) for some in prompts.values()]
+    return round(geometric_mean(each), 4)
+
+
+def _mean(
+    cls, options: dict, models, prompts: Sequence[str], new_tokens: int, memory: Memory
+) -> float:
+    """Mean tokens per step on these prompts."""
     steps = gained = 0
     for prompt in prompts:
         tokens = models.target.tokenizer(prompt)["input_ids"]
@@ -46,7 +56,7 @@ def _gain(cls, options: dict, models, prompts: list[str], new_tokens: int) -> fl
             steps += 1
             cut = step.stop is not None  # the last step counts as if the text went on
             gained += len(step.verdict.accepted) + (cut or step.final != "none")
-    return round(gained / steps, 4)
+    return gained / steps
 
 
 def write(
@@ -60,7 +70,6 @@ def write(
     prompts: by workload. The first of each goes into the files, so that costs can be measured on it. wanted: only the
     drafters that need one of these models ("target": those that need no other model).
     """
-    every = [prompt for some in prompts.values() for prompt in some]
     found: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():
         needs = tuple(cls.needs) or ("target",)
@@ -70,7 +79,7 @@ def write(
             continue  # gains lie beside the target, or beside the one part that a drafter needs
         (place,) = needs
         models = load_models(paths, cls.needs)
-        found.setdefault(place, {})[cls.key] = gains(cls, models, every, new_tokens)
+        found.setdefault(place, {})[cls.key] = gains(cls, models, prompts, new_tokens)
     for place, curves in found.items():
         content = {"gains": curves, "prompts": [some[0] for some in prompts.values()]}
         folder = paths.target if place == "target" else paths.parts[place]

@@ -12,15 +12,21 @@ from engine.training import gains
 from engine.verifiers import verifier
 from presets import family, prompts
 
-PROMPTS = [entry["prompt"] for kind in ("story", "template") for entry in prompts(kind)[:2]]
+PROMPTS = {kind: [entry["prompt"] for entry in prompts(kind)[:2]] for kind in ("story", "template")}
 NEW_TOKENS = 40
 
 
 def run_with(cls, models, size: int) -> float:
-    """The mean number of accepted drafted tokens per step plus the target's own token, with this size."""
+    """The mean number of accepted drafted tokens per step plus the target's own token, with this size: the geometric
+    mean of two workloads."""
+    story, template = (mean_with(cls, models, size, some) for some in PROMPTS.values())
+    return (story * template) ** 0.5
+
+
+def mean_with(cls, models, size: int, some: list[str]) -> float:
     options = resolve(cls.key, cls.options, {cls.size_option: size})
     accepted = []
-    for prompt in PROMPTS:
+    for prompt in some:
         tokens = models.target.tokenizer(prompt)["input_ids"]
         made = cls.build(options, models)
         request = TextRequest(made, verifier("greedy"), Sampling(), tokens, NEW_TOKENS)
