@@ -22,9 +22,9 @@ from engine.verifiers.greedy import Greedy
 
 @dataclass(frozen=True)
 class Writing:
-    """One continuation. seconds: wall time, prefill included. calls: passes of the target after the prompt was read (a
-    peer reads the prompt within its first one). stages: total milliseconds of ``prefill`` and of each of
-    ``engine.decode.STAGES``; {} where they cannot be seen."""
+    """One continuation. seconds: wall time, prefill included. calls: passes of the target over text that it writes;
+    the first one may read the prompt as well, and counts as ``prefill`` then. stages: total milliseconds of ``prefill``
+    and of each of ``engine.decode.STAGES``; {} where they cannot be seen."""
 
     tokens: list[int]
     seconds: float
