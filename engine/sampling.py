@@ -7,6 +7,7 @@ the same noise at the same place of the text.
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,13 +54,14 @@ class Sampling:
         return self.temperature == 0
 
 
-def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
+def distribution(logits: Tensor, sampling: Sampling, best: Sequence[int] | None = None) -> Tensor:
     """Probabilities [..., V] that are sampled from: temperature, then top-k, then top-p.
 
-    At temperature 0 all mass lies on the argmax (the first of equals, as in torch.argmax).
+    At temperature 0 all mass lies on the argmax (the first of equals, as in torch.argmax). best: the argmax of each row
+    of logits [R, V] on the host, if it is known.
     """
     if sampling.greedy:
-        return _one_hot(logits)
+        return _one_hot(logits, best)
     return _truncated(logits.float() / sampling.temperature, sampling)
 
 
@@ -69,14 +71,15 @@ def likeliest(rows: Tensor) -> Any:
     return (rows if numbers is None else numbers).argmax(-1).tolist()
 
 
-def _one_hot(logits: Tensor) -> Tensor:
+def _one_hot(logits: Tensor, best: Sequence[int] | None) -> Tensor:
     numbers = on_the_host(logits)
     if numbers is None:
         best = logits.argmax(-1, keepdim=True)
         return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, best, 1.0)
     found = np.zeros(numbers.shape, np.float32)
     rows = found.reshape(-1, numbers.shape[-1])
-    rows[np.arange(len(rows)), numbers.argmax(-1).reshape(-1)] = 1
+    places = numbers.argmax(-1).reshape(-1) if best is None else best
+    rows[np.arange(len(rows)), places] = 1
     return torch.from_numpy(found)
 
 

@@ -18,7 +18,7 @@ from engine.finite import refuse_nan, refuse_nan_among
 from engine.load import Acceptance, Load
 from engine.memory import Memory
 from engine.proposal import Proposal
-from engine.sampling import Sampling, distribution
+from engine.sampling import Sampling, distribution, likeliest, on_the_host
 from engine.step import Clock, Final, Step, Stop, cut_at_end
 from engine.target.language_model import LanguageModel
 from engine.target.seen import Draft, Seen
@@ -142,8 +142,11 @@ class Text:
         self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
 
         def verdict() -> tuple[Verdict, Tensor | None]:
-            refuse_nan(seen.logits, self.target.name)
-            p = distribution(logits, self.sampling)
+            best = self._likeliest(seen.logits)
+            refuse_nan(seen.logits, self.target.name, best)
+            if logits is not seen.logits:
+                best = None  # the constraint may forbid it
+            p = distribution(logits, self.sampling, best)
             # For the recorder, all of p is copied to the host while the verifier fetches the rows of its walk.
             shown = p if self.sampling.greedy else to_host_meanwhile(p)
             case = Case(
@@ -154,10 +157,16 @@ class Text:
                 draft.position,
                 self.chance.judging,
                 seen.probes,
+                best,
             )
             return self.request.verifier.judge(case), shown
 
         return verdict
+
+    def _likeliest(self, logits: Tensor) -> list[int] | None:
+        """The likeliest token of each row, where more than one step of judging asks for it."""
+        asked = self.sampling.greedy and on_the_host(logits) is not None
+        return likeliest(logits) if asked else None
 
     def settle(
         self,
