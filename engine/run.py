@@ -93,8 +93,8 @@ def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"
     them once; each run is charged for the reading (``engine.target.prompt``)."""
     for request in requests:
         _refuse_size(request)
-    shares = len(requests) > 1 or any(request.recorded for request in requests)
-    readings: dict[tuple, PromptReading] | None = {} if shares else None
+    apart = len(requests) > 1 or any(request.recorded for request in requests)
+    readings: dict[tuple, PromptReading] | None = {} if apart else None
     return [_open(request, readings, tell) for request in requests]
 
 
@@ -115,8 +115,8 @@ def _refuse_size(request: RunRequest) -> None:
 
 
 def _open(request: RunRequest, readings: dict[tuple, PromptReading] | None, tell: Tell) -> "Run":
-    """readings: of prompts by other runs, to which this run's is added; None: its first pass over a draft may read the
-    prompt as well, so that a recorded step would not be like the others."""
+    """readings: of prompts by other runs, to which this run's is added. None: the first pass over a draft may read the
+    prompt as well; a trace shows both apart."""
     if request.own_sampling:
         request = _as_the_model_says(request)
     sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)

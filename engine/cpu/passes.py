@@ -44,8 +44,8 @@ class FeatureGraphs:
 
 @dataclass(frozen=True)
 class Way:
-    """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. wanted: whose
-    logits are returned, among those. columns: those from before the pass; None in an opening."""
+    """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. wanted: the part
+    of these logits that is returned. columns: those from before the pass; None in an opening."""
 
     graph: Calls
     shape: int
@@ -125,8 +125,9 @@ class CompiledPasses:
         needs in passes of up to ``most_rows`` rows, and those for its first pass, over its prompt without the last
         token, and perhaps over that and a draft as well. Raises as the constructor does."""
         made = self.graphs_with(features)
-        for rows in range(max(coming.prompt - 1, 1), coming.prompt + most_rows):
-            made.openings.of(rows)
+        for rows in range(max(coming.prompt - 1, 2), coming.prompt + most_rows):
+            if coming.prompt:
+                made.openings.of(rows)
         for rows in self.sizes:
             if rows <= rounded(most_rows, self.sizes):
                 for columns in self.capacities(coming, rows):

@@ -2,12 +2,12 @@
 
 Two numbers per size (nodes of a chain or tree) decide. The *gain*, the tokens of a step, depends on the models: it was
 measured when they were trained and is stored beside them (``gains.json``); for a pair without that file it is measured
-here. The *cost*, the milliseconds of a step, depends on the machine: it is measured here, once, by taking
-real steps on prompts of the same kinds, and remembered in the user's cache folder
-(``engine.policies.calibration``), so that the same options resolve to the same numbers the next time.
-Both are geometric means over the kinds of text, so their quotient is the geometric mean of the speeds: every kind counts
-alike, however many steps its texts take. On a machine that is busy with other work, measuring is given up (``engine.policies.patience``), and this
-process uses the usual size. It also does so if DRAFTSCOPE_MEASURE is 0.
+here. The *cost*, the milliseconds of a step, depends on the machine: it is measured here, once, by taking real steps on
+prompts of the same kinds, and remembered in the user's cache folder (``engine.policies.calibration``), so that the same
+options resolve to the same numbers the next time. Both are geometric means over the kinds of text, so their quotient is
+the geometric mean of the speeds: every kind counts alike, however many steps its texts take. On a machine that is busy
+with other work, measuring is given up (``engine.policies.patience``), and this process uses the usual size. It also does
+so if DRAFTSCOPE_MEASURE is 0.
 """
 
 import json
@@ -141,11 +141,10 @@ def measure(
     known: Known,
     tell: Tell = silent,
 ) -> Measured | None:
-    """Milliseconds of a step, drafting to commit, and its tokens, by size: geometric means over the prompts, of a median
-    and of a mean. Sizes take turns on each
-    prompt, so that a busy moment slows all of them; a first round on one prompt is a warm-up. All sizes
-    share a memory, as the runs of one visitor do. Noise: how much the medians of two halves of one text
-    differ. None if the measurement was given up.
+    """Milliseconds of a step, drafting to commit, and its tokens, by size: geometric means over the prompts, of each
+    text's median and mean. Sizes take turns on each prompt, so that a busy moment slows all of them; a first round on one
+    prompt is a warm-up. All sizes share a memory, as the runs of one visitor do. Noise: how much the medians of two
+    halves of one text differ. None if the measurement was given up.
     """
     sizes, memory = known.gains[cls.key], Memory()
     costs, gains = ({size: [] for size in sizes} for _ in range(2))  # of each prompt
