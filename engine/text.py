@@ -157,7 +157,6 @@ class Text:
                 draft.position,
                 self.chance.judging,
                 seen.probes,
-                best,
             )
             return self.request.verifier.judge(case), shown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
@@ -71,7 +71,7 @@ class Case:
         the target's device. logits: [N+1, V] of the target before temperature and truncation.
     probes: logits [M, V] of the probe rows of this pass, or None.
     position: where the first drafted token would stand in the text; it keys the target's noise.
-    chance: coins, and the target's own draws. likeliest: the likeliest token of each row of p, where it is known.
+    chance: coins, and the target's own draws.
     """
 
     tree: DraftTree
@@ -81,7 +81,6 @@ class Case:
     position: int
     chance: JudgeChance
     probes: Tensor | None = None
-    likeliest: Sequence[int] | None = None
 
 
 def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> list[Status]:

@@ -23,7 +23,7 @@ class Greedy(Verifier):
     def judge(self, case: Case) -> Verdict:
         if not case.sampling.greedy:
             raise ValueError("the greedy rule is exact at temperature 0 only")
-        best = likeliest(case.p) if case.likeliest is None else case.likeliest
+        best = likeliest(case.p)
         tokens = case.tree.tokens
         return follow(
             case.tree,

@@ -51,6 +51,7 @@ class MemoSession:
     """Has the interface of ``engine.target.session.Session``."""
 
     blocks = ()
+    postponed = 0
 
     def __init__(self, model: MemoModel, features: tuple[int, ...]) -> None:
         self.model, self.features = model, features
@@ -76,6 +77,9 @@ class MemoSession:
             self._text += (int(token),)
             parts.append(self.model.row(self._text, layers)[1])
         return torch.cat(parts)[-(last or len(parts)) :] if layers else None
+
+    def postpone(self, tokens: Sequence[int]) -> None:
+        self.prefill(tokens, layers=())
 
     def look(self, draft: Draft) -> Seen:
         return Seen(*self.feed(*draft.rows))
