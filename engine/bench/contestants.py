@@ -22,8 +22,8 @@ from engine.verifiers.greedy import Greedy
 
 @dataclass(frozen=True)
 class Writing:
-    """One continuation. seconds: wall time, prefill included. calls: passes of the target over text that it writes;
-    the first one may read the prompt as well, and counts as ``prefill`` then. stages: total milliseconds of ``prefill``
+    """One continuation. seconds: wall time, prefill included. calls: passes of the target over drafts, or over single
+    tokens; the first one may read the prompt as well, and then counts as ``prefill``. stages: total milliseconds of ``prefill``
     and of each of ``engine.decode.STAGES``; {} where they cannot be seen."""
 
     tokens: list[int]

@@ -52,11 +52,10 @@ def seen(session: Session, first: Draft) -> list[torch.Tensor]:
     return [logits, session.look(draft(first.position + len(PATH))).logits]
 
 
-@pytest.mark.parametrize(
-    "architecture", ["llama", "qwen2"]
-)  # with windows, shorter than the prompt
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
 @pytest.mark.parametrize("length", [1, 9, 40])
 def test_the_logits_are_those_of_two_passes(architecture, length, passes):
+    """Qwen2 attends through windows that are shorter than the longest prompt."""
     module, fast = both(tiny_hf_model(architecture))
     prompt, found = tokens(length, 3), []
     for model, postpones in ((module, False), (module, True), (fast, False), (fast, True)):
