@@ -71,8 +71,7 @@ class AheadGraph(nn.Module):
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             for place, own in ((2 * layer, keys), (2 * layer + 1, values)):
                 known[place] = torch.cat([known[place], own[None]], 2)
-            scaled = queries[None] * queries.shape[-1] ** -0.5
-            return attended(scaled, known[2 * layer], known[2 * layer + 1], bias)[0]
+            return attended(queries[None], known[2 * layer], known[2 * layer + 1], bias)[0]
 
         return self._cell(states, embedded, self._cell.turn(positions), attend)
 

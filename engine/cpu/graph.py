@@ -10,7 +10,6 @@ Letters in shapes: R rows, C columns of the buffers, W hidden size, D head size,
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, CacheLayerMixin
@@ -105,56 +104,51 @@ def attention(
     **_: object,
 ) -> tuple[Tensor, None]:
     """query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None)."""
-    bias, sinks = row_mask[sliding_window], None
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    sinks = None
     if s_aux is not None:
         sinks = s_aux.view(1, key.shape[1], -1, 1).expand(-1, -1, -1, query.shape[2])
         sinks = sinks.reshape(1, key.shape[1], -1, 1)
-    out = attended(query * scale, key, value, bias, softcap, sinks)
+    out = attended(query, key, value, row_mask[sliding_window], scaling, softcap, sinks)
     return out.transpose(1, 2).contiguous(), None
 
 
 def attended(
-    scaled: Tensor,
+    query: Tensor,
     key: Tensor,
     value: Tensor,
     bias: Tensor,
+    scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
 ) -> Tensor:
-    """scaled [1,H,R,D], key and value [1,Hkv,C+R,D], bias [R,C+R], sinks [1,Hkv,H/Hkv*R,1] -> [1,H,R,D].
+    """query [1,H,R,D], key and value [1,Hkv,C+R,D], bias [R,C+R] of 0 and minus infinity, sinks [1,Hkv,H/Hkv*R,1] ->
+    [1,H,R,D]. scale: None is D ** -0.5.
 
-    The rows of q heads that share a k head are read as one head. The caller scales them, because OpenVINO would scale
-    the keys, of which there are more.
+    The rows of q heads that share a k head are read as one head.
     """
-    heads, kv_heads, size = scaled.shape[1], key.shape[1], value.shape[-1]
-    rows = scaled.reshape(1, kv_heads, -1, scaled.shape[-1])
+    heads, kv_heads, size = query.shape[1], key.shape[1], value.shape[-1]
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    rows = query.reshape(1, kv_heads, -1, query.shape[-1])
     added = bias.repeat(heads // kv_heads, 1)[None, None]
-    if softcap is None and sinks is None:
-        out = F.scaled_dot_product_attention(rows, key, value, attn_mask=added, scale=1.0)
+    scores = rows @ key.transpose(-1, -2)
+    if softcap is None:
+        # OpenVINO would recognize attention that scales first, and would then scale all keys
+        scores = (scores + added) * scale
     else:
-        out = _explicit(rows, key, value, added, softcap, sinks)
+        scores = torch.tanh(scores * (scale / softcap)) * softcap + added
+    if sinks is None:
+        out = scores.softmax(-1) @ value
+    else:
+        out = torch.cat([scores, sinks], -1).softmax(-1)[..., :-1] @ value
     return out.reshape(1, heads, -1, size)
 
 
 def attended_after(
     before: Sequence[Tensor], queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor
 ) -> Tensor:
-    """The same for queries that are not scaled yet. before: k and v [1,Hkv,C,D] of the columns; keys, values:
-    [1,Hkv,R,D], of the rows themselves."""
+    """The same. before: k and v [1,Hkv,C,D] of the columns; keys, values: [1,Hkv,R,D], of the rows themselves."""
     keys, values = (torch.cat(pair, 2) for pair in zip(before, (keys, values), strict=True))
-    return attended(queries * queries.shape[-1] ** -0.5, keys, values, bias)
-
-
-def _explicit(rows, key, value, bias, softcap, sinks) -> Tensor:
-    """The same with soft-capped scores and attention sinks, which SDPA does not support."""
-    scores = rows @ key.transpose(-1, -2)
-    if softcap is not None:
-        scores = torch.tanh(scores / softcap) * softcap
-    scores = scores + bias
-    if sinks is None:
-        return scores.softmax(-1) @ value
-    return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1] @ value
+    return attended(queries, keys, values, bias)
 
 
 AttentionInterface.register(NAME, attention)

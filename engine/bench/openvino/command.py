@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import transformers
@@ -9,7 +10,7 @@ import transformers
 from engine.bench.agreement import differences
 from engine.bench.command import Plan, check_writable, choose, needed, setting
 from engine.bench.contestants import our_contestants
-from engine.bench.figures import rows
+from engine.bench.figures import Row, geometric_mean, rows
 from engine.bench.goals import goals_beside_openvino
 from engine.bench.openvino.peers import genai_contestants
 from engine.bench.peers import plain_generate
@@ -47,12 +48,27 @@ def openvino(
         progress.close()
     table = rows(results, {each.name: each.group for each in contestants})
     costs = verify_costs(models.target)
-    one_row = costs[0] / reading_milliseconds(models.target)
-    aims = goals_beside_openvino(table, one_row, steadiness(ours, chosen[0].tokens))
+    reading = reading_milliseconds(models.target)
+    steady = steadiness(ours, chosen[0].tokens)
+    aims = goals_beside_openvino(table, costs[0] / reading, steady)
     different = differences(results, reference.name, reference.logits)
     spent = profiles(results)
     print(text(table, aims, different, costs, spent, compared=len(contestants) * len(chosen)))
+    print(f"\n{_tokens_in_readings(table, reading)}")
     if out is not None:
         data = as_json(table, aims, different, costs, spent, setting(models, plan, ours))
         write_lines(out, [json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"])
         print(f"written to {out}", file=sys.stderr)
+
+
+def _tokens_in_readings(table: Sequence[Row], reading: float) -> str:
+    """How a token of plain decoding compares with reading the weights once, which takes ``reading`` milliseconds."""
+    times = []
+    for name in ("none", "openvino"):
+        speeds = (row.tokens_per_second for row in table if row.contestant == name)
+        times.append(1000 / geometric_mean(speeds) / reading)
+    return (
+        "a token of plain decoding / reading the weights: {:.2f} here, {:.2f} in openvino".format(
+            *times
+        )
+    )
