@@ -23,7 +23,7 @@ class ChainDrafter(DraftModelDrafter):
             32,
         ),
         stop_option(
-            0.25,
+            0.4,
             "Draft no further when the chance that everything so far is kept falls below this, by "
             "q; on a GPU never, because there the whole chain is drafted in one go",
         ),
