@@ -1,7 +1,7 @@
 """A model whose weights or numbers have overflowed gives NaN, and nothing may be decided from NaN."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from torch import Tensor
 
@@ -9,9 +9,8 @@ from engine.errors import UserError
 from engine.sampling import on_the_host
 
 
-def refuse_nan(found: Tensor, name: str, best: Sequence[int] | None = None) -> None:
-    """found: logits [R, V] or hidden states [R, H]; -inf may stand for tokens that cannot come. best: the index of each
-    row's largest number, as ``likeliest`` gives it, if it is known.
+def refuse_nan(found: Tensor, name: str) -> None:
+    """found: logits [R, V] or hidden states [R, H]; -inf may stand for tokens that cannot come.
 
     Makes the host wait for the device. Raises UserError, one sentence, if a row holds NaN or
     infinity, or only -inf.
@@ -19,18 +18,17 @@ def refuse_nan(found: Tensor, name: str, best: Sequence[int] | None = None) -> N
     if not found.numel():
         return
     # a row's largest number is finite unless the row is not
-    if not all(map(math.isfinite, _largest(found, best))):
+    if not all(map(math.isfinite, _largest(found))):
         raise UserError(f"{name} gave NaN or infinity in the place of logits; the run ends.")
 
 
-def _largest(found: Tensor, best: Sequence[int] | None) -> list[float]:
+def _largest(found: Tensor) -> list[float]:
     """The largest number of each row, or its first NaN."""
     numbers = on_the_host(found)
     if numbers is None:
         return found.amax(-1).flatten().tolist()
     rows = numbers.reshape(-1, numbers.shape[-1])
-    places = rows.argmax(-1).tolist() if best is None else best
-    return [row[place] for row, place in zip(rows, places, strict=True)]
+    return [row[place] for row, place in zip(rows, rows.argmax(-1).tolist(), strict=True)]
 
 
 def refuse_nan_among(probabilities: Iterable[float | None], name: str) -> None:

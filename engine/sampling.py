@@ -7,7 +7,6 @@ the same noise at the same place of the text.
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,14 +53,13 @@ class Sampling:
         return self.temperature == 0
 
 
-def distribution(logits: Tensor, sampling: Sampling, best: Sequence[int] | None = None) -> Tensor:
+def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
     """Probabilities [..., V] that are sampled from: temperature, then top-k, then top-p.
 
-    At temperature 0 all mass lies on the argmax (the first of equals, as in torch.argmax). best: the argmax of each row
-    of logits [R, V] on the host, if it is known.
+    At temperature 0 all mass lies on the argmax (the first of equals, as in torch.argmax).
     """
     if sampling.greedy:
-        return _one_hot(logits, best)
+        return _one_hot(logits)
     return _truncated(logits.float() / sampling.temperature, sampling)
 
 
@@ -71,22 +69,21 @@ def likeliest(rows: Tensor) -> Any:
     return (rows if numbers is None else numbers).argmax(-1).tolist()
 
 
-def _one_hot(logits: Tensor, best: Sequence[int] | None) -> Tensor:
+def _one_hot(logits: Tensor) -> Tensor:
     numbers = on_the_host(logits)
     if numbers is None:
         best = logits.argmax(-1, keepdim=True)
         return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, best, 1.0)
     found = np.zeros(numbers.shape, np.float32)
     rows = found.reshape(-1, numbers.shape[-1])
-    places = numbers.argmax(-1).reshape(-1) if best is None else best
-    rows[np.arange(len(rows)), places] = 1
+    rows[np.arange(len(rows)), numbers.argmax(-1).reshape(-1)] = 1
     return torch.from_numpy(found)
 
 
 def on_the_host(numbers: Tensor) -> np.ndarray | None:
     """fp32 numbers on the host as an array, whose small operations take a fraction of torch's time; else None."""
     if numbers.device.type == "cpu" and numbers.dtype == torch.float32:
-        return numbers.detach().numpy()
+        return (numbers.detach() if numbers.requires_grad else numbers).numpy()
     return None
 
 

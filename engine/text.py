@@ -18,7 +18,7 @@ from engine.finite import refuse_nan, refuse_nan_among
 from engine.load import Acceptance, Load
 from engine.memory import Memory
 from engine.proposal import Proposal
-from engine.sampling import Sampling, distribution, likeliest, on_the_host
+from engine.sampling import Sampling, distribution
 from engine.step import Clock, Final, Step, Stop, cut_at_end
 from engine.target.language_model import LanguageModel
 from engine.target.seen import Draft, Seen
@@ -58,10 +58,9 @@ class Text:
     and ``settle``, and may make it for several texts at once.
     """
 
-    recorded = True
-    """Whether steps hold everything that a recorder shows."""
-
-    def __init__(self, target: LanguageModel, request: TextRequest) -> None:
+    def __init__(self, target: LanguageModel, request: TextRequest, recorded: bool = True) -> None:
+        """recorded: whether steps hold everything that a recorder shows."""
+        self.recorded = recorded
         self.target = target
         self.request = request
         self.sampling = request.sampling
@@ -142,13 +141,12 @@ class Text:
         self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
 
         def verdict() -> tuple[Verdict, Tensor | None]:
-            best = self._likeliest(seen.logits)
-            refuse_nan(seen.logits, self.target.name, best)
-            if logits is not seen.logits:
-                best = None  # the constraint may forbid it
-            p = distribution(logits, self.sampling, best)
-            # For the recorder, all of p is copied to the host while the verifier fetches the rows of its walk.
-            shown = p if self.sampling.greedy else to_host_meanwhile(p)
+            refuse_nan(seen.logits, self.target.name)
+            p = shown = None
+            if self.recorded or self.request.verifier.reads_p:
+                p = distribution(logits, self.sampling)
+                # For the recorder, all of p is copied to the host while the verifier fetches the rows of its walk.
+                shown = p if self.sampling.greedy else to_host_meanwhile(p)
             case = Case(
                 draft.tree,
                 p,
@@ -161,11 +159,6 @@ class Text:
             return self.request.verifier.judge(case), shown
 
         return verdict
-
-    def _likeliest(self, logits: Tensor) -> list[int] | None:
-        """The likeliest token of each row, where more than one step of judging asks for it."""
-        asked = self.sampling.greedy and on_the_host(logits) is not None
-        return likeliest(logits) if asked else None
 
     def settle(
         self,
@@ -270,4 +263,4 @@ class Outcome:
 @singledispatch
 def text_of(target: LanguageModel, request: TextRequest, recorded: bool) -> Text:
     """The text for a request, on this kind of model; see ``engine.decode.decode``."""
-    return Text(target, request)
+    return Text(target, request, recorded)

@@ -84,7 +84,7 @@ class Ours(Contestant):
         rule = verifier("greedy")
         request = TextRequest(drafter, rule, Sampling(), prompt, count, memory=self._memory)
         with torch_threads(self._models.target.torch_threads):
-            yield from run_loop(self._models.target, request)
+            yield from run_loop(self._models.target, request, recorded=False)
 
 
 def our_contestants(models: Models) -> list[Ours]:

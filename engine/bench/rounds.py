@@ -37,9 +37,8 @@ def race(
 ) -> list[Result]:
     """Every contestant continues every prompt by ``count`` tokens, ``rounds`` times, in turn.
 
-    The order rotates by one from prompt to prompt, so that no contestant always runs after the same
-    one. tick() is called after each continuation. Before that, every contestant begins every prompt once, because the
-    first pass over so many rows is prepared, by this engine as by others.
+    Another contestant begins with each prompt. tick() is called after each continuation. Before that, every contestant
+    begins every prompt once, because the first pass over so many rows is prepared, by this engine as by others.
     """
     for prompt in prompts:
         for contestant in contestants:

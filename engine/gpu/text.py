@@ -13,10 +13,8 @@ from engine.text import PendingVerdict, Text, TextRequest, text_of
 class DeviceText(Text):
     """See ``Text``."""
 
-    recorded = False
-
     def __init__(self, target: StaticModel, request: TextRequest) -> None:
-        super().__init__(target, request)
+        super().__init__(target, request, recorded=False)
         self.drafter = device_twin(request.drafter)
         kinds = self.drafter.kinds(self.sampling)
         key = JudgingKey(request.verifier.key, replace(self.sampling, seed=0), kinds)
@@ -40,4 +38,4 @@ def _(target: StaticModel, request: TextRequest, recorded: bool) -> Text:
         and request.constraint is None
         and not request.stop_strings
     )
-    return DeviceText(target, request) if judged_there else Text(target, request)
+    return DeviceText(target, request) if judged_there else Text(target, request, recorded)

@@ -68,14 +68,14 @@ class Case:
     """The input of a rule.
 
     p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on
-        the target's device. logits: [N+1, V] of the target before temperature and truncation.
+        the target's device; may be None for a rule that does not read it. logits: [N+1, V] of the target before temperature and truncation.
     probes: logits [M, V] of the probe rows of this pass, or None.
     position: where the first drafted token would stand in the text; it keys the target's noise.
     chance: coins, and the target's own draws.
     """
 
     tree: DraftTree
-    p: Tensor
+    p: Tensor | None
     logits: Tensor | None
     sampling: Sampling
     position: int
@@ -109,6 +109,9 @@ class Verifier(ABC):
 
     only_greedy: ClassVar[bool] = False
     """Whether the rule is meaningful at temperature 0 only."""
+
+    reads_p: ClassVar[bool] = True
+    """Whether the rule needs ``Case.p``. If not, p is computed only where the steps are recorded."""
 
     same_text: ClassVar[bool] = False
     """Whether, under this rule, every drafter writes the text of plain decoding with the same

@@ -18,12 +18,13 @@ class Greedy(Verifier):
     exact_kinds = EVERY_KIND
     sentences = GREEDY
     only_greedy = True
+    reads_p = False
     same_text = True
 
     def judge(self, case: Case) -> Verdict:
         if not case.sampling.greedy:
             raise ValueError("the greedy rule is exact at temperature 0 only")
-        best = likeliest(case.p)
+        best = likeliest(case.logits if case.p is None else case.p)
         tokens = case.tree.tokens
         return follow(
             case.tree,
