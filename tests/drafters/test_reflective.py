@@ -108,7 +108,7 @@ def steps_of_rule(models, weight):
 
 def test_a_draft_at_the_end_of_the_context_is_not_reflected_on(models):
     """Its copy would not fit; the text is still written up to the last place."""
-    steps = steps_of(models, "reflective", PROMPT, 80, length=4)
+    steps = steps_of(models, "reflective", PROMPT, 80, length=4, stop_below=0.0)
     assert len(PROMPT) + len(text_of(steps)) == models.target.max_context
     assert steps[0].tree.probes is not None and steps[-2].tree.probes is None
     notes = [step.tree.exhibits[-1].note for step in (steps[0], steps[-2])]
