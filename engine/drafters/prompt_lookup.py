@@ -19,7 +19,8 @@ class PromptLookupDrafter(Drafter):
     family = "retrieval"
     summary = "Copies what followed the longest matching run of tokens earlier in the text."
     options = (
-        Option("length", "int", 10, "Tokens copied in each step.", 1, 64),
+        # 12 and the root are 13 rows, a size for which passes on a CPU have a graph (engine.cpu.fixed)
+        Option("length", "int", 12, "Tokens copied in each step.", 1, 64),
         Option("max_ngram", "int", 5, "Longest run of tokens to look for.", 1, 16),
         Option("min_ngram", "int", 1, "Shortest run that counts as a match.", 1, 16, advanced=True),
     )
