@@ -31,7 +31,8 @@ def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
             if any(_settings(twin["drafter"]).get(option) != value for twin in twins)
         ]
         said = [
-            f"{_label(drafter, option)} {_short(_settings(drafter)[option])}" for option in differs
+            _named(_label(drafter, option), _short(_settings(drafter)[option]))
+            for option in differs
         ]
         if any(twin["verifier"]["key"] != run["verifier"]["key"] for twin in twins):
             said.append(f"rule {run['verifier'].get('title') or run['verifier']['key']}")
@@ -49,6 +50,11 @@ def _label(drafter: Mapping, option: str) -> str:
     """The label of an option. Traces from before options had labels call the most nodes of a tree its budget."""
     usual = "nodes" if option == "budget" else option.replace("_", " ")
     return drafter.get("labels", {}).get(option) or usual
+
+
+def _named(label: str, value: object) -> str:
+    """A value with its label, as in "length 4"; a part like "draft-3m" says by itself that it is a draft."""
+    return str(value) if str(value).startswith(label) else f"{label} {value}"
 
 
 def _short(value: object) -> object:

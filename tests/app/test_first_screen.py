@@ -87,3 +87,17 @@ def test_the_large_type_button_explains_itself(visit):
     button = page.locator("#watch-view .ds-large")
     assert button.inner_text() == "Large type"
     assert "lecture hall" in button.get_attribute("title")
+
+
+@pytest.mark.parametrize("width", [1000, 1200, 1280, 1920])
+def test_the_sentence_above_the_tree_is_never_cut(visit, width):
+    page = visit("/", viewport={"width": width, "height": 860}, reduced_motion="reduce").page
+    sentence, timeline = page.locator(".ds-caption"), page.locator("#timeline")
+    told = set()
+    for _ in range(12):
+        told.add(sentence.inner_text())
+        assert sentence.evaluate("(p) => p.scrollHeight - p.clientHeight") <= 2, (
+            sentence.inner_text()
+        )
+        timeline.press("ArrowLeft")
+    assert len(told) > 6

@@ -141,7 +141,7 @@ def test_lanes_of_one_drafter_are_named_by_what_differs(script):
     drafts = [lane("chain", length=4), lane("chain", length=4)]
     for run, name in zip(drafts, ("draft", "draft-3m"), strict=True):
         run["drafter"]["parts"] = {"draft": name}
-    named = ["Chain, draft draft", "Chain, draft draft-3m"]
+    named = ["Chain, draft", "Chain, draft-3m"]
     assert script.evaluate(TITLES, drafts) == named
     assert list(titles({f"lane-{i}": run for i, run in enumerate(drafts)}).values()) == named
     shown = "(runs) => runs.map((run) => Draftscope.settings(run.drafter))"

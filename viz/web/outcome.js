@@ -29,12 +29,13 @@
    */
   D.laneTitles = function (lanes) {
     const runs = lanes.filter(([, { run }]) => run), written = (value) => D.visible(String(value));
+    const named = (label, value) => (value.startsWith(label) ? value : `${label} ${value}`);  // "draft-3m" says by itself that it is a draft
     return new Map(lanes.map(([name, { run }]) => {
       if (!run) return [name, D.title(name)];
       const title = D.title(run.drafter.title || run.drafter.key), twins = runs.filter(([, other]) => other.run.drafter.key === run.drafter.key).map(([, other]) => other.run);
       if (twins.length < 2) return [name, title];
       const all = ({ drafter }) => ({ ...drafter.options, ...drafter.parts }), own = all(run), differs = Object.keys(own).filter((key) => twins.some((twin) => all(twin)[key] !== own[key]));
-      const said = differs.map((key) => `${D.optionName(run.drafter, key)} ${written(own[key])}`);
+      const said = differs.map((key) => named(D.optionName(run.drafter, key), written(own[key])));
       if (twins.some((twin) => twin.verifier.key !== run.verifier.key)) said.push(`rule ${D.title(run.verifier.title || run.verifier.key)}`);
       return [name, said.length ? [title, ...said].join(", ") : `${title} (${D.title(name)})`];
     }));
