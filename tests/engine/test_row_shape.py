@@ -17,14 +17,15 @@ def test_there_is_room_for_every_row(wanted, change):
 
 
 @given(WANTED, st.floats(0, 40))
-def test_spare_rows_between_two_changes_cost_no_more_than_a_change(wanted, change):
+def test_spare_rows_after_a_full_pass_cost_no_more_than_two_changes(wanted, change):
+    """A full pass holds the number for as long as one change is worth; then spare rows may cost as much again."""
     shape, before, spared = RowShape(change), 0, 0
     for rows in wanted:
         found = shape.of(rows)
-        spared = 0 if found != before else spared + found - rows
+        spared = spared + found - rows if found == before and found > rows else 0
         before = found
         if rows <= FEW and found <= FEW:
-            assert spared <= change + FEW  # FEW: of the pass that exceeded the limit
+            assert spared <= 2 * (change + FEW)  # FEW: of the pass that exceeded the limit
 
 
 @given(WANTED, st.floats(1, 40))
