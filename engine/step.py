@@ -31,8 +31,8 @@ class Step:
     """One finished step.
 
     position: tokens committed before it. logits: [N+1, V] of the target, after the root and
-    after each node. p: [N+1, V], the distributions sampled from. Both are None if the target made no pass
-    or if nobody records the steps; a row of NaN is one that the target did not compute.
+    after each node. p: [N+1, V], the distributions sampled from. Both are None if the target made no pass,
+    and may be None if nobody records the steps; a row of NaN is one that the target did not compute.
     output: the kept path and, unless final is ``none``, the final token.
     milliseconds: by stage. prefill_milliseconds: in the first step, 0 elsewhere; for a text that took
     its prompt over from another text, the time that the other spent reading it (``engine.target.prompt``).

@@ -68,7 +68,8 @@ class Case:
     """The input of a rule.
 
     p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on
-        the target's device; may be None for a rule that does not read it. logits: [N+1, V] of the target before temperature and truncation.
+        the target's device; may be None for a rule that does not read p. logits: [N+1, V] of the
+        target before temperature and truncation.
     probes: logits [M, V] of the probe rows of this pass, or None.
     position: where the first drafted token would stand in the text; it keys the target's noise.
     chance: coins, and the target's own draws.

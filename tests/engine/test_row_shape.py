@@ -18,7 +18,7 @@ def test_there_is_room_for_every_row(wanted, change):
 
 @given(WANTED, st.floats(0, 40))
 def test_spare_rows_after_a_full_pass_cost_no_more_than_two_changes(wanted, change):
-    """A full pass holds the number for as long as one change is worth; then spare rows may cost as much again."""
+    """After a full pass, spare rows may cost as much as a change before the rows are counted anew, and then as much again."""
     shape, before, spared = RowShape(change), 0, 0
     for rows in wanted:
         found = shape.of(rows)
