@@ -1,6 +1,7 @@
 # Two commands do everything:
 #   make demo    its own virtual environment, the page on the embedded models
-#   make test    the same environment with the test tools; lint, all tests, the browser tests too
+#   make test    the same environment with the test tools; lint and the tests, the browser tests too
+#   make test-all    the exhaustive tests as well: half an hour more
 # PYTHON=python3.12 makes and uses a second environment, .venv-python3.12, beside .venv;
 # VENV=DIR names another one.
 PYTHON ?= python3
@@ -10,7 +11,7 @@ SCRIPTS := app/web viz/web tests
 
 PEER ?= .venv-openvino
 
-.PHONY: demo test lint screenshots openvino-peer clean
+.PHONY: demo test test-all lint screenshots openvino-peer clean
 
 demo: $(VENV)/.draftscope-page
 	$(BIN)/python app.py
@@ -19,7 +20,10 @@ test: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check .
 	$(BIN)/oxlint $(SCRIPTS)
 	bash tests/browser.sh $(BIN)/python
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 3 --dist worksteal
+
+test-all: test
+	$(BIN)/python -m tests.exhaustive
 
 lint: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check --fix .

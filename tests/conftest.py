@@ -1,4 +1,4 @@
-"""How the tests are spread over processes and share a cache folder; the tests of one process share a browser."""
+"""Test processes share a cache folder and a server of the page; the tests of one process share a browser."""
 
 import os
 import shutil
@@ -13,12 +13,9 @@ if WORKER:
 import pytest
 
 from tests.chromium import launch
-from tests.lanes import Lanes
-from tests.order import place
 
-# The cache stays out of the home folder of whoever runs the tests. Without these settings every process would measure
-# the cost of drafts and make many graphs of every model, and the servers would try every drafter ahead of time; tests
-# of these change the settings.
+# The cache stays out of the home folder of whoever runs the tests. Without the other settings every process would
+# measure the cost of drafts, and the servers would try every drafter ahead of time; tests of these change the settings.
 if not WORKER:
     os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp(prefix="draftscope-tests-")
     os.environ |= {
@@ -30,6 +27,9 @@ if not WORKER:
 
 def pytest_unconfigure(config):
     if not WORKER:
+        from tests.app.sharing import close_shared
+
+        close_shared()
         shutil.rmtree(os.environ["DRAFTSCOPE_CACHE"], ignore_errors=True)
 
 
@@ -43,12 +43,6 @@ def browser():
         chromium.close()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    config.option.loadscopereorder = False
-    return Lanes(config, log)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     result = yield
@@ -59,11 +53,11 @@ def pytest_runtest_protocol(item, nextitem):
     return result
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """A test in the browser may fail once, because its clicks compete with a server, a renderer and the
-    other work of two cores. Tests that needed a second try are named at the end of the run."""
-    if WORKER:
-        items.sort(key=lambda item: place(item.nodeid))
+    """Of the journeys through the page in a browser, those marked ``journey`` are part of ``make test``; the others are
+    exhaustive."""
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+        on_the_page = "visit" in getattr(item, "fixturenames", ())
+        if on_the_page and item.get_closest_marker("journey") is None:
+            item.add_marker("exhaustive")

@@ -2,8 +2,8 @@
 
 Prints, for this page's queue and for gradio's own setting of it, the seconds of computing until the server is ready and
 the memory that it then takes (both follow DRAFTSCOPE_AHEAD), the share of one core over --seconds, and
-the median milliseconds from a click on Run in a real browser to the first step on screen. The drafter
-is *none*, so that little of that time is the engine's.
+the median milliseconds from a click on Run in a real browser to the first step on screen, and the steps a second that
+appear there. The drafter is *none*, so that little of that time is the engine's.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import httpx
 from playwright.sync_api import sync_playwright
 
 from tests.app.serving import Server, serving
-from tests.app.visitor import PROMPT, Visitor
+from tests.app.visitor import MOVING, PROMPT, Visitor
 from tests.app.wire import Wire
 from tests.chromium import launch
 
@@ -40,6 +40,15 @@ WATCH_FOR = """prompt => {
     look();
   }, { capture: true, once: true });
 }"""
+
+
+STEPS = """() => {
+  const line = document.querySelector('#timeline');
+  window.come = [];
+  new MutationObserver(() => window.come.push(performance.now()))
+    .observe(line, {attributes: true, attributeFilter: ['aria-valuemax']});
+}"""
+"""Note when the screen shows another step."""
 
 
 def computed(pid: int) -> float:
@@ -89,6 +98,17 @@ def clicked(browser, server: Server, clicks: int) -> list[float]:
     return found[1:]  # the first one warms up
 
 
+def shown(browser, server: Server) -> float:
+    """Steps a second that appear on the screen during a run of plain decoding."""
+    link = "/?" + urlencode({"prompt": PROMPT, "n": 60, "drafter": "none"})
+    visitor = Visitor(browser, server.url, link, MOVING)
+    visitor.page.evaluate(STEPS)
+    visitor.run()
+    times = visitor.page.evaluate("window.come")
+    visitor.leave()
+    return 1000 * (len(times) - 1) / (times[-1] - times[0])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.idle", description=__doc__)
     parser.add_argument("--seconds", type=float, default=20)
@@ -105,12 +125,14 @@ def main() -> None:
                 start, memory = computed(server.pid), resident(server.pid)
                 share = idle_share(server, given.seconds)
                 times = clicked(browser, server, given.clicks)
+                steps = shown(browser, server)
             numbers = {
                 "seconds_of_start": round(start, 1),
                 "memory_mb": memory,
                 "idle_share_of_a_core": round(share, 4),
                 "click_to_first_step_ms": round(median(times), 1),
                 "clicks": len(times),
+                "steps_a_second_on_screen": round(steps, 1),
             }
             print(json.dumps({name: numbers}), flush=True)
         browser.close()

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.order import HEAVIEST, place
-
 ROOT = Path(__file__).resolve().parents[1]
 BELOW = {
     "app": {"viz", "presets", "engine"},
@@ -191,10 +189,3 @@ def is_minus_one(value: ast.AST | None) -> bool:
 )  # fmt: skip
 def test_such_a_word_would_be_seen(line):
     assert device_words(ast.parse(line))
-
-
-def test_the_order_of_the_tests_names_files_that_there_are():
-    assert len(set(HEAVIEST)) == len(HEAVIEST)
-    assert [name for name in HEAVIEST if not (ROOT / "tests" / f"{name}.py").is_file()] == []
-    places = [place(f"tests/{name}.py::test_one[a/b]") for name in (*HEAVIEST, "viz/test_proof")]
-    assert places == list(range(len(HEAVIEST) + 1))

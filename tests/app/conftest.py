@@ -1,16 +1,14 @@
-"""One server for all tests of the page."""
+"""One server for all tests of the page, whichever process they run in."""
 
 import pytest
 
-from tests.app.serving import serving
+from tests.app.sharing import shared_server
 from tests.app.visitor import SHORT, Visitor
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def server():
-    """Closed when the process turns to tests of something else, because it holds gigabytes."""
-    with serving() as running:
-        yield running
+    return shared_server()
 
 
 @pytest.fixture

@@ -14,38 +14,29 @@ from pathlib import Path
 from typing import IO
 
 REPOSITORY = Path(__file__).parents[2]
-QUIET_LOAD = 1.0
-"""Load average above which a machine is too busy for a time limit to mean anything."""
 
 
 @dataclass(frozen=True)
 class Server:
     url: str
-    seconds: float
-    """From the start of the process to the first answer."""
-    pid: int
-    quiet: bool
-    """Whether the machine was idle enough to be held to a time limit."""
     process: subprocess.Popen
 
+    @property
+    def pid(self) -> int:
+        return self.process.pid
 
-def quiet() -> bool:
-    """False beside other tests (pytest -n), which are about to load the machine."""
-    return "PYTEST_XDIST_WORKER" not in os.environ and os.getloadavg()[0] < QUIET_LOAD
 
-
-@contextmanager
-def serving(
+def start(
     patience: float = 600.0,
     errors: IO | None = None,
     port: int | None = None,
     program: Sequence[str] = ("app.py",),
     **environment: str,
-):
-    """Run app.py on this port, else on a free one; yields a Server. errors: a file for its standard
-    error. program: Python's arguments in the place of app.py."""
+) -> Server:
+    """Run app.py on this port, else on a free one, until it answers. errors: a file for its standard error. program:
+    Python's arguments in the place of app.py. Raises RuntimeError if it does not come up."""
     port = port or free_port()
-    url, calm, began = f"http://127.0.0.1:{port}", quiet(), time.monotonic()
+    url, began = f"http://127.0.0.1:{port}", time.monotonic()
     process = subprocess.Popen(
         [sys.executable, *program],
         cwd=REPOSITORY,
@@ -53,18 +44,26 @@ def serving(
         stdout=subprocess.DEVNULL,
         stderr=errors,
     )
-    try:
-        while not _answers(url):
-            if process.poll() is not None or time.monotonic() - began > patience:
-                raise RuntimeError(f"app.py did not come up (exit code {process.poll()})")
-            time.sleep(0.1)
-        yield Server(url, time.monotonic() - began, process.pid, calm, process)
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
+    while not _answers(url):
+        if process.poll() is not None or time.monotonic() - began > patience:
             process.kill()
+            raise RuntimeError(f"app.py did not come up (exit code {process.poll()})")
+        time.sleep(0.1)
+    return Server(url, process)
+
+
+@contextmanager
+def serving(**settings):
+    """A server as from ``start``, closed at the end."""
+    server = start(**settings)
+    try:
+        yield server
+    finally:
+        server.process.terminate()
+        try:
+            server.process.wait(20)
+        except subprocess.TimeoutExpired:
+            server.process.kill()
 
 
 def free_port() -> int:

@@ -19,17 +19,11 @@ def violations(page) -> list[str]:
     ]
 
 
-def test_it_opens_on_a_finished_trace_in_time(visit, server):
+@pytest.mark.journey
+def test_it_opens_on_a_finished_trace(visit):
     assert trace_files(), "python -m presets makes the finished traces"
-    visit("/").leave()
-    visitor = visit("/")
-    opened = visitor.drawn - visitor.first_byte
-    print(f"server up in {server.seconds:.1f} s, opening trace drawn in {opened:.2f} s")
-    summary = json.loads(visitor.trace().splitlines()[-1])
+    summary = json.loads(visit("/").trace().splitlines()[-1])
     assert summary["kind"] == "summary"
-    if server.quiet:
-        assert server.seconds < 15
-        assert opened < 3
 
 
 @pytest.fixture(params=["light", "dark"])

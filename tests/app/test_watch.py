@@ -48,21 +48,6 @@ def test_a_run_comes_to_its_end(visit):
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
 
 
-def test_at_least_ten_steps_a_second_appear(visit, server):
-    visitor = visit(**MOVING)
-    visitor.pick("none")
-    visitor.set_number("max_new_tokens", 60)
-    visitor.page.evaluate(CHANGES)
-    assert visitor.run() == "done"
-    summary = lines(visitor.trace())[-1]
-    engine = summary["steps"] / (summary["milliseconds"]["total"] / 1000)
-    times = sorted(visitor.page.evaluate("[...window.seen.values()]"))
-    shown = (len(times) - 1) / ((times[-1] - times[0]) / 1000)
-    print(f"steps a second: engine {engine:.0f}, on the screen {shown:.0f}")
-    if engine >= 20 and server.quiet:
-        assert shown >= 10
-
-
 def press_at(visitor, button: str, step: int) -> None:
     """Press a button as soon as ``step`` steps have come, because a run is soon over."""
     visitor.page.evaluate(

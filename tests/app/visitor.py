@@ -1,6 +1,5 @@
 """A visitor's actions on the page, as methods."""
 
-import time
 from urllib.parse import urlencode, urlsplit
 
 from presets import trace_files
@@ -37,11 +36,8 @@ class Visitor:
         page.on("console", self._logged)
         page.on("request", self._asked)
         page.on("dialog", self._dialog)
-        self.began = time.monotonic()
         page.goto(url + path, wait_until="commit")
-        self.first_byte = time.monotonic()
         self.arrived()
-        self.drawn = time.monotonic()
         if path == SHORT:
             page.wait_for_function(
                 "p => document.querySelector('#prompt textarea')?.value === p", arg=PROMPT

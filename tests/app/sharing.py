@@ -1,0 +1,45 @@
+"""One server of the page for all test processes: the first that needs it starts it, the end of the tests closes it."""
+
+import fcntl
+import json
+import os
+import signal
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.app.serving import start
+
+
+def _note() -> Path:
+    return Path(os.environ["DRAFTSCOPE_CACHE"]) / "server.json"
+
+
+@contextmanager
+def _alone():
+    """One process at a time."""
+    with _note().with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@dataclass(frozen=True)
+class SharedServer:
+    url: str
+    pid: int
+
+
+def shared_server() -> SharedServer:
+    """The server that all test processes share, started unless it runs already."""
+    with _alone():
+        if not _note().exists():
+            started = start()
+            _note().write_text(json.dumps({"url": started.url, "pid": started.pid}), "utf-8")
+        return SharedServer(**json.loads(_note().read_text("utf-8")))
+
+
+def close_shared() -> None:
+    """End the shared server, if there is one."""
+    if _note().exists():
+        with suppress(ProcessLookupError):
+            os.kill(json.loads(_note().read_text("utf-8"))["pid"], signal.SIGTERM)
