@@ -61,7 +61,18 @@ def run(name: str) -> int:
     tests, places = GROUPS[name]
     before = digest(places)
     code = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "3", "--dist", "worksteal", "-m", "exhaustive", *tests],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n",
+            "3",
+            "--dist",
+            "worksteal",
+            "-m",
+            "exhaustive",
+            *tests,
+        ],
         cwd=ROOT,
         env={**os.environ, "PROMPTS": "20"},
         check=False,

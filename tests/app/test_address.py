@@ -2,6 +2,8 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from presets import presets, races
 from tests.app.visitor import MOVING, PROMPT
 
@@ -52,6 +54,7 @@ def test_it_has_step_and_token_of_what_is_on_the_screen(visit):
     wait_token(other, 1, 0)
 
 
+@pytest.mark.journey
 def test_it_brings_a_run_of_ones_own_again(visit):
     visitor = visit(**STILL)
     page = visitor.page
@@ -130,6 +133,7 @@ def test_an_example_of_pictures_set_to_text_is_no_example(visit):
     page.wait_for_function("document.querySelector('#preset input').value === 'Your own'")
 
 
+@pytest.mark.journey
 def test_in_compare_it_has_the_lanes(visit):
     visitor = visit("/?tab=compare", **STILL)
     page, race = visitor.page, races()[0]

@@ -42,6 +42,7 @@ def test_a_link_to_an_own_prompt_says_press_run(visit):
     assert shown_prompt(visitor.page) == PROMPT
 
 
+@pytest.mark.journey
 def test_every_edit_is_marked_at_the_picture(visit):
     visitor = visit("/", **STILL)
     page = visitor.page
@@ -120,6 +121,7 @@ def test_a_file_brings_its_settings_and_a_refused_one_changes_nothing(visit, tmp
     page.locator("#watch-status [role=alert]:not(:empty)").wait_for(state="detached")
 
 
+@pytest.mark.journey
 def test_a_link_carries_the_step_and_the_chosen_token(visit):
     first = visit(**STILL)
     assert first.run() == "done"
@@ -229,6 +231,7 @@ def test_another_example_of_compare_brings_its_race(visit):
         )
 
 
+@pytest.mark.journey
 def test_edits_in_compare_are_marked_too(visit):
     visitor = visit("/?tab=compare", **STILL)
     page = visitor.page
@@ -333,6 +336,7 @@ def test_a_races_file_brings_its_settings_and_a_refused_one_changes_nothing(visi
     covered(page, "the prompt", room="compare")
 
 
+@pytest.mark.journey
 def test_back_and_forward_lead_through_the_races_and_between_the_tabs(visit):
     visitor = visit("/?tab=compare", **STILL)
     page = visitor.page

@@ -73,6 +73,7 @@ def test_reduced_motion_shows_it_finished_and_still(visit):
     assert page.locator("[data-lane] .text [data-index]").count() == tokens
 
 
+@pytest.mark.journey
 def test_the_lanes_finish_and_agree(visit):
     visitor = visit()
     visitor.open_compare()
@@ -146,6 +147,7 @@ def wait_state(page, state: str) -> list[dict]:
     return entries(page)
 
 
+@pytest.mark.journey
 def test_a_race_waits_goes_on_and_is_stopped(long_race):
     page = long_race
     page.evaluate(PRESS, "race-pause")
@@ -174,6 +176,7 @@ def test_what_is_pressed_before_the_server_answers_is_not_lost(long_race):
     assert [entry["stop"] for entry in after if entry["kind"] == "summary"] == ["cancelled"] * 5
 
 
+@pytest.mark.journey
 def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
     visitor = visit("/?tab=compare&lane1=chain&lane1.length=99&lane2=nonsense&lane3=none&n=6")
     page = visitor.page

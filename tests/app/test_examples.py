@@ -80,6 +80,7 @@ def test_an_address_without_such_an_example_opens_as_ever(visit, path):
     assert visitor.trace() == opening_trace().read_text("utf-8")
 
 
+@pytest.mark.journey
 def test_a_finished_run_is_put_away_with_a_word_and_can_be_brought_back(visit):
     visitor = visit()
     page = visitor.page

@@ -20,6 +20,7 @@ def titles(page) -> list[str]:
     return shown.all_text_contents()
 
 
+@pytest.mark.journey
 def test_plain_decoding_is_measured_beside_the_run_and_the_mean_tree_comes_last(visit, tmp_path):
     visitor = visit()
     page = visitor.page

@@ -56,6 +56,7 @@ def test_tree_text_and_timeline_are_in_view_together(visit, screen):
         assert seen[control]["bottom"] <= height, "within reach"
 
 
+@pytest.mark.journey
 def test_a_phone_has_tree_before_controls_and_nothing_cut(visit):
     page = visit("/", viewport={"width": 390, "height": 844}, reduced_motion="reduce").page
     page.wait_for_timeout(600)

@@ -13,6 +13,7 @@ from tests.app.test_page import PHONE, violations
 LIVE = "/?tab=learn&lesson=guess-and-check&screen=the-same-text-in-fewer-passes"
 
 
+@pytest.mark.journey
 def test_a_guess_is_held_against_the_reader_s_own_run_and_remembered(visit):
     page = visit(f"{LIVE}&__theme=dark", color_scheme="dark", reduced_motion="reduce", **PHONE).page
     page.wait_for_selector("#learn-run")

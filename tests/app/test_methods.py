@@ -128,6 +128,7 @@ def open_methods(visitor):
     visitor.page.wait_for_selector("[data-method]")
 
 
+@pytest.mark.journey
 def test_watch_it_opens_the_finished_run_with_its_controls(visit):
     """Tested with a card that has an example of its own, and one whose example is listed."""
     visitor = visit("/", reduced_motion="reduce")

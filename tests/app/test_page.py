@@ -38,6 +38,7 @@ def plainly(request, visit):
     return visitor, look
 
 
+@pytest.mark.journey
 def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     visitor, look = plainly
     page = visitor.page
@@ -128,6 +129,7 @@ def test_large_type_is_for_the_whole_page(visit):
     assert page.locator("#cards").is_visible()
 
 
+@pytest.mark.journey
 def test_the_keyboard_is_enough(visit):
     page = visit().page
     page.focus("#prompt textarea")

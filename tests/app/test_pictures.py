@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from presets import preset, trace_file
 
 
+@pytest.mark.journey
 def test_a_picture_is_watched_and_drawn(visit):
     visitor = visit("/?preset=picture", reduced_motion="reduce")
     page, example = visitor.page, preset("picture")

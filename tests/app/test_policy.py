@@ -42,6 +42,7 @@ def test_the_page_comes_with_a_policy_that_names_its_own_scripts(server):
     assert headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.journey
 def test_smuggled_scripts_do_not_run_and_nothing_leaves(visit):
     """``visit`` checks in every test of the page that the page itself works under its policy."""
     visitor = visit()

@@ -45,6 +45,7 @@ def told(visitor, folder, text: str, words: str) -> None:
     visitor.page.wait_for_function(f"words => {ALARM}.includes(words)", arg=words)
 
 
+@pytest.mark.journey
 def test_a_race_is_saved_opened_again_and_saved_as_a_page(compare, browser, tmp_path):
     page = compare.page
     with page.expect_download() as download:

@@ -56,6 +56,7 @@ def drag(page, selector: str):
     page.mouse.up()
 
 
+@pytest.mark.journey
 def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
     visitor = visit(**MOVING)
     page = visitor.page

@@ -1,11 +1,14 @@
 """Mistakes of visitors, and attacks by malicious ones."""
 
+import pytest
+
 HOSTILE = (
     '<img src=x onerror="window.hit=1"> ${window.hit=2} {{window.hit}} </script><script>'
     "window.hit=3</script> `${alert(1)}` <svg onload=window.hit=4> javascript:window.hit=5"
 )
 
 
+@pytest.mark.journey
 def test_an_empty_prompt_is_told_and_does_no_harm(visit):
     visitor = visit()
     assert visitor.run("   ") == "error"
@@ -24,6 +27,7 @@ def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
     assert visitor.run("Once upon a time") == "done"
 
 
+@pytest.mark.journey
 def test_a_full_queue_is_told(visit):
     visitor = visit()
     full = {"status": 503, "json": {"detail": "Queue is full. Max size is 32."}}
@@ -34,6 +38,7 @@ def test_a_full_queue_is_told(visit):
     assert visitor.run() == "done"
 
 
+@pytest.mark.journey
 def test_hostile_text_stays_text(visit):
     visitor = visit()
     visitor.pick("prompt_lookup")

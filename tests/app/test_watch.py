@@ -28,6 +28,7 @@ def said(visitor) -> str:
     return visitor.page.inner_text("#watch-status [role=status]")
 
 
+@pytest.mark.journey
 def test_a_run_comes_to_its_end(visit):
     visitor = visit(**MOVING)
     visitor.page.evaluate(CHANGES)
@@ -65,6 +66,7 @@ def press_at(visitor, button: str, step: int) -> None:
     )
 
 
+@pytest.mark.journey
 def test_pause_step_resume_and_stop(visit):
     visitor = visit(**MOVING)
     visitor.pick("none")
@@ -159,6 +161,7 @@ def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
     assert lines(visitor.trace())[0]["drafter"]["options"]["length"] > 0
 
 
+@pytest.mark.journey
 def test_the_controls_know_the_temperature(visit):
     """Both an example's temperature and one that the visitor sets; the slider itself is folded away."""
     visitor = visit("/", **MOVING)

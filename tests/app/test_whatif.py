@@ -47,6 +47,7 @@ def test_with_nothing_changed_nothing_differs(visit):
     assert again == first
 
 
+@pytest.mark.journey
 def test_another_drafter_writes_the_same_text(visit):
     visitor = visit()
     page = visitor.page

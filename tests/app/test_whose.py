@@ -75,6 +75,7 @@ def test_a_race_says_how_to_make_it_again():
     assert values["prompt"] == races()[0].prompt
 
 
+@pytest.mark.journey
 def test_prompt_and_drafter_make_an_example_the_visitors_own(visit):
     visitor = visit("/")
     page, first = visitor.page, presets()[0]
