@@ -188,27 +188,16 @@ def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
     between two steps; the trace still gets its summary.
     """
     yield run.header()
-    pending: list[int] = []
     try:
         while interrupts.asked is None and (line := run.step()) is not None:
             yield line
-            pending = _write(run, pending + json.loads(line)["output"]["tokens"])
-        terminal.write(run.text(pending) if pending else "")
+            terminal.write("".join(json.loads(line)["output"]["pieces"]))
     except terminal.ReaderGone:
         pass
     run.cancel()
     summary = run.summary()
     _report(json.loads(summary))
     yield summary
-
-
-def _write(run, tokens: list[int]) -> list[int]:
-    """Write the tokens unless they end within a character; returns the tokens not yet written."""
-    text = run.text(tokens)
-    if text.endswith("\ufffd") and len(tokens) < 8:
-        return tokens
-    terminal.write(text)
-    return []
 
 
 def _report(summary: dict) -> None:
