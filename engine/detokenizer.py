@@ -196,7 +196,7 @@ def _decoder(tokenizer) -> list[dict] | None:
         return []
     try:
         found = json.loads(tokenizer.backend_tokenizer.decoder.__getstate__())
-    except Exception:  # a decoder written in Python cannot be read
+    except Exception:  # noqa: BLE001  the library names no kind; a decoder written in Python cannot be read
         return None
     return found["decoders"] if found["type"] == "Sequence" else [found]
 

@@ -6,6 +6,7 @@ plain decoding would have written: its last token is the one that completes the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,6 +15,13 @@ from engine.detokenizer import Place, detokenizer
 from engine.errors import UserError
 
 MOST_STRINGS, MOST_CHARACTERS = 8, 200
+TYPED = {"n": "\n", "t": "\t", "\\": "\\"}
+
+
+def typed(line: str) -> str:
+    """A stop string as a person types it on one line, where \\n is a line break, \\t a tab and \\\\ a backslash; a backslash
+    before any other character is only a backslash."""
+    return re.sub(r"\\([nt\\])", lambda found: TYPED[found[1]], line)
 
 
 class StopStrings:

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -16,9 +17,7 @@ NAMED_BYTES = range(3, 259)
 
 
 def decoded(tokenizer, tokens) -> str:
-    return tokenizer.decode(
-        tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False
-    )
+    return tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
 
 def ids(name: str):
@@ -28,12 +27,14 @@ def ids(name: str):
     tokens = range(len(tokenizer))
     if name != "llama":
         return st.lists(st.sampled_from(tokens), max_size=12)
-    plain = st.sampled_from([one for one in tokens if one not in NAMED_BYTES]).map(lambda one: [one])
+    plain = st.sampled_from([one for one in tokens if one not in NAMED_BYTES]).map(
+        lambda one: [one]
+    )
     text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=3)
     whole = text.map(lambda text: [NAMED_BYTES[byte] for byte in text.encode()])
     stray = st.integers(0x80, 0xFF).map(lambda byte: [NAMED_BYTES[byte]])
     behind = st.tuples(plain, whole | stray | plain).map(lambda pair: pair[0] + pair[1])
-    return st.lists(behind, max_size=6).map(lambda parts: sum(parts, []))
+    return st.lists(behind, max_size=6).map(lambda parts: [*chain(*parts)])
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -115,9 +116,7 @@ def test_a_tokenizer_that_nobody_uses_is_forgotten():
 
 def stopped_after(tokenizer, strings, prompt, names) -> int | None:
     known = tokenizer.get_vocab()
-    ending = Ending(
-        frozenset(), StopStrings(tokenizer, strings), [known[name] for name in prompt]
-    )
+    ending = Ending(frozenset(), StopStrings(tokenizer, strings), [known[name] for name in prompt])
     tokens = [known[name] for name in names]
     at_once = ending.first(tokens)
     for count, token in enumerate(tokens, start=1):

@@ -42,9 +42,7 @@ def byte_level() -> PreTrainedTokenizerFast:
     parts = [b"\xf0\x9f", b"\x8c\xb3\xf0", b"\x9f\x8c", b" \xe2", b"\x82\xac ", b"\xef\xbf\xbd"]
     words = [f" {word}".encode() for word in WORDS] + [word.encode() for word in WORDS]
     spelled = ["".join(letters[byte] for byte in part) for part in [*words, *parts]]
-    found = _fast(
-        BPE(_numbered([*SPECIAL, *letters.values(), *spelled]), []), decoders.ByteLevel()
-    )
+    found = _fast(BPE(_numbered([*SPECIAL, *letters.values(), *spelled]), []), decoders.ByteLevel())
     found.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return found
 
@@ -77,7 +75,8 @@ def word_piece() -> PreTrainedTokenizerFast:
     """As BERT: tokens are separate words unless they begin with ##; no space stands before a full stop."""
     return _fast(
         WordPiece(
-            _numbered([*SPECIAL, *WORDS, *MARKS, "##s", "##ing", "##e"]), unk_token="<unk>"
+            _numbered([*SPECIAL, *WORDS, *MARKS, "##s", "##ing", "##e", "abcdef"]),
+            unk_token="<unk>",
         ),
         decoders.WordPiece(prefix="##", cleanup=True),
     )
