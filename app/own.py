@@ -168,7 +168,9 @@ class OwnModels:
         text = summary["text"]
         for end in self._ends(choice):
             text = text.removesuffix(end)
-        choice.turns = [*choice.turns, asked[-1], {"role": "assistant", "content": text}]
+        # Templates write the space between the turn's beginning and an answer themselves, if there is one.
+        said = {"role": "assistant", "content": text.removeprefix(" ")}
+        choice.turns = [*choice.turns, asked[-1], said]
 
     def _ends(self, choice: Choice) -> Iterable[str]:
         if choice.paths is not None:

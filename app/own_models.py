@@ -12,7 +12,7 @@ import gradio as gr
 from app import live, telling
 from app.own import Choice, own, page_converses
 from app.parts import QUICK, SLOW, html
-from engine.ending import StopStrings
+from engine.ending import StopStrings, typed
 from engine.errors import UserError
 from engine.printable import one_line
 
@@ -98,7 +98,8 @@ def _set(request: gr.Request, event: gr.EventData) -> str:
     given = event._data if isinstance(event._data, dict) else {}
     choice = own.of(request.session_hash)
     stop = given.get("stop")
-    wanted = [one for one in stop if one] if isinstance(stop, list) else []
+    given_stop = [one for one in stop if one] if isinstance(stop, list) else []
+    wanted = [typed(one) if isinstance(one, str) else one for one in given_stop]
     try:
         StopStrings(None, wanted)
     except UserError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from engine.errors import UserError, unknown
 from engine.parts.admission import Allowed
 from engine.parts.loading import ModelPaths
+from engine.text_file import text_of
 from presets import family
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -117,10 +118,8 @@ def _settings_file(path: str | None) -> dict[str, object]:
     if not path:
         return {}
     try:
-        return tomllib.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise UserError(f"The settings file {path} cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return tomllib.loads(text_of(Path(path), f"The settings file {path}"))
+    except tomllib.TOMLDecodeError:
         raise UserError(f"The settings file {path} is not TOML.") from None
 
 

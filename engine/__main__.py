@@ -9,6 +9,7 @@ from pathlib import Path
 from engine import terminal
 from engine.errors import UserError
 from engine.flags import parser
+from engine.text_file import text_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,7 +103,7 @@ def _request(given: argparse.Namespace):
     options = (dict(card.options) if same_drafter else {}) | _options(given.option)
     same_rule = card is not None and fields.get("verifier") == card.verifier
     rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
-    schema = _read(Path(given.json_schema)) if given.json_schema else None
+    schema = text_of(Path(given.json_schema)) if given.json_schema else None
     return RunRequest(
         prompt="" if given.messages else _prompt(given, card),
         messages=_messages(given, card),
@@ -139,9 +140,9 @@ def _prompt(given: argparse.Namespace, card) -> str:
     if given.prompt is not None and given.prompt_file is not None:
         raise UserError("Give --prompt or --prompt-file, not both.")
     if given.prompt is not None:
-        return terminal.as_unicode(given.prompt)
+        return given.prompt
     if given.prompt_file is not None:
-        return _read(Path(given.prompt_file))
+        return text_of(Path(given.prompt_file))
     if card is not None:
         return card.prompt
     raise UserError("Give a prompt: --prompt TEXT, --prompt-file FILE or --preset NAME.")
@@ -157,18 +158,9 @@ def _messages(given: argparse.Namespace, card) -> list[dict] | None:
     if given.chat or given.prompt is not None or given.prompt_file is not None:
         raise UserError("Give --messages or a prompt, not both.")
     try:
-        return json.loads(_read(Path(given.messages)))
+        return json.loads(text_of(Path(given.messages)))
     except (ValueError, RecursionError):
         raise UserError(f"{Path(given.messages).name} is not valid JSON.") from None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UserError(f"{path.name} is not UTF-8 text.") from None
-    except OSError as error:
-        raise UserError(f"{path.name} cannot be read: {error.strerror}.") from None
 
 
 def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
@@ -188,27 +180,16 @@ def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
     between two steps; the trace still gets its summary.
     """
     yield run.header()
-    pending: list[int] = []
     try:
         while interrupts.asked is None and (line := run.step()) is not None:
             yield line
-            pending = _write(run, pending + json.loads(line)["output"]["tokens"])
-        terminal.write(run.text(pending) if pending else "")
+            terminal.write("".join(json.loads(line)["output"]["pieces"]))
     except terminal.ReaderGone:
         pass
     run.cancel()
     summary = run.summary()
     _report(json.loads(summary))
     yield summary
-
-
-def _write(run, tokens: list[int]) -> list[int]:
-    """Write the tokens unless they end within a character; returns the tokens not yet written."""
-    text = run.text(tokens)
-    if text.endswith("\ufffd") and len(tokens) < 8:
-        return tokens
-    terminal.write(text)
-    return []
 
 
 def _report(summary: dict) -> None:

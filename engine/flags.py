@@ -1,9 +1,10 @@
 """The commands of the command line, their flags and their help."""
 
 import argparse
+import sys
 from collections.abc import Callable
 
-from engine import datastore_command
+from engine import datastore_command, terminal
 from engine.errors import UserError
 
 Action = Callable[[argparse.Namespace], int]
@@ -30,7 +31,30 @@ SUITE_NAMES = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse whose errors are one line, as all other errors are."""
+    """argparse whose errors are one line, as all other errors are, and whose flags take values that begin with dashes,
+    such as ``--stop ---``, unless the value is itself a flag."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        given = sys.argv[1:] if args is None else list(args)
+        return super().parse_known_args(self._joined(given), namespace)
+
+    def _get_values(self, action, arg_strings):
+        """argparse loses a value that is nothing but the two dashes."""
+        if action.option_strings and action.nargs is None and arg_strings == ["--"]:
+            return self._get_value(action, "--")
+        return super()._get_values(action, arg_strings)
+
+    def _joined(self, given: list[str]) -> list[str]:
+        """Flag and value as one argument, ``--stop=---``, which argparse does not take for a flag."""
+        flags, joined = self._option_string_actions, []
+        for argument in given:
+            before = flags.get(joined[-1]) if joined else None
+            valued = before is not None and before.nargs is None
+            if valued and argument.startswith("-") and argument.partition("=")[0] not in flags:
+                joined[-1] += f"={argument}"
+            else:
+                joined.append(argument)
+        return joined
 
     def error(self, message: str):
         raise UserError(f"{message[0].upper()}{message[1:]}. Try: {self.prog} --help")
@@ -59,6 +83,17 @@ def parser(
     return parser
 
 
+def _text(argument: str) -> str:
+    """An argument as the file of the same text would be read."""
+    return terminal.as_unicode(argument).replace("\r\n", "\n")
+
+
+def _stop(argument: str) -> str:
+    from engine.ending import typed
+
+    return typed(_text(argument))
+
+
 def _add_run(run: argparse.ArgumentParser, action: Action) -> None:
     add = run.add_argument
     add("--preset", metavar="NAME", help="prompt, drafter and models of a preset")
@@ -70,13 +105,23 @@ def _add_run(run: argparse.ArgumentParser, action: Action) -> None:
     add("--option", metavar="NAME=VALUE", action="append", default=[], help="of the drafter")
     add("--verifier", metavar="KEY", help="acceptance rule (see list)")
     add("--rule-option", metavar="NAME=VALUE", action="append", default=[], help="of the rule")
-    add("--prompt", metavar="TEXT")
-    add("--prompt-file", metavar="FILE")
+    add("--prompt", metavar="TEXT", type=_text, help=r"taken as it is: \n is a backslash and an n")
+    add("--prompt-file", metavar="FILE", help="a prompt of any length: UTF-8 text")
     add("--chat", action="store_true", help="the prompt is a user's turn, for a chat model")
-    add("--system", metavar="TEXT", help="with --chat: what the conversation begins with")
+    add(
+        "--system",
+        metavar="TEXT",
+        type=_text,
+        help="with --chat: what the conversation begins with",
+    )
     add("--messages", metavar="FILE", help="a conversation: JSON, a list of role and content")
     add(
-        "--stop", metavar="TEXT", action="append", default=[], help="ends the text, and stays in it"
+        "--stop",
+        metavar="TEXT",
+        type=_stop,
+        action="append",
+        default=[],
+        help=r"ends the text, and stays in it; \n is a line break, \t a tab, \\ a backslash",
     )
     add("--own-sampling", action="store_true", help="sample as the model's generation config says")
     add("--max-new-tokens", type=int, metavar="N")

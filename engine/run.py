@@ -297,10 +297,6 @@ class Run:
         if self._picked is not None and reason != "error":
             observed(*self._picked, *self._recorder.mean_step)
 
-    def text(self, tokens: list[int]) -> str:
-        """Tokens decoded together."""
-        return self._recorder.pieces.text(tokens)
-
     @property
     def milliseconds(self) -> float:
         """Engine time so far."""

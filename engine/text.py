@@ -68,7 +68,8 @@ class Text:
         self.context = list(request.prompt)
         self.stop: Stop | None = None
         self.chance = request.chance or Chance.of(request.sampling.seed)
-        self.ending = Ending(target.end_tokens | request.ends, request.stop_strings)
+        ends = target.end_tokens | request.ends
+        self.ending = Ending(ends, request.stop_strings, request.prompt)
         self._logits: Tensor | None = None  # of the running step, with the constraint applied
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)

@@ -21,7 +21,7 @@
     const turns = el("ol", { class: "pg-own-turns", "aria-label": "The conversation so far" });
     const fresh = el("button", { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => c.trigger("fresh") });
     const sampling = el("button", { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants", onclick: () => c.trigger("own_sampling") });
-    const stop = el("textarea", { id: "own-stop", rows: 2, maxlength: 2000, placeholder: "one a line; \\n is a line break", onchange: tell });
+    const stop = el("textarea", { id: "own-stop", rows: 2, maxlength: 2000, placeholder: "one a line; \\n is a line break, \\t a tab, \\\\ a backslash", onchange: tell });
     const system = el("textarea", { id: "own-system", rows: 1, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.", onchange: tell });
     const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, fresh);
     const talk = el("div", { class: "pg-own-talk" }, chatLine, said);
@@ -29,7 +29,7 @@
     c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, sampling);
     bring.hidden = !c.props.bring;
 
-    const strings = () => stop.value.split("\n").filter(Boolean).map((line) => line.replaceAll("\\n", "\n"));
+    const strings = () => stop.value.split("\n").filter(Boolean);
     function tell() { c.trigger("adjust", { chat: chat.checked, system: system.value, stop: strings() }); }
 
     function turnLine({ role, content }) {

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from engine.errors import UserError
 from engine.parts.admission import free_bytes
 from engine.parts.eight_bit import STORED, packed, unpacked
+from engine.text_file import ENCODING
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 PICKLED = (".pt", ".bin", ".pth", ".ckpt", ".pkl")
@@ -74,7 +75,7 @@ def json_object(file: Path) -> dict:
     try:
         if file.stat().st_size > MOST_JSON:
             raise ValueError(f"{file.name} is too large")
-        found = json.loads(file.read_text("utf-8"))
+        found = json.loads(file.read_text(ENCODING))
     except OSError:
         raise ValueError(f"{file.name} cannot be read") from None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):

@@ -9,6 +9,7 @@ from transformers import AutoTokenizer
 
 from engine.errors import UserError
 from engine.parts.datastore import MOST_TOKENS, write_datastore
+from engine.text_file import text_of
 
 MOST_BYTES = 16 * MOST_TOKENS
 """A longer file is refused unread: it would have more tokens than a datastore holds."""
@@ -39,17 +40,12 @@ def make_datastore(text: Path, folder: Path, target: str) -> int:
 
 
 def _read(text: Path) -> str:
-    try:
-        if text.stat().st_size > MOST_BYTES:
-            raise UserError(
-                f"{text.name} has more than {MOST_BYTES / 1e6:,.0f} MB; a datastore holds at most "
-                f"{MOST_TOKENS:,} tokens."
-            )
-        content = text.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise UserError(f"{text.name} is not UTF-8 text.") from None
-    except OSError as error:
-        raise UserError(f"{text.name} cannot be read: {error.strerror}.") from None
+    if text.is_file() and text.stat().st_size > MOST_BYTES:
+        raise UserError(
+            f"{text.name} has more than {MOST_BYTES / 1e6:,.0f} MB; a datastore holds at most "
+            f"{MOST_TOKENS:,} tokens."
+        )
+    content = text_of(text)
     if "\0" in content:
         raise UserError(f"{text.name} is not a text: it holds null characters.")
     if not content.strip():

@@ -15,6 +15,7 @@ import fastjsonschema
 import orjson
 
 from engine.errors import UserError
+from engine.text_file import text_of
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 MAX_BYTES = 64_000_000
@@ -60,14 +61,9 @@ def read_trace(source: str | Path) -> Trace:
 
 def read_text(path: Path) -> str:
     """The text of a trace file, unchecked. Raises UserError if it is missing, large or not UTF-8."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UserError(f"{path.name} is larger than a trace may be ({MAX_BYTES >> 20} MB).")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UserError(f"{path.name} is no trace: it is not UTF-8 text.") from None
-    except OSError as error:
-        raise UserError(f"{path.name} cannot be read: {error.strerror}.") from None
+    if path.is_file() and path.stat().st_size > MAX_BYTES:
+        raise UserError(f"{path.name} is larger than a trace may be ({MAX_BYTES >> 20} MB).")
+    return text_of(path)
 
 
 def read_run_line(line: str) -> dict:
@@ -81,7 +77,7 @@ def read_run_line(line: str) -> dict:
 def _parse(text: str) -> Trace:
     if len(text) > MAX_BYTES:
         raise UserError(f"This is larger than a trace may be ({MAX_BYTES >> 20} MB).")
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = [line for line in text.removeprefix("\ufeff").split("\n") if line.strip()]
     entries = [_entry(number, line) for number, line in enumerate(lines, start=1)]
     kinds = [entry["kind"] for entry in entries]
     if not kinds or kinds[0] != "run":

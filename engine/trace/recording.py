@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from engine.detokenizer import Place, detokenizer
 from engine.sampling import Sampling
 from engine.step import STAGES, Span, Step
 from engine.target.language_model import LanguageModel
 from engine.trace.meters import measured
-from engine.trace.pieces import Pieces
 from engine.trace.shown import Pairs, distributions, finite, node_probabilities, short
-from engine.tree import ROOT
+from engine.tree import ROOT, DraftTree
 from engine.verifiers import Verifier
 
 SCHEMA_VERSION = 1
@@ -48,13 +48,14 @@ class Recorder:
     ) -> None:
         """prompt: the text of the tokens. messages: the conversation that the text was made from, if any."""
         self._messages = messages
-        self.pieces = Pieces(target.tokenizer)
+        self._words = detokenizer(target.tokenizer)
         self._target = target
         self._setting = setting
         self._prompt = prompt
         self._prompt_tokens = tokens
+        self._prompt_pieces, self._end = self._words.start.pieces(tokens)
         self._totals = Totals()
-        self._output: list[int] = []
+        self._written: list[str] = []
         self._stop = None
 
     def run_line(self) -> dict:
@@ -83,7 +84,7 @@ class Recorder:
             "prompt": {
                 "text": self._prompt,
                 "tokens": self._prompt_tokens,
-                "pieces": self.pieces.all(self._prompt_tokens),
+                "pieces": self._prompt_pieces,
             },
         }
         if self._setting.family:
@@ -100,26 +101,32 @@ class Recorder:
 
     def brief_line(self, step: Step) -> dict:
         """Only the output, for a step that holds nothing else. It is not a line of a trace."""
-        pieces = self.pieces.all(step.output)
-        output = {"tokens": step.output, "pieces": pieces, "final": step.final}
-        return {"kind": "step", "index": step.index, "output": output}
+        return {"kind": "step", "index": step.index, "output": self._output(step)}
+
+    def _output(self, step: Step) -> dict:
+        pieces, end = self._end.pieces(step.output)
+        if step.stop is not None and pieces:
+            pieces[-1] += end.rest
+        return {"tokens": step.output, "pieces": pieces, "final": step.final}
 
     def count(self, step: Step) -> None:
         """Add this step to the summary."""
         self._totals.add(step)
-        self._output += step.output
+        self._written += self._output(step)["pieces"]
+        self._end = self._end.pieces(step.output)[1]
         self._stop = step.stop
 
     def step_line(self, step: Step) -> dict:
         tree, verdict = step.tree, step.verdict
         shown = self._shown(step)
+        faces, ends = self._nodes(tree)
         line = {
             "kind": "step",
             "index": step.index,
             "position": step.position,
             "nodes": {
                 "token": tree.tokens,
-                "piece": self.pieces.all(tree.tokens),
+                "piece": faces,
                 "parent": tree.parents,
                 "depth": tree.depths,
                 "q": [None if q is None else short(q) for q in tree.q],
@@ -138,13 +145,10 @@ class Recorder:
                 }
                 for j in verdict.judgements
             ],
-            "output": {
-                "tokens": step.output,
-                "pieces": self.pieces.all(step.output),
-                "final": step.final,
-            },
+            "output": self._output(step),
             "distributions": [
-                self._distribution(place, rows) for place, rows in distributions(step, shown)
+                _distribution(node, ends[node + 1], rows)
+                for node, rows in distributions(step, shown)
             ],
             "milliseconds": {
                 stage: round(step.milliseconds.get(stage, 0.0), 4) for stage in STAGES
@@ -167,12 +171,16 @@ class Recorder:
         exhibits = [*step.tree.exhibits, *step.verdict.exhibits, *meters]
         if not exhibits:
             return {}
-        return {"exhibits": [exhibit.to_dict(self.pieces.__getitem__) for exhibit in exhibits]}
+        return {"exhibits": [exhibit.to_dict(self._words.face) for exhibit in exhibits]}
 
-    def _distribution(self, place: int, rows: dict[str, Pairs]) -> dict:
-        piece = self.pieces
-        lists = {name: [[t, piece[t], value] for t, value in row] for name, row in rows.items()}
-        return {"node": place} | lists
+    def _nodes(self, tree: DraftTree) -> tuple[list[str], list[Place]]:
+        """The face of each node behind the path above it; the ends of the text up to the root and each node."""
+        faces, ends = [], [self._end]
+        for token, parent in zip(tree.tokens, tree.parents, strict=True):
+            _, face, end = ends[parent + 1].add(token)
+            faces.append(face)
+            ends.append(end)
+        return faces, ends
 
     @property
     def milliseconds(self) -> float:
@@ -187,7 +195,7 @@ class Recorder:
 
     def summary_line(self, stop: str | None = None) -> dict:
         """stop: what ended the run if no step says it: cancelled or error."""
-        return self._totals.summary(stop or self._stop, self.pieces.text(self._output))
+        return self._totals.summary(stop or self._stop, "".join(self._written))
 
 
 class Totals:
@@ -255,6 +263,15 @@ class Totals:
             "stop": stop,
             "text": text,
         }
+
+
+def _distribution(node: int, end: Place, rows: dict[str, Pairs]) -> dict:
+    """end: of the text up to the node."""
+    lists = {
+        name: [[token, end.add(token).face, value] for token, value in row]
+        for name, row in rows.items()
+    }
+    return {"node": node} | lists
 
 
 def _span(span: Span) -> dict:

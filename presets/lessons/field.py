@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from engine.errors import UserError
+from engine.text_file import text_of
 from presets import cards
 from presets.checking import check
 
@@ -25,7 +26,7 @@ def timeline() -> list[dict]:
         if card.paper
     ]
     file = Path(__file__).parent / "field.toml"
-    for paper in tomllib.loads(file.read_text("utf-8"))["paper"]:
+    for paper in tomllib.loads(text_of(file))["paper"]:
         check("A paper of field.toml", paper, FIELDS, required=FIELDS)
         found.append({**paper, "key": ""})
     if min(paper["year"] for paper in found) < 2018:

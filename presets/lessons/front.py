@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UserError
+from engine.text_file import text_of
 from presets.checking import check
 
 FIELDS = {"title": str, "question": str, "minutes": int, "methods": list, "goals": list}
@@ -26,7 +27,7 @@ class Front:
 def read_front(path: Path) -> tuple[Front, str]:
     """The head of this file, and its text. Raises UserError, one sentence that names the file."""
     place = f"The lesson {path.name}"
-    begin, head, text = ("", *path.read_text("utf-8").split(FENCE, 2)[1:], "", "")[:3]
+    begin, head, text = ("", *text_of(path).split(FENCE, 2)[1:], "", "")[:3]
     if begin or not head or not text:
         raise UserError(f"{place} does not begin with TOML between two lines of +++.")
     try:

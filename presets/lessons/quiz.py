@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from engine.errors import UserError
+from engine.text_file import text_of
 from presets.checking import check
 from presets.lessons.questions import first_true
 
@@ -27,7 +28,7 @@ FIELDS = {
 
 def told(file: Path = FILE) -> dict:
     """The quiz's entry in the list of lessons: its title, and how many questions it has."""
-    given = tomllib.loads(file.read_text("utf-8"))
+    given = tomllib.loads(text_of(file))
     return {"title": given["title"], "questions": len(given["question"])}
 
 
@@ -35,7 +36,7 @@ def told(file: Path = FILE) -> dict:
 def quiz(file: Path = FILE) -> dict:
     """The quiz as {"title", "lead", "questions"}. Each question has ask and why, and either compute, numbers, near and
     unit, or choices and value, the index of the right choice. Raises UserError, one sentence."""
-    given = tomllib.loads(file.read_text("utf-8"))
+    given = tomllib.loads(text_of(file))
     questions = [
         _question(f"Question {i} of the quiz", one) for i, one in enumerate(given["question"], 1)
     ]

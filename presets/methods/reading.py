@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import UserError
+from engine.text_file import text_of
 from presets.checking import check
 from presets.listed import Preset, presets, prompt_of
 
@@ -41,8 +42,8 @@ EXAMPLE = {
 def read_card(path: Path) -> dict:
     """The fields of a card, with its own example made into a Preset. Raises UserError."""
     try:
-        given = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        given = tomllib.loads(text_of(path))
+    except tomllib.TOMLDecodeError as error:
         raise UserError(f"The card {path.name} is not TOML: {error}.") from None
     place = f"The card {path.name}"
     holds = given.pop("holds", [])

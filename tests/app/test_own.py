@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from app.own import OwnModels, page_converses
+from app.own_models import _set
 from app.settings import LIMITS, allowed_models, model_paths
+from engine.ending import typed
 from engine.errors import UserError
 from engine.parts.admission import Allowed
 from engine.parts.draft import open_model
@@ -122,9 +125,28 @@ def test_a_conversation_grows_by_what_was_answered(pair):
         turns = own.of("a").turns
         assert [one["role"] for one in turns] == ["user", "assistant"] * (turn + 1)
         assert turns[-2]["content"] == said
-        assert json.loads(trace.splitlines()[-1])["text"].startswith(turns[-1]["content"])
+        text = json.loads(trace.splitlines()[-1])["text"]
+        assert text.removeprefix(" ").startswith(turns[-1]["content"])
     assert own.applied("a", request("x"), talk=False).prompt == "x", (
         "races take the prompt as it is"
     )
     assert own.applied("b", request("x")).models == family(), "nobody else's"
     own.leave("a")
+
+
+def test_a_space_before_an_answer_is_not_part_of_the_turn():
+    """Llama 2 answers behind "[/INST]" with " Hello", and its template writes that space again."""
+    own, asked = OwnModels(Allowed()), {"role": "user", "content": "Hi"}
+    own.of("a").chat = True
+    run = {"kind": "run", "prompt": {"messages": [asked]}}
+    summary = {"kind": "summary", "text": " Hello there"}
+    own.answered("a", "\n".join(map(json.dumps, (run, summary))))
+    assert own.of("a").turns == [asked, {"role": "assistant", "content": "Hello there"}]
+
+
+def test_a_stop_string_means_on_the_page_what_it_means_on_the_command_line():
+    lines = [r"\n\nUser:", r"\\nabla", "---", " there", ""]
+    event = SimpleNamespace(_data={"stop": lines})
+    told = json.loads(_set(SimpleNamespace(session_hash="lines"), event))
+    assert told["stop"] == ["\n\nUser:", r"\nabla", "---", " there"] and not told["problem"]
+    assert told["stop"] == [typed(line) for line in lines if line]

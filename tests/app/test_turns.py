@@ -167,7 +167,7 @@ def test_what_ends_early_frees_its_keys_and_values_within_one_step(way):
 
 def test_all_limits_come_from_one_file_or_the_environment(tmp_path):
     file = tmp_path / "settings.toml"
-    file.write_text("running = 3\nkv_megabytes = 64\n")
+    file.write_bytes(b"\xef\xbb\xbfrunning = 3\r\nkv_megabytes = 64\r\n")  # as Windows saves it
     found = limits({"DRAFTSCOPE_SETTINGS": str(file), "DRAFTSCOPE_RUNNING": "5"})
     assert (found.running, found.kv_megabytes, found.waiting) == (5, 64, LIMITS.waiting)
     assert any("5 take turns" in amount for _, amount in found.told())

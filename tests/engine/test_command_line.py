@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.__main__ import main
+from engine.errors import UserError
 from engine.trace import read_trace
 from presets import family, presets
 
@@ -75,6 +76,80 @@ def test_a_pair_of_directories_and_a_prompt_file(call, tmp_path):
         *("--prompt-file", str(prompt), "--max-new-tokens", "6"),
     )
     assert code == 0 and out
+
+
+BOM = "\ufeff"
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The requests of the run command; nothing runs."""
+    found = []
+
+    def refuse(request, tell):
+        found.append(request)
+        raise UserError("enough")
+
+    monkeypatch.setattr("engine.run.open_run", refuse)
+    return found
+
+
+def requested(opened, *arguments: str):
+    assert main(["run", *arguments]) == 2
+    return opened.pop()
+
+
+def test_a_files_byte_order_mark_and_line_ends_are_not_in_its_text(opened, tmp_path):
+    """As programs on Windows save text: the request is that of the plain text."""
+    turns = [{"role": "user", "content": "Hello"}]
+    texts = {
+        "--prompt-file": ("prompt", "Once\r\nupon", "Once\nupon"),
+        "--json-schema": ("json_schema", '{"type":\r\n"null"}', '{"type":\n"null"}'),
+        "--messages": ("messages", json.dumps(turns), turns),
+    }
+    for flag, (field, content, expected) in texts.items():
+        file = tmp_path / f"{field}.txt"
+        file.write_bytes((BOM + content).encode())
+        others = ["--prompt", "a"] if flag == "--json-schema" else []
+        assert getattr(requested(opened, flag, str(file), *others), field) == expected
+
+
+@pytest.mark.parametrize("flag", ["--prompt", "--stop", "--system"])
+@pytest.mark.parametrize("text", ["---", "--", "-", "-x", "--5 % off", "--- a", "-1", "- a"])
+def test_a_text_may_begin_with_dashes(opened, flag, text):
+    others = {"--prompt": [], "--stop": ["--prompt", "a"], "--system": ["--chat", "--prompt", "a"]}
+    for given in ((flag, text), (f"{flag}={text}",)):
+        request = requested(opened, "--seed", "3", *given, *others[flag], "--top-k", "5")
+        found = {
+            "--prompt": request.prompt,
+            "--stop": request.stop[0] if request.stop else None,
+            "--system": request.messages[0]["content"] if request.messages else None,
+        }
+        assert (found[flag], request.seed, request.top_k) == (text, 3, 5)
+
+
+def test_a_flag_is_not_the_value_of_the_flag_before_it(call):
+    for forgotten in (["--prompt", "--seed", "3"], ["--stop", "--seed=3"], ["--prompt"]):
+        code, _, err = call("run", *forgotten)
+        assert code == 2 and "expected one argument" in err and err.count("\n") == 1
+
+
+LINES = {
+    r"\n": "\n",
+    r"\n\nUser:": "\n\nUser:",
+    r"a\tb": "a\tb",
+    r"\\nabla": r"\nabla",
+    r"\d\\": "\\d\\",
+    "\r\n": "\n",
+    "a\nb": "a\nb",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_in_a_stop_string_backslash_n_is_a_line_break_and_elsewhere_it_is_not(opened, line):
+    request = requested(opened, "--prompt", line, "--stop", line)
+    assert request.stop == [LINES[line]]
+    assert request.prompt == line.replace("\r\n", "\n")
 
 
 MISTAKES = {

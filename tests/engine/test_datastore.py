@@ -215,6 +215,17 @@ def test_the_command_makes_what_a_run_looks_up_in(tmp_path, capsys):
     assert "Match in the datastore" in titles
 
 
+def test_a_byte_order_mark_is_not_in_the_datastore(tmp_path):
+    stores = []
+    for name, mark in (("plain", ""), ("marked", "\ufeff")):
+        (tmp_path / name).write_bytes((mark + TEXT.replace("\n", "\r\n")).encode())
+        assert (
+            main(["datastore", str(tmp_path / name), "--out", str(tmp_path / f"{name}-store")]) == 0
+        )
+        stores.append(opened(tmp_path / f"{name}-store").tokens.tolist())
+    assert stores[0] == stores[1]
+
+
 @pytest.mark.parametrize(
     "content, told",
     [

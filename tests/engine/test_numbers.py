@@ -19,7 +19,7 @@ from engine.target.language_model import LanguageModel
 from engine.text import TextRequest
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting
-from tests.engine.tiny import tiny_hf_model
+from tests.engine.tiny import VOCABULARY, tiny_hf_model
 from tests.lossless import lossless
 from tests.parts import on_trial, tiny_parts
 
@@ -44,7 +44,6 @@ def write(models: Models, key: str, sampling: Sampling) -> list[int]:
     setting = Setting({"key": key}, {"key": rule.key}, sampling, cls.loop, rule=rule)
     models.target.tokenizer = Numbers()  # the tiny model has none
     recorder = Recorder(models.target, setting, "", [])
-    recorder.pieces = Numbers()
     written = []
     for step in run_loop(models.target, TextRequest(drafter, rule, sampling, PROMPT, 12)):
         written += json.loads(to_line(recorder.step_line(step)))["output"]["tokens"]
@@ -52,19 +51,21 @@ def write(models: Models, key: str, sampling: Sampling) -> list[int]:
 
 
 class Numbers:
-    """Pieces of tokens, and the few functions of a tokenizer that drafters use."""
+    """A tokenizer whose tokens are their numbers, separate words."""
+
+    all_special_ids = ()
+
+    def __len__(self):
+        return VOCABULARY
 
     def __call__(self, text, add_special_tokens=False):
         return {"input_ids": [1, 2]}
 
-    def decode(self, tokens):
+    def decode(self, tokens, **settings):
         return " ".join(map(str, tokens))
 
-    def __getitem__(self, token):
+    def convert_ids_to_tokens(self, token):
         return str(token)
-
-    def all(self, tokens):
-        return list(map(str, tokens))
 
 
 def deeper(**changes):

@@ -255,6 +255,12 @@ def test_a_broken_trace_is_refused_in_a_sentence(good, fault):
     assert message.endswith((".", "?")) and "\n" not in message
 
 
+def test_a_trace_that_a_program_on_windows_saved_is_read(good, tmp_path):
+    saved = "\ufeff" + good.to_ndjson().replace("\n", "\r\n")
+    (tmp_path / "t.ndjson").write_bytes(saved.encode())
+    assert read_trace(tmp_path / "t.ndjson") == read_trace(saved) == good
+
+
 def nested(levels: int) -> list:
     value: list = []
     for _ in range(levels):

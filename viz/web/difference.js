@@ -5,7 +5,7 @@
   const tokensOf = (model) => model.steps.flatMap((step) => step.output.tokens);
   const pieceAt = (model, index) => {
     const step = model.steps[model.stepOfIndex(index)];
-    return D.quote(step.output.pieces[index - step.view.firstIndex]);
+    return D.quote(model.outputFace(step, index - step.view.firstIndex));
   };
 
   /** Index of the first token that is not the same, or null if one text is the beginning of the other. */

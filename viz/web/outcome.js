@@ -92,7 +92,7 @@
     }
     const piece = ([, model]) => {
       const step = model.steps[model.stepOfIndex(least)];
-      return D.quote(step.output.pieces[least - step.view.firstIndex]);
+      return D.quote(model.outputFace(step, least - step.view.firstIndex));
     };
     const margin = D.marginAt(first[1], least);
     const close = margin === null ? "" : ` There the target’s two best tokens were ${margin < 0.001 ? margin.toExponential(1) : margin.toFixed(3)} apart (logits).`;

@@ -195,7 +195,7 @@
         if (!options.brief) strip.scroll(strip.newest());
         if (landing && options.flights && !D.pictureOf(model.run)) {   // words slide, patches appear
           const base = step.view.firstIndex;
-          land = D.fly(options.flights, step.output.pieces.map((piece, j) => [element(model.outputNode(step, j)), strip.element(base + j), D.visible(piece), model.outputStatus(step, j), model.outputLook(step, j)]));
+          land = D.fly(options.flights, step.output.pieces.map((_, j) => [element(model.outputNode(step, j)), strip.element(base + j), D.visible(model.outputFace(step, j)), model.outputStatus(step, j), model.outputLook(step, j)]));
         }
       },
       setMode(next, nextField) {

@@ -11,7 +11,7 @@
     box.append(prompt, output);
     D.set(box, { role: "group", "aria-label": "Text", tabindex: 0 });
     const spans = [], raw = [];                       // every token of this run that was ever shown; the first `shown` are on the page
-    let shown = 0, focusable = null, differs = null, standing = [], hovered = [];
+    let mender = D.mender(), shown = 0, focusable = null, differs = null, standing = [], hovered = [];
 
     const indexOf = (event) => {
       const span = event.target.closest("[data-index]");
@@ -40,28 +40,27 @@
       if (focus) focusable.focus();
     }
 
-    /** Rewrite the tokens around `index`, because a character may be split between neighbours. */
-    function relabel(index) {
-      const from = Math.max(0, index - 3), near = raw.slice(from, index + 1);
-      const mended = near.some((piece) => piece.includes("⟨")) ? D.mend(near) : near;
-      mended.forEach((text, k) => D.write(spans[from + k], D.written(text)));
+    /** Write the tokens from `index` on: a character that was split between them belongs to the one that completes it. */
+    function label(index) {
+      for (let i = index; i < spans.length; i++) D.write(spans[i], D.written(mender.labels[i]));
     }
 
     /** Whether a token is a word with a leading space, which disappears at a line break. */
     const spaced = (piece, before) => /^ \S+$/.test(piece) && !/\s$/.test(before);
 
-    function make(piece, status, look, step) {
+    function make(piece, face, status, look, step) {
       const index = spans.length, before = index ? raw[index - 1] : prompt.textContent;
       spans.push(D.el("span", { class: "ds-token", role: "option", "aria-selected": "false", tabindex: -1, "data-index": index, "data-status": status,
-        "data-look": look === status ? null : look, "data-from-step": step, "data-spaced": spaced(piece, before), "data-newline": piece.includes("\n"), "data-differs": index === differs, "aria-label": `${D.visible(piece)}, ${look === "plain" ? "written by the target" : status}, step ${step + 1}` }));
+        "data-look": look === status ? null : look, "data-from-step": step, "data-spaced": spaced(piece, before), "data-newline": piece.includes("\n"), "data-differs": index === differs, "aria-label": `${D.visible(face)}, ${look === "plain" ? "written by the target" : status}, step ${step + 1}` }));
       raw.push(piece);
+      label(mender.push(piece));
     }
 
     /** Make the elements of the first `want` tokens. */
     function prepare(model, want) {
       for (let s = spans.length ? model.stepOfIndex(spans.length) : 0; spans.length < want; s++) {
         const step = model.steps[s];
-        for (let j = spans.length - step.view.firstIndex; j < step.view.tokens; j++) make(step.output.pieces[j], model.outputStatus(step, j), model.outputLook(step, j), s);
+        for (let j = spans.length - step.view.firstIndex; j < step.view.tokens; j++) make(step.output.pieces[j], model.outputFace(step, j), model.outputStatus(step, j), model.outputLook(step, j), s);
       }
     }
 
@@ -70,14 +69,10 @@
       if (shown > want) {
         for (let i = want; i < shown; i++) spans[i].remove();
         shown = want;
-        if (want) relabel(want - 1);
         return;
       }
       const news = document.createDocumentFragment();
-      for (; shown < want; shown++) {
-        news.append(spans[shown]);
-        if (raw[shown].includes("⟨")) relabel(shown); else D.write(spans[shown], D.written(raw[shown]));
-      }
+      for (; shown < want; shown++) news.append(spans[shown]);
       output.append(news);
     }
 
@@ -92,6 +87,7 @@
         prompt.textContent = run ? D.running(run.prompt.text) : "";
         output.replaceChildren();
         spans.length = raw.length = shown = 0;
+        mender = D.mender();
         standing = []; hovered = [];
         focusable = differs = null;
       },
@@ -99,6 +95,7 @@
       draw(model, steps, now) {
         const last = model.steps[steps - 1], want = last ? last.view.firstIndex + last.view.tokens : 0;
         prepare(model, want);
+        if (model.summary && spans.length === model.tokens) label(mender.finish());
         extend(want);
         const step = now < steps ? model.steps[now] : null;
         stand(step ? step.view.firstIndex : 0, step ? step.view.firstIndex + step.view.tokens : 0);

@@ -40,6 +40,13 @@
   /** Milliseconds in which two stages ran at once. */
   const overlapping = (step) => (step.spans ? Math.min((D.overlap(D.spansOf(step)) || { both: 0 }).both, D.spentOf(step)) : 0);
 
+  /** What a final token shows that adds nothing to the text yet: its bytes, which stand among the favourites of its place. */
+  function unfinished(step, { token, parent }) {
+    const place = (step.distributions || []).find((one) => one.node === parent);
+    const row = place && (place.p || []).find((one) => one[0] === token);
+    return row ? row[1] : "";
+  }
+
   /** Adds `view` to a step, once, when it arrives: what drawing needs beyond the step's fields. run: the run line. */
   D.enrich = function (step, firstIndex, run = null) {
     const nodes = step.nodes, count = nodes.token.length;
@@ -60,8 +67,9 @@
     });
     const tokens = step.output.tokens.length, hasFinal = step.output.final !== "none" && tokens > 0;
     const final = hasFinal
-      ? { token: step.output.tokens[tokens - 1], piece: step.output.pieces[tokens - 1], kind: step.output.final, parent: path.length ? path[path.length - 1] : -1 }
+      ? { token: step.output.tokens[tokens - 1], kind: step.output.final, parent: path.length ? path[path.length - 1] : -1 }
       : null;
+    if (final) final.piece = step.output.pieces[tokens - 1] || unfinished(step, final);
     if (final) final.look = count ? final.kind : "plain";    // where nothing was drafted, the token is no bonus
     const spent = step.milliseconds || {}, work = D.spentOf(step);
     step.view = {
@@ -122,11 +130,17 @@
       /** The piece at the root of a step: the last token committed before it. */
       rootPiece(index) {
         for (let i = index - 1; i >= 0; i--) {
-          const pieces = model.steps[i].output.pieces;
-          if (pieces.length) return pieces[pieces.length - 1];
+          const step = model.steps[i], count = step.output.tokens.length;
+          if (count) return model.outputFace(step, count - 1);
         }
         const prompt = model.run && model.run.prompt.pieces;
         return prompt && prompt.length ? prompt[prompt.length - 1] : "";
+      },
+      /** What the j-th output token of a step shows by itself: its piece, or its bytes while a character is unfinished. */
+      outputFace(step, j) {
+        const { final, path } = step.view;
+        if (final && j === step.output.tokens.length - 1) return final.piece;
+        return step.output.pieces[j] || (j < path.length ? step.nodes.piece[path[j]] : "");
       },
       /** Status of the j-th output token of a step. */
       outputStatus(step, j) {

@@ -39,43 +39,61 @@
   /** ‘dog’, for use in a sentence. */
   D.quote = (piece) => `‘${D.shorten(D.visible(piece), 24)}’`;
 
-  const SPLIT = /^((?:⟨[0-9a-f]{2}⟩)*)([\s\S]*?)((?:⟨[0-9a-f]{2}⟩)*)$/;
-  const values = (escapes) => (escapes.match(/[0-9a-f]{2}/g) || []).map((h) => parseInt(h, 16));
-
-  /** The longest beginning of these bytes, longer than `least`, that is whole characters: [text, bytes used] or null. */
-  function wholeCharacters(bytes, least) {
-    for (let length = bytes.length; length > least; length--) {
-      try {
-        return [new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes.slice(0, length))), length];
-      } catch { /* not whole */ }
-    }
-    return null;
-  }
+  const ESCAPE = /(⟨[0-9a-f]{2}⟩)/, UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const escape = (byte) => `⟨${byte.toString(16).padStart(2, "0")}⟩`;
+  /** How many bytes the character has that begins with this byte; 0 if none begins with it. */
+  const bytesOf = (first) => (first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4);
 
   /**
-   * Mends characters that are split between tokens. pieces: in reading order. Returns one string per piece: the token that completes
-   * the character shows it, and the tokens before it no longer show its bytes. Bytes that never form a character stay.
+   * Mends characters that are split between tokens, one token after another. labels: one string per piece so far: the token that
+   * completes a character shows it, and the tokens before it no longer show its bytes. Bytes of a character that is not complete yet
+   * are held back; bytes that never form a character stay escapes, at the tokens that wrote them.
    */
+  D.mender = function () {
+    const labels = [];
+    let held = [];                                    // bytes of an unfinished character: {byte, at}
+    function strays() {
+      for (const { byte, at } of held) labels[at] += escape(byte);
+      held = [];
+    }
+    function read(byte, at) {
+      const first = held.length ? held[0].byte : byte, goes = (byte & 0xc0) === 0x80;
+      if (held.length && !goes) strays();
+      held.push({ byte, at });
+      if (!bytesOf(held[0].byte)) strays();
+      else if (goes && held.length === bytesOf(first)) {
+        try {
+          labels[at] += UTF_8.decode(new Uint8Array(held.map((one) => one.byte)));
+          held = [];
+        } catch { strays(); }
+      }
+    }
+    return {
+      labels,
+      /** Take the next piece. Returns the first place whose label is new or another now. */
+      push(piece) {
+        const at = labels.push("") - 1, from = held.length ? held[0].at : at;
+        for (const part of piece.split(ESCAPE)) {
+          if (ESCAPE.test(part)) read(parseInt(part.slice(1, 3), 16), at);
+          else if (part) { strays(); labels[at] += part; }
+        }
+        return from;
+      },
+      /** Nothing follows: bytes that were held back stay escapes. Returns the first place whose label is another now. */
+      finish() {
+        const from = held.length ? held[0].at : labels.length;
+        strays();
+        return from;
+      },
+    };
+  };
+
+  /** The labels of these pieces; see D.mender. */
   D.mend = function (pieces) {
-    const shown = pieces.slice();
-    let held = [], holders = [];
-    pieces.forEach((piece, i) => {
-      if (!held.length && !piece.endsWith("⟩")) return;
-      const [, lead, middle, tail] = SPLIT.exec(piece);
-      const bytes = held.concat(values(lead)), whole = held.length && lead ? wholeCharacters(bytes, held.length) : null;
-      if (whole) {
-        for (const k of holders) shown[k] = shown[k].replace(/(?:⟨[0-9a-f]{2}⟩)+$/, "");
-        const rest = bytes.slice(whole[1]);
-        shown[i] = whole[0] + rest.map((b) => `⟨${b.toString(16).padStart(2, "0")}⟩`).join("") + middle + tail;
-        held = middle ? values(tail) : rest;
-        holders = held.length ? [i] : [];
-      } else if (middle) {
-        held = values(tail); holders = held.length ? [i] : [];
-      } else if (bytes.length < 4) {
-        held = bytes; holders = held.length ? holders.concat(i) : [];
-      } else { held = []; holders = []; }
-    });
-    return shown;
+    const mender = D.mender();
+    pieces.forEach((piece) => mender.push(piece));
+    mender.finish();
+    return mender.labels;
   };
 
   /** 0.41, 0.004, 1, "under 0.0001". */

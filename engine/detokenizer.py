@@ -1,0 +1,243 @@
+"""Token ids as text, one token after another.
+
+What a token adds to a text depends on the text before it: Llama 2 drops the space that a text begins with, "##ing"
+joins the word before it, and a character may be split between tokens. So no token is decoded alone: it is decoded
+behind another one, and its piece is what it adds. The pieces of a text joined are the text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+from weakref import WeakKeyDictionary, proxy
+
+from transformers import PreTrainedTokenizerFast
+
+LOST = "\ufffd"  # stands in a decoded text for bytes that are no character
+BYTE_NAME = re.compile("<0x([0-9A-Fa-f]{2})>")
+MOST_TRIED = 10_000  # tokens, in search of a plain one
+MOST_KNOWN = 1 << 17
+"""Pieces that are remembered for one tokenizer: some tens of megabytes."""
+
+ESCAPES, EACH_BYTE = "draftscope_escape", "draftscope_each_byte"
+"""Ways of decoding what is no character: as ⟨hex⟩; as U+FFFD for each byte, where usually a few bytes share one."""
+
+ONE_BY_ONE = {"ByteFallback", "ByteLevel", "Fuse", "Metaspace", "Replace", "WordPiece"}
+"""Decoders that change each token by itself, or its bytes."""
+
+
+class Added(NamedTuple):
+    """A token behind a text. piece: what it adds to that text; a character belongs to the token that completes it.
+    face: the piece, and escapes such as ⟨e2⟩ for the token's bytes that are no whole character yet. place: the end of
+    the longer text."""
+
+    piece: str
+    face: str
+    place: Place
+
+
+class Place:
+    """The end of a text, as far as the next token's piece depends on it."""
+
+    __slots__ = ("_before", "_detokenizer", "_known", "unfinished")
+
+    def __init__(self, detokenizer: Detokenizer, before: int | None, unfinished: bytes) -> None:
+        """before: a token that stands for the text before; None at the start. unfinished: the bytes of a character that
+        the next token may complete."""
+        self._detokenizer, self._before = detokenizer, before
+        self._known: dict[int, Added] = {}
+        self.unfinished = unfinished
+
+    def add(self, token: int) -> Added:
+        """The token behind this text."""
+        found = self._known.get(token)
+        if found is None:
+            found = self._detokenizer.added(self._before, self.unfinished, token)
+            self._known[token] = found
+        return found
+
+    def pieces(self, tokens: Iterable[int]) -> tuple[list[str], Place]:
+        """The pieces of several tokens, one after another, and the end of the longer text."""
+        place, pieces = self, []
+        for token in tokens:
+            piece, _, place = place.add(token)
+            pieces.append(piece)
+        return pieces, place
+
+    @property
+    def rest(self) -> str:
+        """What a text that ends here shows for its unfinished character."""
+        return self._detokenizer.lost(self.unfinished)
+
+
+class Detokenizer:
+    """The pieces of one tokenizer. start: the place before a text. within: a place behind any text."""
+
+    def __init__(self, tokenizer) -> None:
+        """tokenizer: of transformers. It is not kept alive."""
+        self._tokenizer = proxy(tokenizer)
+        decoder = _decoder(tokenizer)
+        bytewise = any(one["type"] == "ByteFallback" for one in decoder or ())
+        self._errors = EACH_BYTE if bytewise else "replace"
+        self._anchor = self._plain_token()
+        self._local = self._anchor is not None and decoder is not None and _is_local(decoder)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._places: dict[tuple[int | None, bytes], Place] = {}
+        self._count = 0
+        self.start = self._place(None, b"")
+        self.within = self._place(self._anchor, b"")
+
+    def _place(self, before: int | None, unfinished: bytes) -> Place:
+        key = (before, unfinished)
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = Place(self, before, unfinished)
+        return place
+
+    def added(self, before: int | None, unfinished: bytes, token: int) -> Added:
+        """The token behind the place (before, unfinished), worked out anew."""
+        self._count += 1
+        if self._count > MOST_KNOWN:
+            self._begin()
+        piece = self._behind(before, token)
+        raw = self._raw(token) if LOST in piece else None
+        if raw is None:
+            place = self._place(self._following(before, token), b"")
+            piece = self.lost(unfinished) + piece
+            return Added(piece, piece, place)
+        data = unfinished + raw
+        piece, used = codecs.utf_8_decode(data, self._errors, False)
+        left = data[used:]
+        own = left[-len(raw) :]
+        return Added(piece, piece + escaped(own), self._place(self._anchor, left))
+
+    def lost(self, unfinished: bytes) -> str:
+        """What a text shows for bytes that no later token completes."""
+        return unfinished.decode("utf-8", self._errors)
+
+    def face(self, token: int) -> str:
+        """The token within some text, with escapes such as ⟨e2⟩ for bytes that are no whole character."""
+        piece, face, _ = self.within.add(token)
+        raw = self._raw(token) if LOST in piece else None
+        return face if raw is None else escaped(raw)
+
+    def _behind(self, before: int | None, token: int) -> str:
+        """What decoding shows of the token behind this one."""
+        if before is None:
+            return self._decoded(token)
+        known, longer = self._decoded(before), self._decoded(before, token)
+        same = known if longer.startswith(known) else os.path.commonprefix([known, longer])
+        return longer[len(same) :]
+
+    def _following(self, before: int | None, token: int) -> int | None:
+        """The token that stands for the text up to this one."""
+        if self._local or self._named_byte(token) is not None:
+            return self._anchor
+        return token if self._decoded(token) else before
+
+    def _decoded(self, *tokens: int) -> str:
+        return self._tokenizer.decode(
+            list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+
+    def _plain_token(self) -> int | None:
+        """A token of letters, if there is one: behind it, all others are decoded as within a text."""
+        special, usable = set(self._tokenizer.all_special_ids), None
+        for token in range(min(len(self._tokenizer), MOST_TRIED)):
+            text = self._decoded(token).strip()
+            if not text or LOST in text or token in special or self._named_byte(token) is not None:
+                continue
+            if text.isascii() and text.isalpha():
+                return token
+            usable = token if usable is None else usable
+        return usable
+
+    def _named_byte(self, token: int) -> bytes | None:
+        """The byte of a token whose name is that byte, as in <0xE2>. Decoders join such tokens."""
+        name = self._tokenizer.convert_ids_to_tokens(token)
+        found = BYTE_NAME.fullmatch(name) if isinstance(name, str) else None
+        return bytes.fromhex(found[1]) if found else None
+
+    def _raw(self, token: int) -> bytes | None:
+        """The token's bytes; None if the tokenizer does not store them."""
+        named = self._named_byte(token)
+        if named is not None:
+            return named
+        name = self._tokenizer.convert_ids_to_tokens(token)
+        if not isinstance(name, str) or not set(name) <= _byte_letters().keys():
+            return None
+        return bytes(_byte_letters()[letter] for letter in name)
+
+
+_KNOWN: WeakKeyDictionary[object, Detokenizer] = WeakKeyDictionary()
+
+
+def detokenizer(tokenizer) -> Detokenizer:
+    """The tokenizer's own, which all runs share: they meet the same tokens."""
+    found = _KNOWN.get(tokenizer)
+    if found is None:
+        found = _KNOWN[tokenizer] = Detokenizer(tokenizer)
+    return found
+
+
+def _decoder(tokenizer) -> list[dict] | None:
+    """The steps of a tokenizer's decoder, in order; None where code of its own decodes."""
+    cls, usual = type(tokenizer), PreTrainedTokenizerFast
+    if not issubclass(cls, usual) or cls.decode != usual.decode or cls._decode != usual._decode:
+        return None
+    if tokenizer.backend_tokenizer.decoder is None:
+        return []
+    try:
+        found = json.loads(tokenizer.backend_tokenizer.decoder.__getstate__())
+    except Exception:  # noqa: BLE001  the library names no kind; a decoder written in Python cannot be read
+        return None
+    return found["decoders"] if found["type"] == "Sequence" else [found]
+
+
+def _is_local(decoder: list[dict]) -> bool:
+    """Whether a token's piece depends only on there being a text before it, whatever that text is."""
+    joined = False
+    for one in decoder:
+        kind = one["type"]
+        if kind == "Strip":
+            known = one["stop"] == 0 and one["start"] <= 1
+        else:
+            known = kind in ONE_BY_ONE and not joined
+        if not known:
+            return False
+        joined = joined or kind in ("Fuse", "ByteLevel")
+    return True
+
+
+@cache
+def _byte_letters() -> dict[str, int]:
+    """Byte-level BPE writes each byte as a printable character; this reads it back."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(plain)]
+    table = {chr(byte): byte for byte in plain}
+    return table | {chr(256 + offset): byte for offset, byte in enumerate(others)}
+
+
+def escaped(raw: bytes) -> str:
+    """Whole characters as they are, every other byte as ⟨hex⟩."""
+    return raw.decode("utf-8", ESCAPES)
+
+
+def _escape(error: UnicodeDecodeError) -> tuple[str, int]:
+    bad = error.object[error.start : error.end]
+    return "".join(f"⟨{byte:02x}⟩" for byte in bad), error.end
+
+
+def _each_byte(error: UnicodeDecodeError) -> tuple[str, int]:
+    return LOST * (error.end - error.start), error.end
+
+
+codecs.register_error(ESCAPES, _escape)
+codecs.register_error(EACH_BYTE, _each_byte)
