@@ -63,12 +63,16 @@ def open_tokenizer(folder: str | Path, name: str):
     """The tokenizer in a folder, a stranger's within bounds. name: of its model, for people. Raises UserError."""
     strange = str(folder) in _STRANGE
     if strange:
-        splitter.split(str(folder), name, "", {})  # opening it there first shows that it may be opened here
+        splitter.split(
+            str(folder), name, "", {}
+        )  # opening it there first shows that it may be opened here
     try:
         found = AutoTokenizer.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True
         )
-    except BaseException as error:  # of many kinds; panics of the tokenizers library are no Exceptions
+    except (
+        BaseException
+    ) as error:  # of many kinds; panics of the tokenizers library are no Exceptions
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         raise UserError(f"The tokenizer of {name} cannot be opened.") from error

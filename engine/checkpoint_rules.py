@@ -25,7 +25,8 @@ from transformers import (
 
 from engine.constraint import Constraint
 from engine.errors import UserError
-from engine.target.generation import CUTS, own_stop_strings
+from engine.sampling import CUTS
+from engine.target.generation import own_stop_strings
 from engine.target.language_model import LanguageModel
 from engine.text import TextRequest
 
@@ -65,10 +66,12 @@ def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
     return replace(request, constraint=found)
 
 
-def unapplied(config: GenerationConfig) -> list[str]:
+def unapplied(config: GenerationConfig, cuts: bool = True) -> list[str]:
     """Settings of a checkpoint that would change the text of ``generate`` and that the engine leaves out:
-    "name = value"."""
+    "name = value". cuts: whether a run that samples as the model says makes all cuts (``engine.sampling.CUTS``)."""
     known = vars(GenerationConfig()).keys() - _APPLIED - _OF_SAMPLING - _NO_CHANGE
+    if not cuts:
+        known |= {name for name in CUTS if getattr(config, name, None) not in CUTS[name]}
     given = {name: getattr(config, name, None) for name in sorted(known) if name[0] != "_"}
     if given.get("cache_implementation") in _SAME_NUMBERS:
         del given["cache_implementation"]

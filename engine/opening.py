@@ -36,7 +36,12 @@ from engine.target.admission import CHAINS, admitted
 from engine.target.by_length import ByLengthModel, reads_by_length
 from engine.target.edges import window_of
 from engine.target.hybrid import HybridModel
-from engine.target.language_model import LanguageModel, keeps_state, takes_attention
+from engine.target.language_model import (
+    LanguageModel,
+    keeps_state,
+    refuse_unreadable,
+    takes_attention,
+)
 from engine.target.own_attention import ChainModel, MaskedModel
 
 ANYWHERE = "/"
@@ -106,7 +111,10 @@ def load_language_model(
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no causal language model to open at {name}.") from error
     tokenizer = open_tokenizer(folder, name)
-    model = language_model(module.to(device), tokenizer, name.rpartition("/")[2])
+    module = module.to(device)
+    refuse_unreadable(module, name)
+    _refuse_contradictions(module, name)
+    model = language_model(module, tokenizer, name.rpartition("/")[2])
     check_rules(model)
     left_out = unapplied(module.generation_config)
     if left_out:
@@ -116,6 +124,15 @@ def load_language_model(
             ", ".join(left_out),
         )
     return model
+
+
+@torch.no_grad()
+def _refuse_contradictions(module: PreTrainedModel, name: str) -> None:
+    """Raises UserError for a module that cannot read a token: its configuration fits the weights, but not itself."""
+    try:
+        module.eval()(input_ids=torch.zeros(1, 1, dtype=torch.long, device=module.device))
+    except Exception as error:  # modules raise many kinds of exception for one cause
+        raise UserError(f"The configuration of {name} contradicts itself.") from error
 
 
 def causal_model(path: str, dtype: torch.dtype | None = None) -> PreTrainedModel:

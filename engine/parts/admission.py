@@ -65,7 +65,9 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
         found = inspect(wish, root)
     elif is_hub_name(wish) and any(fnmatchcase(wish, one) for one in _names(allowed)):
         folder = download(wish, allowed.room(), tell)
-        found = inspect(folder, folder.parent.parent, wish)  # its cache folder: links lead to the blobs
+        found = inspect(
+            folder, folder.parent.parent, wish
+        )  # its cache folder: links lead to the blobs
     else:
         raise UserError("This page does not open that model; its host lists those that it does.")
     room = allowed.room()

@@ -138,8 +138,8 @@ def _check_generation(folder: Path, name: str) -> None:
     _json(file, name, MOST_CONFIG)
     try:
         GenerationConfig.from_pretrained(folder, local_files_only=True)
-    except Exception:  # transformers raises many kinds for one cause
-        raise UserError(f"The {GENERATION} of {name} is no generation config.") from None
+    except Exception as error:  # transformers raises many kinds for one cause
+        raise UserError(f"The {GENERATION} of {name} is no generation config.") from error
 
 
 def _refuse_giants(config: dict, name: str) -> None:

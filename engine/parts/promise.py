@@ -95,7 +95,10 @@ def _twins(module: PreTrainedModel) -> dict[str, set[str]]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """transformers shows no bar and no report of a loading meanwhile."""
-    bar, level = transformers_logging.is_progress_bar_enabled(), transformers_logging.get_verbosity()
+    bar, level = (
+        transformers_logging.is_progress_bar_enabled(),
+        transformers_logging.get_verbosity(),
+    )
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()
     try:
