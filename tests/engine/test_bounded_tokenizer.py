@@ -13,8 +13,10 @@ from engine.errors import UserError
 from engine.parts.admission import Allowed, admit
 from engine.parts.draft import open_model
 from engine.parts.loading import ModelPaths
+from engine.reading import read_prompt
 from engine.run import RunRequest, open_run
 from presets import family
+from tests.engine.tiny import tiny_model
 from tests.pairs import strangers_pair
 
 TEXTS = ["", "Once upon a time 😀 Zoë\n", "a hi", "<|endoftext|>"]
@@ -34,19 +36,6 @@ def words() -> Tokenizer:
 def normalised(how) -> Tokenizer:
     made = words()
     made.normalizer = how
-    return made
-
-
-def opening() -> Tokenizer:
-    """Added tokens are normalised when the file is opened."""
-    made = normalised(normalizers.Sequence(DOUBLING))
-    made.add_tokens(["b"])
-    return Tokenizer.from_str(made.to_str().replace('"content":"b"', '"content":"a"'))
-
-
-def padded() -> Tokenizer:
-    made = words()
-    made.enable_padding(length=1 << 40)
     return made
 
 
@@ -70,8 +59,8 @@ def long_token() -> Tokenizer:
 
 RUNNING = {
     "a text that doubles": (lambda: normalised(normalizers.Sequence(DOUBLING)), "a hi", "memory|computes|brought"),
-    "a search without end": (lambda: normalised(normalizers.Replace(ENDLESS, "b")), SEARCHED, "computes"),
-    "a split without end": (split, SEARCHED, "computes"),
+    "a search without end": (lambda: normalised(normalizers.Replace(ENDLESS, "b")), SEARCHED, "computes|retry-limit"),
+    "a split without end": (split, SEARCHED, "computes|retry-limit"),
     "a text that doubles a little": (
         lambda: normalised(normalizers.Sequence(DOUBLING[:12])), "a" * 10, "more than 10,000 tokens"
     ),
@@ -114,10 +103,24 @@ def test_what_would_be_dangerous_at_every_step_is_not_opened(splitter, tmp_path,
         splitter.split(folder_of(make(), tmp_path), "m", "h", {})
 
 
-@pytest.mark.parametrize("make", [padded, opening])
-def test_a_file_that_fills_memory_when_it_is_opened_is_refused(splitter, tmp_path, make):
+def doubling_added_tokens(told: dict) -> None:
+    """Added tokens are normalised when the file is opened."""
+    token = {"id": 0, "content": "a", "single_word": False, "lstrip": False, "rstrip": False}
+    told["added_tokens"] = [{**token, "normalized": True, "special": False}]
+    one = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    told["normalizer"] = {"type": "Sequence", "normalizers": [one] * 33}
+
+
+def test_a_file_that_fills_memory_when_it_is_opened_is_refused(splitter, tmp_path):
+    """Such a file is written here, and opened nowhere but there."""
+    folder = folder_of(words(), tmp_path)
+    file = tmp_path / "tokenizer.json"
+    told = json.loads(file.read_text())
+    doubling_added_tokens(told)
+    file.write_text(json.dumps(told))
     with pytest.raises(UserError, match=r"^The tokenizer of m is refused"):
-        splitter.split(folder_of(make(), tmp_path), "m", "", {})
+        splitter.split(folder, "m", "", {})
+    assert splitter.split(folder_of(words(), tmp_path / "other"), "m", "h", {}) == [1]
 
 
 @pytest.mark.parametrize("special", [True, False])
@@ -151,9 +154,20 @@ def test_a_stranger_s_tokenizer_is_another_s_equal(tmp_path):
         strange("\ud800")
 
 
+def test_a_trusted_tokenizer_that_gives_up_is_one_sentence(tmp_path):
+    model = tiny_model()
+    model.tokenizer = open_tokenizer(folder_of(split(), tmp_path), "m")
+    with pytest.raises(
+        UserError, match="^The tokenizer of llama fails on this text: .*retry-limit"
+    ):
+        read_prompt(model, SEARCHED)
+
+
 def test_a_visitor_s_model_has_its_texts_split_elsewhere(tmp_path):
     """From the visitor's wish to the run: what is admitted is run within bounds."""
-    folder = strangers_pair(tmp_path)[0]
+    folder = strangers_pair(tmp_path)[
+        1
+    ]  # transformers gives its own rules to some kinds, not to this one
     file = folder / "tokenizer.json"
     told = json.loads(file.read_text())
     one = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
@@ -161,6 +175,6 @@ def test_a_visitor_s_model_has_its_texts_split_elsewhere(tmp_path):
     file.write_text(json.dumps(told))
     admit(str(folder), Allowed((str(tmp_path),)))
     request = RunRequest("a hi", ModelPaths(str(folder)), drafter="none", max_new_tokens=2)
-    with pytest.raises(UserError, match="^The tokenizer of stranger is refused"):
+    with pytest.raises(UserError, match="^The tokenizer of stranger-small is refused"):
         open_run(request)
     open_model.forget(str(folder))
