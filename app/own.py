@@ -14,10 +14,12 @@ from pathlib import Path
 
 from app.settings import LIMITS, Limits, allowed_models, model_paths
 from engine.chat import has_template
+from engine.checkpoint_rules import unapplied
 from engine.errors import UserError
 from engine.parts.admission import Allowed, admit
 from engine.parts.draft import open_model
 from engine.parts.files import needed_config
+from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, load_models
 from engine.progress import Tell, silent
 from engine.run import RunRequest
@@ -199,10 +201,11 @@ def told(model: LanguageModel, paths: ModelPaths) -> dict:
         "target": model.name,
         "parameters": model.parameters,
         "context": model.max_context,
-        "draft": paths.parts.get("draft", "").rpartition("/")[2],
+        "draft": name_of(paths.parts.get("draft", "")),
         "chat": has_template(model),
         "sampling": own_sampling(model.model),
         "ends": special_texts(model),
+        "left_out": unapplied(model.model.generation_config, cuts=False),
     }
 
 

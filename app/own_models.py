@@ -85,7 +85,10 @@ def _load(request: gr.Request, event: gr.EventData) -> Iterator[str]:
     except UserError as error:
         yield shown(own.of(session), problem=str(error))
         return
-    yield shown(own.of(session))
+    choice = own.of(session)
+    asks = ", ".join(choice.told.get("left_out", ()))
+    problem = f"The model's generation config asks for {asks}, which this page leaves out."
+    yield shown(choice, problem=problem if asks else "")
 
 
 def _unload(request: gr.Request) -> str:

@@ -179,7 +179,8 @@ def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
     If the process is asked to stop, or nobody reads the text any more, the run is cancelled
     between two steps; the trace still gets its summary.
     """
-    yield run.header()
+    header = run.header()
+    yield header
     try:
         while interrupts.asked is None and (line := run.step()) is not None:
             yield line
@@ -188,11 +189,11 @@ def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
         pass
     run.cancel()
     summary = run.summary()
-    _report(json.loads(summary))
+    _report(json.loads(summary), json.loads(header))
     yield summary
 
 
-def _report(summary: dict) -> None:
+def _report(summary: dict, header: dict) -> None:
     rate = summary["tokens_per_second"] or 0
     accepted = summary["mean_accepted"] or 0
     terminal.say("")
@@ -200,6 +201,12 @@ def _report(summary: dict) -> None:
         f"[{summary['new_tokens']} tokens in {summary['steps']} steps, "
         f"{accepted:.2f} a step, {rate:.0f} tokens/s, stop: {summary['stop']}]"
     )
+    if header["verifier"].get("up_to_rounding"):
+        dtype = header["target"]["dtype"]
+        terminal.say(
+            f"[{dtype}: equal up to rounding; where two tokens are nearly as likely, another drafter may "
+            "write another text]"
+        )
 
 
 if __name__ == "__main__":

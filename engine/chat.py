@@ -75,11 +75,24 @@ def _rendered(model: LanguageModel, turns: Sequence[Message], asks: bool) -> str
     return text
 
 
-def _tokens(model: LanguageModel, text: str) -> list[int]:
+def split(model: LanguageModel, text: str, named: str, **how) -> list[int]:
+    """The tokens of a text. named: the text, at the beginning of a sentence; how: arguments of the tokenizer's call. Raises
+    UserError for a text that is none, and where the tokenizer fails."""
     try:
-        return list(model.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return list(model.tokenizer(text, **how)["input_ids"])
     except (UnicodeError, TypeError):
-        raise UserError("The conversation is no valid Unicode text.") from None
+        raise UserError(f"{named} is no valid Unicode text.") from None
+    except UserError:
+        raise
+    except BaseException as error:  # panics of the tokenizers library are no Exceptions
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        why = one_line(str(error), 160)
+        raise UserError(f"The tokenizer of {model.name} fails on this text: {why}.") from error
+
+
+def _tokens(model: LanguageModel, text: str) -> list[int]:
+    return split(model, text, "The conversation", add_special_tokens=False)
 
 
 def _ends(model: LanguageModel) -> frozenset[int]:

@@ -14,13 +14,12 @@ from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
-    AutoTokenizer,
     GenerationConfig,
     PreTrainedModel,
 )
-from transformers.utils import logging as transformers_logging
 
-from engine.checkpoint_rules import unapplied
+from engine.bounded_tokenizer import open_tokenizer
+from engine.checkpoint_rules import check_rules, unapplied
 from engine.cpu.adapter_reader import compiled_readers
 from engine.cpu.block_context import compiled_contexts
 from engine.cpu.eagle_context import compiled_contexts as compiled_cell_contexts
@@ -30,13 +29,23 @@ from engine.parts.adapter import Adapter
 from engine.parts.dflash_model import DFlashModel
 from engine.parts.eagle_cell import EagleCell
 from engine.parts.files import WEIGHTS, in_eight_bits, stored_tensors
+from engine.parts.hub import folder_of, name_of
+from engine.parts.inspection import inspect
+from engine.parts.promise import quiet, refuse_missing
 from engine.target.admission import CHAINS, admitted
 from engine.target.by_length import ByLengthModel, reads_by_length
 from engine.target.edges import window_of
 from engine.target.hybrid import HybridModel
-from engine.target.language_model import LanguageModel, keeps_state, takes_attention
+from engine.target.language_model import (
+    LanguageModel,
+    keeps_state,
+    refuse_unreadable,
+    takes_attention,
+)
 from engine.target.own_attention import ChainModel, MaskedModel
 
+ANYWHERE = "/"
+"""Links may lead to any place: who names a model on the command line may read their own files."""
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -90,22 +99,23 @@ def load_language_model(
 ) -> LanguageModel:
     """Open a directory or hub name; only safetensors are read, and no code that comes with the model is run.
     Raises UserError if there is no usable model."""
-    refuse_pickled(path)
+    folder = Path(path)
+    if not folder.is_dir():
+        folder = folder_of(path)
+    refuse_pickled(str(folder))
+    name = inspect(folder, ANYWHERE, name_of(folder)).name
     try:
-        AutoConfig.from_pretrained(path)
-        progress = transformers_logging.is_progress_bar_enabled()
-        transformers_logging.disable_progress_bar()
-        try:
-            module = causal_model(path, dtype)
-            tokenizer = AutoTokenizer.from_pretrained(path)
-        finally:
-            if progress:
-                transformers_logging.enable_progress_bar()
+        module = causal_model(str(folder), dtype)
     except UserError:
         raise
     except Exception as error:  # transformers raises many kinds for one cause
-        raise UserError(f"There is no causal language model to open at {path}.") from error
-    name = Path(path).name
+        raise UserError(f"There is no causal language model to open at {name}.") from error
+    tokenizer = open_tokenizer(folder, name)
+    module = module.to(device)
+    refuse_unreadable(module, name)
+    _refuse_contradictions(module, name)
+    model = language_model(module, tokenizer, name.rpartition("/")[2])
+    check_rules(model)
     left_out = unapplied(module.generation_config)
     if left_out:
         logging.getLogger(__name__).warning(
@@ -113,28 +123,45 @@ def load_language_model(
             name,
             ", ".join(left_out),
         )
-    return language_model(module.to(device), tokenizer, name)
+    return model
+
+
+@torch.no_grad()
+def _refuse_contradictions(module: PreTrainedModel, name: str) -> None:
+    """Raises UserError for a module that cannot read a token: its configuration fits the weights, but not itself."""
+    try:
+        module.eval()(input_ids=torch.zeros(1, 1, dtype=torch.long, device=module.device))
+    except Exception as error:  # modules raise many kinds of exception for one cause
+        raise UserError(f"The configuration of {name} contradicts itself.") from error
 
 
 def causal_model(path: str, dtype: torch.dtype | None = None) -> PreTrainedModel:
     """The module of a directory or hub name; its weights may be in 8 bits (``engine.parts.eight_bit``), and are unpacked
     then. dtype: None is what the config says. Raises what transformers raises, and UserError for 8 bits without a
-    scale."""
+    scale and for weights that are missing."""
     file = Path(path) / WEIGHTS
-    if not (file.is_file() and in_eight_bits(file)):
-        return AutoModelForCausalLM.from_pretrained(
-            path, dtype=dtype or "auto", use_safetensors=True, trust_remote_code=False
-        )
-    config = AutoConfig.from_pretrained(path)
-    config.quantization_config = None
-    made = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
-        None,
-        config=config,
-        state_dict=stored_tensors(file),
-        dtype=dtype or config.dtype or torch.float32,
-    )
-    with suppress(OSError):  # there is none
-        made.generation_config = GenerationConfig.from_pretrained(path)
+    with quiet():
+        if file.is_file() and in_eight_bits(file):
+            config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+            config.quantization_config = None
+            made, told = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
+                None,
+                config=config,
+                state_dict=stored_tensors(file),
+                dtype=dtype or config.dtype or torch.float32,
+                output_loading_info=True,
+            )
+            with suppress(OSError):  # there is none
+                made.generation_config = GenerationConfig.from_pretrained(path)
+        else:
+            made, told = AutoModelForCausalLM.from_pretrained(
+                path,
+                dtype=dtype or "auto",
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+    refuse_missing(sorted(told["missing_keys"]), name_of(path))
     return made
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from engine.chat import ChatPrompt, Message, chat_prompt
+from engine.chat import ChatPrompt, Message, chat_prompt, split
 from engine.errors import UserError
 from engine.target.language_model import LanguageModel
 
@@ -33,7 +33,4 @@ def read_prompt(
 
 
 def _tokens(target: LanguageModel, prompt: str) -> list[int]:
-    try:
-        return list(target.tokenizer(prompt)["input_ids"])
-    except (UnicodeError, TypeError):
-        raise UserError("The prompt is no valid Unicode text.") from None
+    return split(target, prompt, "The prompt")

@@ -1,9 +1,10 @@
 """A run as the page and the command line see it: a request in, the lines of a trace out."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+
+import torch
 
 from engine.chat import Message
 from engine.constraint import Constraint
@@ -14,6 +15,7 @@ from engine.json_schema import JsonSchema
 from engine.loops import run_loop
 from engine.memory import Memory
 from engine.options import resolve
+from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.policies.calibration import observed
 from engine.policies.draft_size import settle_size, watched
@@ -22,7 +24,7 @@ from engine.progress import Tell, silent
 from engine.reading import read_prompt
 from engine.sampling import Sampling
 from engine.target.expected import Expected
-from engine.target.generation import own_sampling
+from engine.target.generation import own_sampling, own_stop_strings
 from engine.target.language_model import LanguageModel
 from engine.target.prompt import PromptReading
 from engine.text import TextRequest
@@ -49,6 +51,9 @@ class RunRequest:
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
+    cuts: tuple[tuple[str, float], ...] = ()
+    """Further cuts of p (``engine.sampling.CUTS``)."""
+
     seed: int = 0
     dtype: str | None = None
     device: str | None = None
@@ -68,10 +73,10 @@ class RunRequest:
     """A conversation that awaits an answer, in place of the prompt."""
 
     stop: Sequence[str] = ()
-    """Strings that end the text once it contains one of them."""
+    """Strings that end the text once it contains one of them, besides those of the target's generation config."""
 
     own_sampling: bool = False
-    """Sample as the target's generation config says; temperature, top_k and top_p are not used."""
+    """Sample as the target's generation config says; temperature, top_k, top_p and cuts are not used."""
 
 
 def _kv_bytes(models: Models, columns: int) -> int:
@@ -119,7 +124,9 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading] | None, tell
     prompt as well; a trace shows both apart."""
     if request.own_sampling:
         request = _as_the_model_says(request)
-    sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
+    sampling = Sampling(
+        request.temperature, request.top_k, request.top_p, request.seed, request.cuts
+    )
     cls = drafter_class(request.drafter)
     options = resolve(f"drafter {cls.key}", cls.options, request.options)
     rule = pick_verifier(request.verifier, cls, sampling, request.rule_options)
@@ -135,7 +142,8 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading] | None, tell
     length = min(len(prompt.tokens) + request.max_new_tokens, models.target.max_context)
     asked = options
     options = settle_size(cls, options, models, sampling, tell)
-    setting = _setting(cls, options, rule, sampling, request, models.folders)
+    stops = (*request.stop, *own_stop_strings(models.target.model.generation_config))
+    setting = _setting(cls, options, rule, sampling, request, models, stops)
     recorder = Recorder(models.target, setting, prompt.text, prompt.tokens, request.messages)
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = cls.build(options, models)
@@ -156,7 +164,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading] | None, tell
         constraint=_constraint(request, models.target),
         most_nodes=request.most_nodes,
         ends=prompt.ends,
-        stop_strings=StopStrings(models.target.tokenizer, request.stop) if request.stop else None,
+        stop_strings=StopStrings(models.target.tokenizer, stops) if stops else None,
     )
     steps = run_loop(models.target, wanted, request.recorded, reading)
     picked = watched(cls, asked, options, models) if sampling.greedy else None
@@ -175,10 +183,13 @@ def _setting(
     rule: Verifier,
     sampling: Sampling,
     request: RunRequest,
-    folders: Mapping[str, str],
+    models: Models,
+    stops: Sequence[str],
 ) -> Setting:
-    lossless = rule.lossless_with(cls.kinds(sampling))
-    parts = {role: Path(folders[role]).name for role in cls.needs}
+    exact = rule.lossless_with(cls.kinds(sampling))
+    rounds = models.target.dtype.itemsize < torch.float32.itemsize
+    lossless = exact and not rounds
+    parts = {role: name_of(models.folders[role]).rpartition("/")[2] for role in cls.needs}
     labels = {option.name: option.label.lower() for option in cls.options if option.label}
     return Setting(
         {
@@ -194,6 +205,7 @@ def _setting(
             "title": rule.title,
             "lossless": lossless,
             "same_text": rule.same_text and lossless,
+            **({"up_to_rounding": True} if exact and rounds else {}),
             "options": rule.settings,
             "sentences": dict(rule.sentences),
         },
@@ -201,7 +213,7 @@ def _setting(
         cls.loop,
         request.json_schema or None,
         rule,
-        tuple(request.stop),
+        tuple(stops),
         request.models.family,
     )
 

@@ -19,13 +19,29 @@ from engine.errors import UserError
 # Top-p almost never needs more than this many of the largest logits; the full sort is the fallback.
 _NUCLEUS_GUESS = 256
 COLDEST, HOTTEST = 0.001, 100
+CUTS: dict[str, tuple[float, ...]] = {
+    "top_h": (),
+    "min_p": (0,),
+    "typical_p": (1,),
+    "epsilon_cutoff": (0,),
+    "eta_cutoff": (0,),
+}
+"""Further cuts, which only a model's generation config asks for -> the values at which each is off. The order is that in
+which ``generate`` of transformers makes them, top-h before top-k and the others after top-p."""
+_WARPERS = {
+    "top_h": "TopHLogitsWarper",
+    "min_p": "MinPLogitsWarper",
+    "typical_p": "TypicalLogitsWarper",
+    "epsilon_cutoff": "EpsilonLogitsWarper",
+    "eta_cutoff": "EtaLogitsWarper",
+}
 
 
 @dataclass(frozen=True)
 class Sampling:
     """How the target is sampled.
 
-    temperature: 0 is greedy decoding. top_k: 0 is off. top_p: 1 is off.
+    temperature: 0 is greedy decoding. top_k: 0 is off. top_p: 1 is off. cuts: names of ``CUTS`` and their values.
 
     Raises UserError for a value outside its range.
     """
@@ -34,6 +50,7 @@ class Sampling:
     top_k: int = 0
     top_p: float = 1.0
     seed: int = 0
+    cuts: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         if self.temperature != 0 and not COLDEST <= self.temperature <= HOTTEST:
@@ -47,6 +64,11 @@ class Sampling:
             raise UserError(f"top-p must lie above 0 and at most at 1, not {self.top_p}.")
         if not 0 <= self.seed < 2**63:
             raise UserError(f"seed must be a whole number from 0 to 2^63 - 1, not {self.seed}.")
+        for name, value in self.cuts:
+            try:
+                _warper(name, value)
+            except ValueError:
+                raise UserError(f"{name} must be a share, not {value}.") from None
 
     @property
     def greedy(self) -> bool:
@@ -95,13 +117,29 @@ def display_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def _truncated(scaled: Tensor, sampling: Sampling) -> Tensor:
+    cuts = dict(sampling.cuts)
+    if "top_h" in cuts:
+        scaled = _cut(scaled, "top_h", cuts.pop("top_h"))
     if 0 < sampling.top_k < scaled.shape[-1]:
         kth = scaled.topk(sampling.top_k, dim=-1).values[..., -1:]
         scaled = scaled.masked_fill(scaled < kth, -math.inf)
     probabilities = scaled.softmax(-1)
-    if sampling.top_p >= 1:
-        return probabilities
-    return _nucleus(probabilities, sampling.top_p)
+    if sampling.top_p < 1:
+        probabilities = _nucleus(probabilities, sampling.top_p)
+    for name, value in cuts.items():
+        probabilities = _cut(probabilities.log(), name, value).softmax(-1)
+    return probabilities
+
+
+def _cut(logits: Tensor, name: str, value: float) -> Tensor:
+    rows = logits.reshape(-1, logits.shape[-1])
+    return _warper(name, value)(None, rows).reshape(logits.shape)
+
+
+def _warper(name: str, value: float) -> Any:
+    import transformers  # takes a second, and few runs need one
+
+    return getattr(transformers, _WARPERS[name])(value)
 
 
 def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:

@@ -8,7 +8,7 @@
   function heading(room) {
     const { model } = P.view(room), { drafter, verifier, sampling } = (model && model.run) || {};
     if (!drafter) return "";
-    return `${Draftscope.title(drafter.title || drafter.key)}, rule ${Draftscope.title(verifier.title || verifier.key)} (${verifier.lossless ? "lossless" : "lossy"}), temperature ${sampling.temperature}`;
+    return `${Draftscope.title(drafter.title || drafter.key)}, rule ${Draftscope.title(verifier.title || verifier.key)} (${Draftscope.exactness(verifier)}), temperature ${sampling.temperature}`;
   }
 
   /** {button, panel} for a row of tools. c: the object that gr.HTML hands over. */

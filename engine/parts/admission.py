@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from engine.bounded_tokenizer import distrust
 from engine.errors import UserError
 from engine.parts.hub import download, is_hub_name
 from engine.parts.inspection import Checkpoint, inspect
@@ -64,15 +65,18 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
         found = inspect(wish, root)
     elif is_hub_name(wish) and any(fnmatchcase(wish, one) for one in _names(allowed)):
         folder = download(wish, allowed.room(), tell)
-        found = inspect(folder, folder.parent.parent)  # its cache folder: links lead to the blobs
+        found = inspect(
+            folder, folder.parent.parent, wish
+        )  # its cache folder: links lead to the blobs
     else:
         raise UserError("This page does not open that model; its host lists those that it does.")
     room = allowed.room()
     if found.nbytes > room:
         raise UserError(
-            f"{found.folder.name} needs {found.nbytes / 1e9:,.2f} GB of memory; "
+            f"{found.name} needs {found.nbytes / 1e9:,.2f} GB of memory; "
             f"{room / 1e9:,.2f} GB are free for it now."
         )
+    distrust(found.folder)
     return found
 
 

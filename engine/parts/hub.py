@@ -15,12 +15,34 @@ from engine.progress import Tell, silent
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 WANTED = ("*.safetensors", "*.json", "tokenizer.model", "*.jinja", "merges.txt", "vocab.txt")
+CACHED = "models--"  # what the names of folders in the Hub's cache begin with
 REFUSED = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.msgpack", "*.h5", "*.onnx", "*/*")
 
 
 def is_hub_name(text: str) -> bool:
     """Whether this reads as OWNER/NAME."""
     return bool(NAME.fullmatch(text)) and ".." not in text
+
+
+def name_of(path: str | Path) -> str:
+    """The name that people know a model by: OWNER/NAME of a folder in the Hub's cache, else the folder's own."""
+    folder = Path(path)
+    places = folder.parts[-3:]
+    if len(places) == 3 and places[0].startswith(CACHED) and places[1] == "snapshots":
+        return places[0].removeprefix(CACHED).replace("--", "/")
+    return folder.name
+
+
+def folder_of(name: str) -> Path:
+    """The folder of a model that the user names by its name on the Hub, downloaded if it is not there yet; asks with the
+    user's own token. Raises UserError."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        found = snapshot_download(name, allow_patterns=list(WANTED), ignore_patterns=list(REFUSED))
+    except Exception as error:  # of many kinds: no such model, no name at all, no connection
+        raise UserError(f"There is no causal language model to open at {name}.") from error
+    return Path(found)
 
 
 def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:

@@ -1,8 +1,7 @@
-"""Inspects a stranger's checkpoint before anything of it is loaded.
+"""Inspects a checkpoint before anything of it is loaded: the page's visitors' and the command line's alike.
 
 Only safetensors are opened, no code from the checkpoint runs, nothing outside its folder is read, and its
-size is known before memory is allocated. A configuration that promises other sizes than the weights have
-is refused, because transformers would fill the difference with random numbers.
+size is known before memory is allocated.
 """
 
 from __future__ import annotations
@@ -13,66 +12,93 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import GenerationConfig
 
 from engine.errors import UserError
+from engine.parts.eight_bit import SCALE, STORED
+from engine.parts.hub import name_of
+from engine.parts.promise import check_promise
 
 MOST_NUMBER = 1 << 24
 """Largest whole number in a configuration: contexts and vocabularies stay below it."""
 MOST_LAYERS, MOST_EXPERTS = 512, 1024
+MOST_MODULES = 1 << 15
+"""Most layers times experts: each may become a module, and building a module takes time even without weights."""
+MOST_FILES, MOST_LIST = 10_000, 4096
 MOST_CONFIG, MOST_HEADER, MOST_TOKENIZER = 1 << 20, 64 << 20, 128 << 20  # bytes
-LISTS = ("model.safetensors.index.json", "model.safetensors")
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+GENERATION = "generation_config.json"
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1}
-BYTES |= {"BOOL": 1}
+BYTES |= {"BOOL": 1, "U64": 8, "U32": 4, "U16": 2} | dict.fromkeys(STORED, 1)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The model in a folder. parameters: their number. nbytes: of the weights in memory, as float32."""
+    """The model in a folder. name: for people. parameters: their number. nbytes: of its weights as float32 and of all
+    that its configuration makes beside them, tables of positions for instance."""
 
     folder: Path
+    name: str
     architecture: str
     parameters: int
-
-    @property
-    def nbytes(self) -> int:
-        return 4 * self.parameters
+    nbytes: int
 
 
-def inspect(folder: str | Path, root: str | Path | None = None) -> Checkpoint:
+def inspect(
+    folder: str | Path, root: str | Path | None = None, name: str | None = None
+) -> Checkpoint:
     """Look at a causal language model in Hugging Face format.
 
-    root: no file may be a link that leads out of this folder; the checkpoint's own folder if None.
+    root: no file may be a link that leads out of this folder; the checkpoint's own folder if None. name: of the model,
+    for people; that of the folder if None.
     Raises UserError, one sentence, for anything that may not be opened.
     """
     folder = Path(folder)
-    name = folder.name
+    name = name or name_of(folder)
+    try:
+        return _inspected(folder, Path(root or folder), name)
+    except OSError as error:
+        raise UserError(f"The files of {name} cannot be read: {error.strerror}.") from None
+
+
+def _inspected(folder: Path, root: Path, name: str) -> Checkpoint:
     if not folder.is_dir():
         raise UserError(f"There is no folder of a model at {name}.")
-    _refuse_links(folder, Path(root or folder))
-    config = _json(folder / "config.json", MOST_CONFIG)
-    _refuse_code(folder, config)
+    _refuse_links(folder, root, name)
+    config = _json(folder / "config.json", name, MOST_CONFIG)
+    _refuse_code(folder, config, name)
     _refuse_giants(config, name)
+    _check_generation(folder, name)
     if _size(folder / "tokenizer.json") > MOST_TOKENIZER:
         raise UserError(f"The tokenizer of {name} is too large.")
     if (folder / "adapter_config.json").exists():
         raise UserError(f"{name} is an adapter; a whole model is needed.")
-    shapes = _shapes(folder)
-    architecture = _check_promise(folder, shapes)
-    parameters = sum(math.prod(shape) for shape in shapes.values())
-    return Checkpoint(folder, architecture, parameters)
+    promise = check_promise(folder, name, _shapes(folder, name))
+    return Checkpoint(folder, name, *promise)
 
 
-def _refuse_links(folder: Path, root: Path) -> None:
-    """Everything must lie below the root, and must be a file or a folder."""
+def _refuse_links(folder: Path, root: Path, name: str) -> None:
+    """Everything, at every depth, must lie below the root, and must be a file or a folder."""
     inside = root.resolve()
-    for path in folder.iterdir():
-        real = path.resolve()
-        if not real.is_relative_to(inside):
-            raise UserError(f"{path.name} in {folder.name} leads out of the folder.")
-        if not (real.is_file() or real.is_dir()):
-            raise UserError(f"{path.name} in {folder.name} is no file.")
+    if inside == Path(inside.anchor):
+        return
+    seen, left, count = {folder.resolve()}, [folder], 0
+    while left:
+        for path in left.pop().iterdir():
+            count += 1
+            try:
+                real = path.resolve()
+            except RuntimeError:  # links in a circle
+                raise UserError(f"{path.name} in {name} is no file.") from None
+            if not real.is_relative_to(inside):
+                raise UserError(f"{path.name} in {name} leads out of the folder.")
+            if not (real.is_file() or real.is_dir()):
+                raise UserError(f"{path.name} in {name} is no file.")
+            if count > MOST_FILES:
+                raise UserError(f"The folder of {name} holds too many files.")
+            if real.is_dir() and real not in seen:
+                seen.add(real)
+                left.append(path)
 
 
 def _size(path: Path) -> int:
@@ -82,52 +108,76 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _json(path: Path, most: int) -> dict:
-    where = f"{path.name} of {path.parent.name}"
+def _json(path: Path, name: str, most: int) -> dict:
+    """The JSON object in a file of the model of this name."""
+    where = f"{path.name} of {name}"
     if not path.is_file():
         raise UserError(f"There is no {where}.")
     if _size(path) > most:
         raise UserError(f"The {where} is too large.")
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         raise UserError(f"The {where} is not valid JSON.") from None
     if not isinstance(found, dict):
         raise UserError(f"The {where} is not a JSON object.")
     return found
 
 
-def _refuse_code(folder: Path, config: dict) -> None:
+def _refuse_code(folder: Path, config: dict, name: str) -> None:
     tokenizer = folder / "tokenizer_config.json"
-    settings = _json(tokenizer, MOST_CONFIG) if tokenizer.exists() else {}
+    settings = _json(tokenizer, name, MOST_CONFIG) if tokenizer.exists() else {}
     if "auto_map" in config or "auto_map" in settings:
-        raise UserError(f"{folder.name} brings code of its own, which is not run here.")
+        raise UserError(f"{name} brings code of its own, which is not run here.")
+
+
+def _check_generation(folder: Path, name: str) -> None:
+    file = folder / GENERATION
+    if not file.exists():
+        return
+    _json(file, name, MOST_CONFIG)
+    try:
+        GenerationConfig.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # transformers raises many kinds for one cause
+        raise UserError(f"The {GENERATION} of {name} is no generation config.") from error
 
 
 def _refuse_giants(config: dict, name: str) -> None:
     level: list[tuple[str, object]] = list(config.items())
+    layers = experts = 1
     for _ in range(8):
         deeper: list[tuple[str, object]] = []
         for key, value in level:
             if isinstance(value, dict):
                 deeper += [(str(one), other) for one, other in value.items()]
             elif isinstance(value, list):
-                if len(value) > 4096:
+                if len(value) > MOST_LIST:
                     raise UserError(f"A list in the configuration of {name} is too long: {key}.")
                 deeper += [(key, other) for other in value]
             elif isinstance(value, int | float) and not _modest(key, value):
                 raise UserError(f"The configuration of {name} asks for too much: {key}.")
+            elif isinstance(value, int) and "expert" in key:
+                experts = max(experts, value)
+            elif isinstance(value, int) and _counts_layers(key):
+                layers = max(layers, value)
         if not deeper:
-            return
+            break
         level = deeper
-    raise UserError(f"The configuration of {name} is nested too deeply.")
+    else:
+        raise UserError(f"The configuration of {name} is nested too deeply.")
+    if layers * experts > MOST_MODULES:
+        raise UserError(f"The configuration of {name} asks for too much: experts in each layer.")
+
+
+def _counts_layers(key: str) -> bool:
+    return "layers" in key or key == "n_layer"
 
 
 def _modest(key: str, value: float) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     most = MOST_NUMBER
-    if "layers" in key or key in ("n_layer", "n_head", "num_attention_heads"):
+    if _counts_layers(key) or key in ("n_head", "num_attention_heads"):
         most = MOST_LAYERS
     elif "expert" in key:
         most = MOST_EXPERTS
@@ -136,25 +186,45 @@ def _modest(key: str, value: float) -> bool:
     return -most <= value <= most
 
 
-def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """Name -> shape of every tensor, from the headers of the files. No tensor is read."""
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        other = sorted(one.name for one in folder.glob("*.bin")) + sorted(
-            one.name for one in folder.glob("*.pt*")
-        )
-        found = f"only {other[0]}, which may hold a program" if other else "none"
-        raise UserError(f"Weights must be safetensors; {folder.name} has {found}.")
-    if not any((folder / one).exists() for one in LISTS):
-        raise UserError(f"{folder.name} has no model.safetensors.")
+def _shapes(folder: Path, name: str) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of every tensor, from the headers of the files that transformers reads. No tensor is read."""
     shapes: dict[str, tuple[int, ...]] = {}
-    for file in files:
-        shapes |= _header(file)
-    return shapes
+    scales: set[str] = set()
+    for file in _weights(folder, name):
+        entries = _header(file, name)
+        shapes |= {key: shape for key, (shape, _) in entries.items()}
+        scales |= {key + SCALE for key, (_, dtype) in entries.items() if dtype in STORED}
+    return {key: shape for key, shape in shapes.items() if key not in scales}
 
 
-def _header(file: Path) -> dict[str, tuple[int, ...]]:
-    broken = UserError(f"{file.name} of {file.parent.name} is damaged or cut off.")
+def _weights(folder: Path, name: str) -> list[Path]:
+    """The one file, or the parts that the index names, which must lie beside it."""
+    if (folder / WEIGHTS).exists():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).exists():
+        parts = _json(folder / INDEX, name, MOST_HEADER).get("weight_map")
+        if not isinstance(parts, dict) or not parts:
+            raise UserError(f"The {INDEX} of {name} names no files.")
+        for part in parts.values():
+            if not isinstance(part, str) or part != Path(part).name or "\0" in part:
+                raise UserError(f"The {INDEX} of {name} names a file that is not in its folder.")
+            if not part.endswith(".safetensors") or not (folder / part).is_file():
+                raise UserError(f"The {INDEX} of {name} names {part[:80]!r}, which {name} lacks.")
+        return [folder / one for one in sorted(set(parts.values()))]
+    if any(folder.glob("*.safetensors")):
+        raise UserError(f"{name} has no {WEIGHTS}.")
+    other = sorted(one.name for one in folder.glob("*.bin")) + sorted(
+        one.name for one in folder.glob("*.pt*")
+    )
+    found = f"only {other[0]}, which may hold a program" if other else "none"
+    raise UserError(f"Weights must be safetensors; {name} has {found}.")
+
+
+def _header(file: Path, name: str) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Name -> shape and dtype of the tensors in a file."""
+    broken = UserError(f"{file.name} of {name} is damaged or cut off.")
+    if not file.is_file():
+        raise broken
     try:
         size = file.stat().st_size
         with file.open("rb") as stream:
@@ -163,8 +233,8 @@ def _header(file: Path) -> dict[str, tuple[int, ...]]:
                 raise broken
             entries = json.loads(stream.read(length))
         found, total = {}, 0
-        for name, entry in entries.items():
-            if name == "__metadata__":
+        for key, entry in entries.items():
+            if key == "__metadata__":
                 continue
             shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
             if not all(isinstance(one, int) and 0 <= one <= MOST_NUMBER for one in shape):
@@ -172,40 +242,9 @@ def _header(file: Path) -> dict[str, tuple[int, ...]]:
             expected = math.prod(shape) * BYTES[entry["dtype"]]
             if end - begin != expected or not 0 <= begin <= end <= size - 8 - length:
                 raise broken
-            found[name], total = shape, total + expected
+            found[key], total = (shape, entry["dtype"]), total + expected
     except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError):
         raise broken from None
     if total > size:
         raise broken
     return found
-
-
-def _check_promise(folder: Path, shapes: dict[str, tuple[int, ...]]) -> str:
-    """Build the model without weights and compare it with the tensors in the files."""
-    name = folder.name
-    try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        with torch.device("meta"):
-            module = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
-    except Exception as error:  # transformers raises many kinds for one cause
-        raise UserError(f"There is no causal language model to open at {name}.") from error
-    wanted = {key: tuple(value.shape) for key, value in module.state_dict().items()}
-    tied = set(getattr(module, "_tied_weights_keys", None) or ())
-    prefix = f"{module.base_model_prefix}."
-    for key, shape in wanted.items():
-        found = shapes.get(key, shapes.get(key.removeprefix(prefix), shapes.get(prefix + key)))
-        if found is None and (key in tied or _is_converted(key)):
-            continue
-        if found is None:
-            raise UserError(f"The weights of {name} lack {key}, which its configuration promises.")
-        if found != shape:
-            raise UserError(
-                f"{key} of {name} has the shape {list(found)}, but its configuration promises "
-                f"{list(shape)}."
-            )
-    return type(module).__name__
-
-
-def _is_converted(key: str) -> bool:
-    """Experts are one tensor in memory and many in a file, under other names."""
-    return ".experts." in key

@@ -3,7 +3,11 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from transformers import PreTrainedModel
+from transformers import GenerationConfig, PreTrainedModel
+
+from engine.ending import StopStrings
+from engine.errors import UserError
+from engine.sampling import CUTS
 
 
 class Ends(NamedTuple):
@@ -37,11 +41,28 @@ def _ids(ends: object) -> frozenset[int]:
     return frozenset(one for one in given if isinstance(one, int) and one >= 0)
 
 
-def own_sampling(model: PreTrainedModel) -> dict[str, float]:
-    """temperature, top_k and top_p of the model's generation config; greedy if it does not sample."""
+def own_sampling(model: PreTrainedModel) -> dict:
+    """temperature, top_k, top_p and further cuts of the model's generation config, as fields of ``Sampling``; greedy if it
+    does not sample. Raises UserError for a setting that is no number."""
     config = model.generation_config
     if not getattr(config, "do_sample", None):
-        return {"temperature": 0.0, "top_k": 0, "top_p": 1.0}
+        return {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "cuts": ()}
     usual = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}  # the defaults of transformers
-    found = {name: getattr(config, name, None) for name in usual}
-    return {name: usual[name] if value is None else value for name, value in found.items()}
+    given = {name: getattr(config, name, None) for name in (*usual, *CUTS)}
+    for name, value in given.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise UserError(f"The model's generation config has a {name} that is no number.")
+    found = {name: usual[name] if given[name] is None else given[name] for name in usual}
+    cuts = [(name, given[name]) for name in CUTS if given[name] not in (None, *CUTS[name])]
+    return {**found, "cuts": tuple(cuts)}
+
+
+def own_stop_strings(config: GenerationConfig | None) -> tuple[str, ...]:
+    """The stop strings of a generation config; none if the engine cannot look for them."""
+    given = getattr(config, "stop_strings", None) or ()
+    found = (given,) if isinstance(given, str) else tuple(given)
+    try:
+        StopStrings(None, found)
+    except UserError:
+        return ()
+    return found

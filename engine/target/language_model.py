@@ -135,6 +135,8 @@ def keeps_state(model: PreTrainedModel) -> bool:
 
 def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
     """Raises UserError for a module that cannot continue a text from keys and values."""
+    if model.config.get_text_config(decoder=True).num_hidden_layers < 1:
+        raise UserError(f"{name} has no layers.")
     if keeps_state(model) and not mixers_of(model):
         raise UserError(
             f"{name} keeps a recurrent state of a kind that the engine does not know beside its attention."

@@ -80,6 +80,7 @@ class Recorder:
                 "top_k": sampling.top_k,
                 "top_p": sampling.top_p,
                 "seed": sampling.seed,
+                **dict(sampling.cuts),
             },
             "prompt": {
                 "text": self._prompt,

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,13 +10,15 @@ from tokenizers import Tokenizer, models
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from engine.batch.together import decode_together
-from engine.checkpoint_rules import unapplied
+from engine.checkpoint_rules import check_rules, unapplied
 from engine.drafters import drafter
+from engine.errors import UserError
 from engine.loops import run_loop
 from engine.opening import language_model, load_language_model
 from engine.options import resolve
 from engine.parts.loading import Models
-from engine.sampling import Sampling
+from engine.sampling import Sampling, distribution
+from engine.target.generation import own_sampling
 from engine.text import TextRequest
 from engine.verifiers import verifier
 from tests.engine.tiny import tiny_hf_model
@@ -31,6 +34,28 @@ RULES = {
     "no early end": {"min_new_tokens": 6, "eos_token_id": list(range(0, 61, 2))},
     "least length": {"min_length": 17, "eos_token_id": list(range(0, 61, 2))},
 }
+CUTS = {
+    "min-p": {"min_p": 0.2},
+    "typical": {"typical_p": 0.5},
+    "top-h": {"top_h": 0.4, "top_k": 0},
+    "epsilon": {"epsilon_cutoff": 0.02},
+    "eta": {"eta_cutoff": 0.05},
+    "several": {"temperature": 0.7, "top_k": 30, "top_p": 0.9, "min_p": 0.05, "typical_p": 0.8},
+    "none": {"temperature": 1.3, "min_p": 0.0, "typical_p": 1.0},
+}
+NAMED = {
+    "num_beams": 4, "num_return_sequences": 2, "penalty_alpha": 0.6, "repetition_penalty": 1.1, "guidance_scale": 1.5,
+    "encoder_repetition_penalty": 1.2, "encoder_no_repeat_ngram_size": 3, "sequence_bias": [[[4], -2.0]],
+    "exponential_decay_length_penalty": [5, 1.1], "max_time": 3.0, "token_healing": True, "dola_layers": "high",
+    "cache_implementation": "quantized", "remove_invalid_values": True, "force_words_ids": [[4]],
+    "assistant_ensemble_weight": 0.5, "constraints": [1], "watermarking_config": {"bias": 2.0},
+}  # fmt: skip
+UNNAMED = {
+    "num_beams": 1, "repetition_penalty": 1.0, "guidance_scale": 1.0, "encoder_repetition_penalty": 1.0, "max_length": 9,
+    "temperature": 0.7, "top_k": 20, "min_p": 0.6, "typical_p": 0.2, "do_sample": True, "length_penalty": 2.0,
+    "no_repeat_ngram_size": 2, "bad_words_ids": [[4]], "stop_strings": ["a"], "forced_bos_token_id": 3,
+    "cache_implementation": "static", "prompt_lookup_num_tokens": 3, "sequence_bias": None, "token_healing": False,
+}  # fmt: skip
 
 
 def pair(rules: dict):
@@ -75,10 +100,72 @@ def test_texts_that_share_passes_follow_them_each():
     assert texts == {0: expected, 1: expected}
 
 
-def test_rules_that_change_numbers_are_named():
-    assert not unapplied(GenerationConfig())
-    assert not unapplied(GenerationConfig(repetition_penalty=1.0, temperature=0.7, top_k=20))
-    assert unapplied(GenerationConfig(repetition_penalty=1.1)) == ["repetition_penalty = 1.1"]
+def config_of(**settings) -> GenerationConfig:
+    """Also with settings that transformers would refuse to write, but reads."""
+    made = GenerationConfig()
+    for name, value in settings.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_would_change_the_text_and_is_left_out_is_named(name):
+    assert unapplied(config_of(**{name: NAMED[name]})) == [f"{name} = {NAMED[name]}"]
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+def test_what_changes_nothing_or_is_applied_is_not_named(name):
+    assert unapplied(config_of(**{name: UNNAMED[name]})) == []
+
+
+def test_where_cuts_are_not_made_they_are_named():
+    config = config_of(do_sample=True, min_p=0.6, typical_p=1.0)
+    assert unapplied(config, cuts=False) == ["min_p = 0.6"]
+
+
+def test_stop_strings_that_cannot_be_looked_for_are_named():
+    assert unapplied(config_of(stop_strings=["a"] * 30)) == [f"stop_strings = {['a'] * 30}"]
+
+
+def test_a_first_token_is_forced_where_generate_forces_it():
+    module = tiny_hf_model("gpt2", seed=2)
+    module.generation_config = GenerationConfig(forced_bos_token_id=17, begin_suppress_tokens=[4])
+    ids = torch.tensor([[5]])
+    expected = module.generate(
+        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=6
+    )[0, 1:].tolist()
+    model = language_model(copy.deepcopy(module), None, "ruled", lean=False)
+    request = replace(request_of(model, "none"), prompt=[5], max_new_tokens=6)
+    found = [token for step in run_loop(model, request) for token in step.output]
+    assert found == expected and found[0] == 17
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_the_model_s_own_sampling_cuts_as_generate_does(name):
+    module = tiny_hf_model("gpt2", seed=2)
+    module.generation_config = GenerationConfig(do_sample=True, **CUTS[name])
+    ids = torch.tensor([PROMPT])
+    torch.manual_seed(3)
+    told = module.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=12, pad_token_id=0,
+        return_dict_in_generate=True, output_scores=True, output_logits=True,
+    )  # fmt: skip
+    logits, scores = torch.cat(told.logits), torch.cat(told.scores)
+    found = distribution(logits, Sampling(**own_sampling(module)))
+    torch.testing.assert_close(found, scores.softmax(-1), atol=1e-6, rtol=1e-4)
+    assert (name == "none") == bool(torch.equal(found > 0, own_usual(logits, module) > 0))
+
+
+def own_usual(logits: torch.Tensor, module) -> torch.Tensor:
+    """The distribution without further cuts."""
+    return distribution(logits, Sampling(**{**own_sampling(module), "cuts": ()}))
+
+
+def test_rules_that_leave_nothing_are_refused():
+    module = tiny_hf_model("gpt2")
+    module.generation_config = GenerationConfig(suppress_tokens=list(range(61)))
+    with pytest.raises(UserError, match="leave no token"):
+        check_rules(language_model(module, None, "ruled", lean=False))
 
 
 def test_they_are_said_when_a_checkpoint_is_opened(tmp_path, caplog):

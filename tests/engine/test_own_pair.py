@@ -1,6 +1,7 @@
 """A stranger's pair in the engine: chat templates, several ends, stop strings, the generation config."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -87,6 +88,59 @@ def test_a_stop_string_ends_the_text_where_generate_ends_it(pair, reference, key
         reference, trace.run["prompt"]["tokens"], stop_strings=[stop], tokenizer=tokenizer()
     )
     assert tokens_of(trace) == expected
+
+
+def told_to(pair, tmp_path, **settings) -> ModelPaths:
+    """The pair, whose target's generation config holds these settings."""
+    folder = shutil.copytree(pair.target, tmp_path / "told")
+    file = folder / "generation_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **settings}))
+    return ModelPaths(str(folder), pair.parts)
+
+
+@pytest.mark.parametrize("key", ["none", "chain", "prompt_lookup"])
+def test_a_stop_string_of_the_generation_config_ends_the_text(pair, reference, tmp_path, key):
+    stop = stop_string(pair)
+    told = told_to(pair, tmp_path, stop_strings=["never in it", stop])
+    trace = trace_of(told, drafter=key, stop=["nor this"])
+    assert trace.summary["stop"] == "stop"
+    assert trace.run["stop_strings"] == ["nor this", "never in it", stop]
+    expected = generated(
+        reference, trace.run["prompt"]["tokens"], stop_strings=[stop], tokenizer=tokenizer()
+    )
+    assert tokens_of(trace) == expected
+
+
+@pytest.mark.parametrize("key", ["none", "chain"])
+def test_the_model_s_own_cuts_are_in_the_trace_and_made(pair, tmp_path, key):
+    told = told_to(pair, tmp_path, min_p=0.6, top_k=0, top_p=1.0, temperature=1.0)
+    trace = trace_of(told, drafter=key, own_sampling=True, seed=3)
+    assert trace.run["sampling"]["min_p"] == 0.6
+    rows = [entry["p"] for step in trace.steps for entry in step["distributions"]]
+    assert rows
+    for row in rows:
+        shares = [share for _, _, share in row if share > 0]
+        assert min(shares) >= 0.6 * max(shares) - 1e-6
+    free = trace_of(told, drafter=key, temperature=1.0, seed=3)
+    assert "min_p" not in free.run["sampling"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_in_half_precision_nothing_is_called_lossless(pair, dtype, tmp_path, capsys):
+    rule = trace_of(pair, drafter="chain", dtype=dtype, max_new_tokens=3).run["verifier"]
+    assert (rule["lossless"], rule["same_text"], rule["up_to_rounding"]) == (False, False, True)
+    whole = trace_of(pair, drafter="chain", dtype="float32", max_new_tokens=3).run["verifier"]
+    assert whole["lossless"] and whole["same_text"] and "up_to_rounding" not in whole
+    lossy = trace_of(
+        pair, drafter="chain", dtype=dtype, verifier="typical", max_new_tokens=3, temperature=0.8
+    )
+    assert not lossy.run["verifier"]["lossless"] and "up_to_rounding" not in lossy.run["verifier"]
+    command = ["run", "--target", pair.target, "--drafter", "none", "--prompt", "Once"]
+    command += ["--max-new-tokens", "2"]
+    assert main([*command, "--dtype", dtype]) == 0
+    assert f"{dtype}: equal up to rounding" in capsys.readouterr().err
+    assert main(command) == 0
+    assert "rounding" not in capsys.readouterr().err
 
 
 def test_what_was_drafted_behind_a_stop_string_is_dropped(pair):

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.viz.builder import Toy
 
 COMPARE = """(texts) => Draftscope.compareTexts(texts.map((text, i) => {
@@ -46,6 +48,31 @@ def test_a_lossy_lane_owes_nobody_its_text(script):
     }
     alone = script.evaluate(COMPARE, [greedy(), lossy(greedy(1))])
     assert alone == {"text": "Lossy, so left out: lane1.", "index": None, "alike": None}
+
+
+ROUNDED = {"lossless": False, "same_text": False, "up_to_rounding": True}
+
+
+def test_in_half_precision_lanes_are_compared_and_nothing_is_called_lossless(script):
+    one, other = saying(greedy(), **ROUNDED), saying(greedy(1), **ROUNDED)
+    alike = script.evaluate(COMPARE, [one, one, lossy(greedy(1))])
+    assert alike["alike"] is True and "lossless" not in alike["text"]
+    assert alike["text"].endswith("Lossy, so left out: lane2.")
+    parted = script.evaluate(COMPARE, [one, other])
+    assert parted["alike"] is None and isinstance(parted["index"], int)
+    assert parted["text"].endswith("In half precision, rounding may part them.")
+    drawn = script.evaluate(COMPARE, [saying(sampled("rejection"), **ROUNDED)] * 2)
+    assert drawn["alike"] is None and "up to rounding" in drawn["text"]
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [({}, "lossless"), (ROUNDED, "equal up to rounding"), ({"lossless": False}, "lossy")],
+)
+def test_the_word_for_a_pair(script, said, word):
+    rule = {"lossless": True, **said}
+    assert script.evaluate("(rule) => Draftscope.exactness(rule)", rule) == word
+    assert script.evaluate("(word) => word in Draftscope.GLOSSARY", word)
 
 
 def saying(text: str, **more) -> str:

@@ -36,6 +36,18 @@ def test_a_checked_run_has_its_tick_and_its_numbers(script):
     assert tick is True and more == "Checked against plain decoding."
 
 
+def test_in_half_precision_the_text_is_equal_up_to_rounding(script):
+    run, *rest = Toy(style="chain", rule="greedy", steps=4).ndjson().splitlines()
+    run = json.loads(run)
+    run["verifier"] |= {"lossless": False, "same_text": False, "up_to_rounding": True}
+    text = "\n".join([json.dumps(run), *rest]) + "\n"
+    _, more, _ = script.evaluate(SAY, [text, None, {}])
+    assert more.startswith("Equal up to rounding")
+    parted = {"alike": False, "comparable": True, "tokens": 4, "index": 2, "ratio": None}
+    _, more, _ = script.evaluate(SAY, [text, parted, {}])
+    assert "rounding may decide" in more and "lossy" not in more
+
+
 def test_only_what_was_compared_is_called_the_same(script):
     toy = Toy(style="chain", rule="greedy", steps=9)
     _, main, more, tick = told(script, toy, {**SAME, "tokens": 5, "ratio": None})

@@ -37,7 +37,7 @@
   function describe(one, other, glossary) {
     const run = one.model.run, against = other.model.run;
     if (!run) return one.setting.replaceChildren();
-    const word = run.verifier.lossless ? "lossless" : "lossy", badge = glossary.term(word, word);
+    const word = D.exactness(run.verifier), badge = glossary.term(word, word);
     badge.classList.add("ds-badge");
     const parts = Object.values(SETTINGS).map((write) => D.el("span", { class: "ds-setting", "data-changed": Boolean(against) && write(run) !== write(against), text: D.running(write(run)) }));
     return one.setting.replaceChildren(...parts.slice(0, 2), badge, parts[2]);

@@ -18,8 +18,9 @@
   /** One sentence: whether two such runs may differ, and why. */
   function expectation(one, other) {
     const a = one.run, b = other.run;
-    if (!a.verifier.lossless || !b.verifier.lossless) return " A lossy rule may change the text.";
+    if (!D.isExact(a.verifier) || !D.isExact(b.verifier)) return " A lossy rule may change the text.";
     if (a.sampling.temperature !== b.sampling.temperature) return " The temperature differs, so another text is to be expected.";
+    if (a.verifier.up_to_rounding || b.verifier.up_to_rounding) return " In half precision, rounding may part texts where two tokens are nearly as likely.";
     if (a.sampling.temperature === 0) return " Both runs are lossless and the temperature is 0, so only rounding can explain a difference.";
     return " Both runs are lossless, so both texts are draws from the target’s own distribution; chance decides which.";
   }

@@ -20,7 +20,7 @@
           title.replaceChildren();
           if (told) {
             const { drafter, verifier, target, sampling } = told;
-            const badge = glossary.term(verifier.lossless ? "lossless" : "lossy", verifier.lossless ? "lossless" : "lossy");
+            const word = D.exactness(verifier), badge = glossary.term(word, word);
             badge.classList.add("ds-badge");
             const size = target.parameters ? ` (${millions(target.parameters)})` : "";
             const who = drafter.family === "none" ? ["plain decoding", "by"] : [D.title(drafter.title || drafter.key), "drafts for"];

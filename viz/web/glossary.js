@@ -19,6 +19,7 @@
     step: "One round: draft some tokens, read all of them in a single pass of the target, keep a path, add one token of the target.",
     "mean accepted": "New tokens divided by steps. Plain decoding gives 1.00; more is better.",
     lossless: "The text has exactly the distribution that the target alone would give it.",
+    "equal up to rounding": "The text is the target's, but numbers in half precision are rounded: where two tokens are nearly as likely, drafting may change which one is written.",
     lossy: "This rule may keep tokens that the target alone would not have written as often.",
     verify: "The single pass of the target that reads the whole draft and gives p for each of its tokens.",
     judge: "Comparing p and q and tossing the coins.",

@@ -47,7 +47,7 @@
         if (told !== model.run && model.run) {
           told = model.run;
           explain(told.drafter);
-          const badge = glossary.term(told.verifier.lossless ? "lossless" : "lossy", told.verifier.lossless ? "lossless" : "lossy");
+          const exactness = D.exactness(told.verifier), badge = glossary.term(exactness, exactness);
           badge.classList.add("ds-badge");
           rule.replaceChildren(badge, ` ${settings(told.drafter)}rule ${D.title(told.verifier.title || told.verifier.key)}`);
         }

@@ -56,7 +56,7 @@
   /** lanes: [[name, model]]. Returns {text, index: where they part or null, alike: true | false | null}. */
   D.compareTexts = function (lanes) {
     const ran = lanes.filter(([, model]) => model.run);
-    const exact = ran.filter(([, model]) => model.run.verifier.lossless), lossy = ran.filter(([, model]) => !model.run.verifier.lossless);
+    const exact = ran.filter(([, model]) => D.isExact(model.run.verifier)), lossy = ran.filter(([, model]) => !D.isExact(model.run.verifier));
     const verdict = exact.length < 2 ? { text: "", index: null, alike: null } : compareExact(exact);
     const left = lossy.length ? `Lossy, so left out: ${lossy.map(([name]) => D.title(name)).join(", ")}.` : "";
     return { ...verdict, text: [verdict.text, left].filter(Boolean).join(" ") };
@@ -70,10 +70,18 @@
   function compareExact(exact) {
     const greedy = exact.every(([, model]) => model.run.sampling.temperature === 0);
     const bound = greedy ? exact : exact.filter(([, model]) => seedDecides(model));
+    if (exact.some(([, model]) => model.run.verifier.up_to_rounding)) return compareRounded(exact, greedy);
     if (bound.length < 2) return { text: "Sampled: every lossless lane draws from the same distribution, each with random numbers of its own, so the texts may differ.", index: null, alike: null };
     if (bound.length === exact.length) return compareBound(bound, "lossless lanes");
     const verdict = compareBound(bound, "lanes whose text the seed decides");
     return { ...verdict, text: `${verdict.text} The other lossless lanes draw with random numbers of their own.` };
+  }
+
+  /** In half precision the same text is a finding, and another one no fault. */
+  function compareRounded(exact, greedy) {
+    if (!greedy) return { text: "Sampled in half precision: up to rounding, every lane that is not lossy draws from the same distribution, so the texts may differ.", index: null, alike: null };
+    const verdict = compareBound(exact, "lanes that are not lossy");
+    return verdict.alike === false ? { ...verdict, alike: null, text: `${verdict.text} In half precision, rounding may part them.` } : verdict;
   }
 
   /** who: the name of these lanes in the sentence. */

@@ -5,6 +5,7 @@
 
   /** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
   function meaning({ verifier, sampling }) {
+    if (verifier.up_to_rounding) return "Equal up to rounding: where two tokens are nearly as likely, half precision may decide otherwise than in plain decoding.";
     if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
     if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
     return "Lossless: the draft changes the speed; the distribution of texts stays the same.";
@@ -34,7 +35,7 @@
   function compared(run, whole, { alike, tokens, index, comparable }) {
     if (!comparable) return meaning(run);
     if (alike) return `Checked against ${whole ? "" : `the first ${D.plural(tokens, "token")} of `}plain decoding${run.sampling.temperature ? ", same seed" : ""}.`;
-    return `Plain decoding wrote another text from token ${index + 1} on.${run.verifier.lossless ? " Where two tokens are nearly as likely, rounding may decide." : " This rule is lossy."}`;
+    return `Plain decoding wrote another text from token ${index + 1} on.${D.isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide." : " This rule is lossy."}`;
   }
 
   /**

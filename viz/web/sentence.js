@@ -27,7 +27,7 @@
   /** No coin was tossed: the target named its token, at temperature 0 its favourite, otherwise a token drawn from p. */
   function named(step, node, { p, accept, kept, rule }) {
     const { nodes, view: { run } } = step, piece = quote(nodes.piece[node]), here = `(p ${D.prob(nodes.p[node])})`;
-    if (run && !run.verifier.lossless) return `The rule “${D.visible(rule)}” judged ${piece} ${here}: ${kept ? "accepted." : "rejected."}`;
+    if (run && !D.isExact(run.verifier)) return `The rule “${D.visible(rule)}” judged ${piece} ${here}: ${kept ? "accepted." : "rejected."}`;
     const start = (run ? run.sampling.temperature === 0 : p === accept) ? "The target’s favourite here was" : "The target drew its own token from p and got";
     return kept ? `${start} ${piece} ${here}, just what was drafted: accepted.` : `${start} ${wanted(step, node)}, not ${piece} ${here}: rejected.`;
   }
@@ -126,7 +126,7 @@
 
   /** Explains the final token after refusals without a coin. */
   function recoveredByName({ view: { run } }, { p, accept }, final) {
-    if (run && !run.verifier.lossless) return `No drafted token was kept here, so the target wrote its own: ${final}.`;
+    if (run && !D.isExact(run.verifier)) return `No drafted token was kept here, so the target wrote its own: ${final}.`;
     return (run ? run.sampling.temperature === 0 : p === accept)
       ? `No drafted token was the target’s favourite here, so its own went into the text: ${final}.`
       : `The target drew its own token from p, and none of the drafted ones was it: ${final}.`;

@@ -32,6 +32,10 @@
   };
 
   /** Whether this run is plain decoding, in which nothing is drafted. */
+  /** Whether the rule, with this drafter, leaves the text as it was, but for rounding where the target computes in half precision. */
+  D.isExact = (verifier) => Boolean(verifier.lossless || verifier.up_to_rounding);
+  D.exactness = (verifier) => (verifier.lossless ? "lossless" : verifier.up_to_rounding ? "equal up to rounding" : "lossy");
+
   D.isPlain = (run) => Boolean(run) && (run.drafter.family === "none" || run.drafter.key === "none");
 
   /** The stages of a step added up, in milliseconds. */

@@ -1,0 +1,133 @@
+"""Holds what a configuration promises against the tensors in the files, before a number of them is read.
+
+The model is built on the device meta and handed tensors of the files' shapes by transformers' own loader, so that
+prefixes, tied heads, renamed tensors and experts that lie in many tensors count as they do in a real loading. A tensor
+that is missing is refused, because transformers would fill its place with random numbers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import convert_and_load_state_dict_in_model
+from transformers.modeling_utils import LoadStateDictConfig
+from transformers.utils import logging as transformers_logging
+
+from engine.errors import UserError
+
+FLOAT = 4  # bytes of a weight: models are opened in float32 unless somebody asks for less
+MOST_MADE = 1 << 24
+"""Most numbers of tables that no file holds and transformers makes in Python, at some 40 bytes and a microsecond each."""
+
+
+class Promise(NamedTuple):
+    """architecture: name of the class. parameters: their number. nbytes: of the parameters in float32 and of all
+    other tensors of the module."""
+
+    architecture: str
+    parameters: int
+    nbytes: int
+
+
+def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Promise:
+    """shapes: of the tensors in the files. Raises UserError for a configuration that is no causal language model's, a
+    missing tensor and one of another shape."""
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        with torch.device("meta"):
+            module = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+        found, twins = _promise(module), _twins(module)
+    except Exception as error:  # transformers raises many kinds for one cause
+        raise UserError(f"There is no causal language model to open at {name}.") from error
+    try:
+        with quiet():
+            told = _loading(module, shapes)
+    except Exception as error:
+        raise UserError(f"The weights of {name} do not fit its configuration.") from error
+    absent = missing(told.missing_keys, twins)
+    module._adjust_missing_and_unexpected_keys(told)  # transformers makes those that it ignores
+    lacking = [key for key in absent if key in told.missing_keys]
+    for key, has, needs in sorted(told.mismatched_keys):
+        raise UserError(
+            f"{key} of {name} has the shape {list(has)}, but its configuration promises "
+            f"{list(needs)}."
+        )
+    if told.conversion_errors or told.error_msgs:
+        raise UserError(f"The weights of {name} do not fit its configuration.")
+    refuse_missing(lacking, name)
+    made = sum(module.get_parameter_or_buffer(key).numel() for key in absent)
+    if made > MOST_MADE:
+        raise UserError(f"The configuration of {name} asks for too much: {absent[0]}.")
+    return found
+
+
+def missing(keys: set[str], twins: Mapping[str, set[str]]) -> list[str]:
+    """Those of the keys that a loading leaves without numbers: none of their twins has any."""
+    return sorted(key for key in keys if twins.get(key, {key}) <= keys)
+
+
+def refuse_missing(keys: list[str], name: str) -> None:
+    """Raises UserError if there are any."""
+    if keys:
+        raise UserError(f"The weights of {name} lack {keys[0]}, which its configuration promises.")
+
+
+def _twins(module: PreTrainedModel) -> dict[str, set[str]]:
+    """Name -> all names of the same tensor: tied by the configuration, or one module in two places."""
+    groups: dict[int, set[str]] = defaultdict(set)
+    for key, one in module.state_dict(keep_vars=True).items():
+        groups[id(one)].add(key)
+    found = {key: group for group in groups.values() for key in group}
+    for one, other in module.all_tied_weights_keys.items():
+        both = found.get(one, {one}) | found.get(other, {other})
+        found |= dict.fromkeys(both, both)
+    return found
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """transformers shows no bar and no report of a loading meanwhile."""
+    bar, level = (
+        transformers_logging.is_progress_bar_enabled(),
+        transformers_logging.get_verbosity(),
+    )
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bar:
+            transformers_logging.enable_progress_bar()
+
+
+def _promise(module: PreTrainedModel) -> Promise:
+    parameters = sum(one.numel() for one in module.parameters())
+    others = {id(one): one.nbytes for one in _tables(module)}
+    return Promise(type(module).__name__, parameters, FLOAT * parameters + sum(others.values()))
+
+
+def _tables(module: nn.Module) -> Iterator[Tensor]:
+    """Tensors that are no parameters; not all modules register theirs as buffers."""
+    for one in module.modules():
+        kept = [*vars(one).values(), *one._buffers.values()]
+        yield from (each for each in kept if isinstance(each, Tensor))
+
+
+def _loading(module: PreTrainedModel, shapes: Mapping[str, tuple[int, ...]]):
+    """transformers' account of a loading of tensors with these shapes into a module on the device meta."""
+    tensors = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
+    how = LoadStateDictConfig(
+        device_map={"": "meta"},
+        dtype=torch.float32,
+        weight_mapping=get_model_conversion_mapping(module),
+    )
+    return convert_and_load_state_dict_in_model(module, tensors, how, None)[0]
