@@ -102,7 +102,7 @@ def _request(given: argparse.Namespace):
     options = (dict(card.options) if same_drafter else {}) | _options(given.option)
     same_rule = card is not None and fields.get("verifier") == card.verifier
     rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
-    schema = _read(Path(given.json_schema)) if given.json_schema else None
+    schema = None if given.json_schema is None else _read(Path(given.json_schema))
     return RunRequest(
         prompt="" if given.messages else _prompt(given, card),
         messages=_messages(given, card),
@@ -112,7 +112,7 @@ def _request(given: argparse.Namespace):
         options=options,
         rule_options=rule_options,
         recorded=given.trace is not None,
-        json_schema=schema or (card.json_schema if card else None),
+        json_schema=card.json_schema if schema is None and card else schema,
         **fields,
     )
 

@@ -22,22 +22,28 @@ from transformers import (
     SuppressTokensLogitsProcessor,
 )
 
-from engine.constraint import Constraint
+from engine.constraint import Constraint, Joined
 from engine.target.language_model import LanguageModel
 from engine.text import TextRequest
 
 _NEUTRAL = {"repetition_penalty": 1.0, "guidance_scale": 1.0}
+NOTHING_LEFT = (
+    "The text cannot go on: the rules of the target's checkpoint (such as suppress_tokens or bad_words_ids) forbid "
+    "every token that may come next."
+)
 _NUMBERS = (*_NEUTRAL, "sequence_bias", "exponential_decay_length_penalty", "watermarking_config")
 
 
 def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
-    """The request with the rules of the target's checkpoint, unless it has a constraint of its own."""
-    if request.constraint is not None:
-        return request
-    rules = _processors(target, len(request.prompt), request.max_new_tokens)
+    """The request with the rules of the target's checkpoint, beneath a constraint of its own if it has one. Such a
+    constraint decides where the text ends: rules about its length are left out."""
+    asked = request.constraint
+    rules = _processors(target, len(request.prompt), request.max_new_tokens, asked is None)
     if not rules:
         return request
-    found = CheckpointRules(rules, request.prompt, target.vocab_size)
+    found: Constraint = CheckpointRules(rules, request.prompt, target.vocab_size)
+    if asked is not None:
+        found = Joined((asked, found), NOTHING_LEFT)
     return replace(request, constraint=found)
 
 
@@ -66,22 +72,14 @@ class CheckpointRules(Constraint):
         kept = self._rules(text, self._scores.clone())[0] > float("-inf")
         return None if bool(kept.all()) else kept
 
-    def forced(self, continuation: Sequence[int], most: int) -> list[int]:
-        found: list[int] = []
-        while len(found) < most:
-            kept = self.allowed([*continuation, *found])
-            if kept is None or int(kept.sum()) != 1:
-                break
-            found.append(int(kept.nonzero()))
-        return found
-
     def commit(self, tokens: Sequence[int]) -> None:
         self._text += tokens
         self.committed += len(tokens)
 
 
-def _processors(target: LanguageModel, prompt: int, new: int) -> LogitsProcessorList:
-    """prompt: number of its tokens. new: the most tokens that are written."""
+def _processors(target: LanguageModel, prompt: int, new: int, lengths: bool) -> LogitsProcessorList:
+    """prompt: number of its tokens. new: the most tokens that are written. lengths: with the rules about the length of
+    the text."""
     config, ends = target.model.generation_config, sorted(target.end_tokens)
     found = LogitsProcessorList()
     if config is None:
@@ -90,11 +88,11 @@ def _processors(target: LanguageModel, prompt: int, new: int) -> LogitsProcessor
         found.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
     if config.bad_words_ids:
         found.append(NoBadWordsLogitsProcessor(config.bad_words_ids, ends or None))
-    if config.min_length and ends:
+    if lengths and config.min_length and ends:
         found.append(MinLengthLogitsProcessor(config.min_length, ends))
-    if config.min_new_tokens and ends:
+    if lengths and config.min_new_tokens and ends:
         found.append(MinNewTokensLengthLogitsProcessor(prompt, config.min_new_tokens, ends))
-    if config.forced_eos_token_id is not None:
+    if lengths and config.forced_eos_token_id is not None:
         found.append(ForcedEOSTokenLogitsProcessor(prompt + new, config.forced_eos_token_id))
     if config.suppress_tokens:
         found.append(SuppressTokensLogitsProcessor(config.suppress_tokens))
