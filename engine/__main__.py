@@ -58,13 +58,16 @@ def _run(given: argparse.Namespace) -> int:
         run = open_run(_request(given), tell=bar)
     finally:
         bar.close()
+    failures: list[UserError] = []
     with terminal.listening() as interrupts:
-        lines = _show(run, interrupts)
+        lines = _show(run, interrupts, failures)
         if outlet is None:
             for _ in lines:
                 pass
         else:
             outlet.write(lines)
+    if failures:
+        raise failures[0]
     return 0 if interrupts.asked is None else 128 + interrupts.asked
 
 
@@ -181,11 +184,12 @@ def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
     return options
 
 
-def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
+def _show(run, interrupts: terminal.Interrupts, failures: list[UserError]) -> Iterator[str]:
     """Pass the trace's lines on, and write the text to the terminal as it comes.
 
     If the process is asked to stop, or nobody reads the text any more, the run is cancelled
-    between two steps; the trace still gets its summary.
+    between two steps; the trace still gets its summary. So it does if the run fails; the failure is added to
+    ``failures``.
     """
     yield run.header()
     pending: list[int] = []
@@ -196,9 +200,12 @@ def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
         terminal.write(run.text(pending) if pending else "")
     except terminal.ReaderGone:
         pass
+    except UserError as failure:
+        failures.append(failure)
     run.cancel()
     summary = run.summary()
-    _report(json.loads(summary))
+    if not failures:
+        _report(json.loads(summary))
     yield summary
 
 

@@ -30,6 +30,7 @@ PROGRAM = Path(__file__).with_name("grammar_process.py")
 LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """The layout of a document: one line, as ``json.dumps`` writes it."""
 MOST_REFUSALS = 256  # grammars whose refusal is remembered
+MOST_WAITING = 4  # processes that wait for another text with their grammar
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,8 @@ class Pool:
             if pipe is not None:
                 self._stop_waiting(text.key)
                 self._waiting[text.key] = pipe
+        while len(self._waiting) > MOST_WAITING:
+            self._stop_waiting(next(iter(self._waiting)))
         while self.gone:
             number = self.gone.popleft()
             for key in [key for key in self._waiting if key[0] == number]:

@@ -6,7 +6,6 @@ that token is forced, and a forced token costs no draft.
 
 from __future__ import annotations
 
-import re
 import weakref
 from collections.abc import Collection, Sequence
 from copy import copy
@@ -19,8 +18,9 @@ from torch import Tensor
 from engine.constraint import Constraint, DeadEnds
 from engine.errors import UserError
 from engine.grammar import GrammarText, GrammarTokenizer, Next, Refused, TooMuch
+from engine.printable import one_line
 from engine.schema_check import checked
-from engine.schema_patterns import ANY_BUT_LINE_ENDS
+from engine.schema_patterns import ANY_BUT_LINE_ENDS, unusable
 
 TOO_MUCH = (
     "The JSON schema is too complex: its grammar takes more than {0.making:g} seconds or {0.megabytes} MB, or the "
@@ -52,7 +52,7 @@ class JsonSchema(Constraint):
         try:
             self._masks[()] = self._mask(self._after(()))
         except Refused as refusal:
-            raise UserError(_sentence(refusal)) from None
+            raise _refusal(refusal) from None
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
         """See ``Constraint``. After the end of the text, and after tokens that the schema does not
@@ -125,30 +125,28 @@ def _at_a_place(refusal: Refused) -> str:
     """A sentence for a text that cannot go on."""
     if "NoExtension" in str(refusal):
         return "The JSON schema came to a dead end: no token of this vocabulary may come next."
-    return f"The grammar of the JSON schema gave up: {_reason(refusal)}"
+    return f"The grammar of the JSON schema gave up here: {one_line(_reason(refusal), 300)}."
 
 
-def _sentence(refusal: Refused) -> str:
-    """A sentence for a grammar that cannot be made."""
+def _refusal(refusal: Refused) -> UserError:
+    """For a grammar that cannot be made."""
     told = str(refusal)
     if "NoExtension" in told:
-        return "No token of this vocabulary can begin a document of this JSON schema."
+        return UserError("No token of this vocabulary can begin a document of this JSON schema.")
     if "decoder" in told:
-        return (
+        return UserError(
             "A JSON schema cannot be used with this target: the bytes of its tokens cannot be told, because the "
             "decoder of its tokenizer is neither byte-level nor SentencePiece (it may be WordPiece, or missing)."
         )
-    return f"The JSON schema cannot be used: {_reason(refusal)}"
+    return unusable(_reason(refusal))
 
 
 def _reason(refusal: Refused) -> str:
-    """The grammar engine's reason, as the end of a sentence. Where a pattern is wrong, a line tells the pattern, and the
-    last one the error."""
+    """The grammar engine's reason, as the end of a sentence. Where a pattern is wrong, the second line tells the
+    pattern, and the last one the error."""
     lines = [line.strip() for line in str(refusal).split("<state>")[0].splitlines() if line.strip()]
     wrong = next((line for line in lines if line.startswith("error: ")), None)
-    line = lines[0] if lines else "it gave no reason"
-    if wrong is not None and len(lines) > 1:
-        given = lines[1].replace(ANY_BUT_LINE_ENDS, ".")[:100]
-        line = f"in the pattern {given}, {wrong.removeprefix('error: ')}"
-    line = re.sub(r"\s+", " ", line)[:200]
-    return line if line.endswith(".") else f"{line}."
+    if wrong is None or len(lines) < 2:
+        return lines[0].rstrip(".") if lines else "it gave no reason"
+    given = lines[1].replace(ANY_BUT_LINE_ENDS, ".")[:100]
+    return f"in the pattern {given}, {wrong.removeprefix('error: ')}"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from engine.errors import UserError
 from engine.schema_disjoint import Disjoint, dict_of, list_of
-from engine.schema_patterns import DATE, DATE_TIME, pattern, writes_controls
+from engine.schema_patterns import DATE, DATE_TIME, pattern, unusable, writes_controls
 
 MOST_CHARACTERS = 20_000  # of a schema
 DEEPEST = 64  # levels of nesting; the grammar engine reads about twice as many
@@ -55,18 +55,16 @@ def checked(schema: str) -> Checked:
     if not isinstance(content, dict):
         raise UserError("A JSON schema is an object in braces.")
     if "x-guidance" in content:
-        raise UserError(
-            "The JSON schema cannot be used: x-guidance is a key of one grammar engine, not of JSON Schema."
-        )
+        raise unusable("x-guidance is a key of one grammar engine, not of JSON Schema")
     check = _Check(content)
     check.visit(content, "", "2020-12")
     # The engine compares names of properties as they are written: further properties could be named by escapes, and
     # so have a name that is taken.
     escapes = 'nrbtf\\"' if check.open_names else None
     if check.open_names and check.controls:
-        raise UserError(
-            f"The JSON schema cannot be used: {check.controls} asks for a control character, which is possible only "
-            "where additionalProperties is false for every object that names properties."
+        raise unusable(
+            f"{check.controls} asks for a control character, which is possible only where additionalProperties is "
+            "false for every object that names properties"
         )
     return Checked(json.dumps(content), escapes)
 
@@ -193,27 +191,26 @@ class _Check:
             del schema["uniqueItems"]
         for keyword in IMPOSSIBLE:
             if keyword in schema:
-                raise UserError(
-                    f"The JSON schema cannot be used: {_at(keyword, place)} is not possible."
-                )
+                raise unusable(f"{_at(keyword, place)} is not possible.")
         for keyword, first in YOUNGEST.items():
             if keyword in schema and DRAFTS.index(draft) < DRAFTS.index(first):
-                raise UserError(
-                    f"The JSON schema cannot be used: {_at(keyword, place)} is no keyword of the draft that $schema "
-                    "names."
+                raise unusable(
+                    f"{_at(keyword, place)} is no keyword of the draft that $schema names."
                 )
 
     def _values(self, schema: dict, place: str) -> None:
         for keyword, direction in BOUNDS.items():
             value = schema.get(keyword)
+            if value is True and keyword.removeprefix("exclusive").lower() not in schema:
+                raise unusable(f"{_at(keyword, place)} is true, which belongs to a bound beside it")
             if isinstance(value, int) and not isinstance(value, bool):
                 schema[keyword] = _rounded(value, direction)
         given = [schema[one] for one in ("const", "multipleOf") if one in schema]
         given += list_of(schema, "enum")
         for value in _leaves(given):
             if isinstance(value, int) and int(float(value)) != value:
-                raise UserError(
-                    f"The JSON schema cannot be used: the integer {value} is kept only where it is a bound; elsewhere "
+                raise unusable(
+                    f"the integer {value} is kept only where it is a bound; elsewhere "
                     "integers must lie within 2 to the power of 53."
                 )
             if isinstance(value, str) and writes_controls(value):
@@ -230,8 +227,8 @@ class _Check:
             self.controls = place or "the schema"
         least = schema.get("minProperties", 0)
         if isinstance(least, int) and least > len(required) + 1 and (free or patterns):
-            raise UserError(
-                f"The JSON schema cannot be used: {_at('minProperties', place)} is not possible, because a property "
+            raise unusable(
+                f"{_at('minProperties', place)} is not possible, because a property "
                 "that no name is given for may be written twice; require all but one of them by name."
             )
 
@@ -258,9 +255,7 @@ class _Check:
         if not isinstance(reference, str):
             return
         if not reference.startswith("#"):
-            raise UserError(
-                f"The JSON schema cannot be used: the reference {json.dumps(reference[:100])} leads out of it."
-            )
+            raise unusable(f"the reference {json.dumps(reference[:100])} leads out of it.")
         named = self.resolve(reference)
         if named is not None:
             self.visit(named, reference[1:], draft)
@@ -276,8 +271,8 @@ class _Check:
         for number, one in enumerate(branches):
             for other in range(number + 1, len(branches)):
                 if not self._disjoint(one, branches[other]):
-                    raise UserError(
-                        f"The JSON schema cannot be used: {_at('oneOf', place)} is possible only where no document "
+                    raise unusable(
+                        f"{_at('oneOf', place)} is possible only where no document "
                         f"can match two of its branches, and this cannot be shown for branches {number + 1} and "
                         f"{other + 1}; anyOf allows both."
                     )

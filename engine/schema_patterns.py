@@ -3,6 +3,7 @@
 import re
 
 from engine.errors import UserError
+from engine.printable import one_line
 
 ANY_BUT_LINE_ENDS = r"[^\n\r\x{2028}\x{2029}]"
 PIECES = re.compile(r"\\[\s\S]|\[\^?\]?(?:\\[\s\S]|[^\]\\])*\]|[\s\S]")
@@ -42,8 +43,12 @@ def _piece(given: str, piece: str) -> str:
 
 
 def _refusal(given: str, why: str) -> UserError:
-    shown = given if len(given) <= 100 else f"{given[:100]}…"
-    return UserError(f"The JSON schema cannot be used: in the pattern {shown}, {why}.")
+    return unusable(f"in the pattern {one_line(given, 100)}, {why}")
+
+
+def unusable(why: str) -> UserError:
+    """why: the end of a sentence; it may hold words of a stranger's."""
+    return UserError(f"The JSON schema cannot be used: {one_line(why.rstrip('.'), 400)}.")
 
 
 CONTROLS = re.compile("[\x00-\x07\x0b\x0e-\x1f\x7f]")
