@@ -268,9 +268,11 @@ class _Check:
         branches = schema["oneOf"]
         if not isinstance(branches, list):
             return  # the grammar engine says so
-        for number, one in enumerate(branches):
-            for other in range(number + 1, len(branches)):
-                if not self._disjoint(one, branches[other]):
+        typed = {"type": schema["type"]} if "type" in schema else {}
+        whole = [typed | one if isinstance(one, dict) else one for one in branches]
+        for number, one in enumerate(whole):
+            for other in range(number + 1, len(whole)):
+                if not self._disjoint(one, whole[other]):
                     raise unusable(
                         f"{_at('oneOf', place)} is possible only where no document "
                         f"can match two of its branches, and this cannot be shown for branches {number + 1} and "
