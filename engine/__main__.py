@@ -59,13 +59,16 @@ def _run(given: argparse.Namespace) -> int:
         run = open_run(_request(given), tell=bar)
     finally:
         bar.close()
+    failures: list[UserError] = []
     with terminal.listening() as interrupts:
-        lines = _show(run, interrupts)
+        lines = _show(run, interrupts, failures)
         if outlet is None:
             for _ in lines:
                 pass
         else:
             outlet.write(lines)
+    if failures:
+        raise failures[0]
     return 0 if interrupts.asked is None else 128 + interrupts.asked
 
 
@@ -103,7 +106,7 @@ def _request(given: argparse.Namespace):
     options = (dict(card.options) if same_drafter else {}) | _options(given.option)
     same_rule = card is not None and fields.get("verifier") == card.verifier
     rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
-    schema = text_of(Path(given.json_schema)) if given.json_schema else None
+    schema = None if given.json_schema is None else text_of(Path(given.json_schema))
     return RunRequest(
         prompt="" if given.messages else _prompt(given, card),
         messages=_messages(given, card),
@@ -113,7 +116,7 @@ def _request(given: argparse.Namespace):
         options=options,
         rule_options=rule_options,
         recorded=given.trace is not None,
-        json_schema=schema or (card.json_schema if card else None),
+        json_schema=card.json_schema if schema is None and card else schema,
         **fields,
     )
 
@@ -173,11 +176,12 @@ def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
     return options
 
 
-def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
+def _show(run, interrupts: terminal.Interrupts, failures: list[UserError]) -> Iterator[str]:
     """Pass the trace's lines on, and write the text to the terminal as it comes.
 
     If the process is asked to stop, or nobody reads the text any more, the run is cancelled
-    between two steps; the trace still gets its summary.
+    between two steps; the trace still gets its summary. So it does if the run fails; the failure is added to
+    ``failures``.
     """
     header = run.header()
     yield header
@@ -187,9 +191,12 @@ def _show(run, interrupts: terminal.Interrupts) -> Iterator[str]:
             terminal.write("".join(json.loads(line)["output"]["pieces"]))
     except terminal.ReaderGone:
         pass
+    except UserError as failure:
+        failures.append(failure)
     run.cancel()
     summary = run.summary()
-    _report(json.loads(summary), json.loads(header))
+    if not failures:
+        _report(json.loads(summary), json.loads(header))
     yield summary
 
 

@@ -23,13 +23,17 @@ from transformers import (
     SuppressTokensLogitsProcessor,
 )
 
-from engine.constraint import Constraint
+from engine.constraint import Constraint, Joined
 from engine.errors import UserError
 from engine.sampling import CUTS
 from engine.target.generation import own_stop_strings
 from engine.target.language_model import LanguageModel
 from engine.text import TextRequest
 
+NOTHING_LEFT = (
+    "The text cannot go on: the rules of the target's checkpoint (such as suppress_tokens or bad_words_ids) forbid "
+    "every token that may come next."
+)
 _RULES = {
     "no_repeat_ngram_size", "bad_words_ids", "min_length", "min_new_tokens", "forced_bos_token_id",
     "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens",
@@ -56,14 +60,15 @@ _SAME_NUMBERS = {"static", "dynamic", "offloaded", "offloaded_static", "hybrid",
 
 
 def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
-    """The request with the rules of the target's checkpoint, unless it has a constraint of its own."""
-    if request.constraint is not None:
-        return request
-    rules = _processors(target, len(request.prompt), request.max_new_tokens)
+    """The request with the rules of the target's checkpoint, beneath a constraint of its own if it has one. Such a
+    constraint decides where the text ends: rules about its length are left out."""
+    asked = request.constraint
+    rules = _processors(target, len(request.prompt), request.max_new_tokens, asked is None)
     if not rules:
         return request
-    found = CheckpointRules(rules, request.prompt, target.vocab_size)
-    return replace(request, constraint=found)
+    own = CheckpointRules(rules, request.prompt, target.vocab_size)
+    both = (own,) if asked is None else (asked, own)
+    return replace(request, constraint=Joined(both, NOTHING_LEFT))
 
 
 def unapplied(config: GenerationConfig, cuts: bool = True) -> list[str]:
@@ -88,7 +93,8 @@ def check_rules(target: LanguageModel) -> None:
     """Raises UserError, before any text is written, for rules that cannot be followed with this vocabulary."""
     prompt, new = [0] * 4, 8
     try:
-        rules = CheckpointRules(_processors(target, len(prompt), new), prompt, target.vocab_size)
+        own = CheckpointRules(_processors(target, len(prompt), new), prompt, target.vocab_size)
+        rules = Joined((own,), NOTHING_LEFT)
         for count in range(new):
             rules.allowed([0] * count)
     except UserError:
@@ -112,26 +118,18 @@ class CheckpointRules(Constraint):
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
         text = torch.tensor([[*self._text, *continuation]])
         kept = self._rules(text, self._scores.clone())[0] > float("-inf")
-        if not bool(kept.any()):
-            raise UserError("The rules of the model's generation config leave no token to write.")
         return None if bool(kept.all()) else kept
-
-    def forced(self, continuation: Sequence[int], most: int) -> list[int]:
-        found: list[int] = []
-        while len(found) < most:
-            kept = self.allowed([*continuation, *found])
-            if kept is None or int(kept.sum()) != 1:
-                break
-            found.append(int(kept.nonzero()))
-        return found
 
     def commit(self, tokens: Sequence[int]) -> None:
         self._text += tokens
         self.committed += len(tokens)
 
 
-def _processors(target: LanguageModel, prompt: int, new: int) -> LogitsProcessorList:
-    """prompt: number of its tokens. new: the most tokens that are written."""
+def _processors(
+    target: LanguageModel, prompt: int, new: int, lengths: bool = True
+) -> LogitsProcessorList:
+    """prompt: number of its tokens. new: the most tokens that are written. lengths: with the rules about the length of
+    the text."""
     config, ends = target.model.generation_config, sorted(target.end_tokens)
     found = LogitsProcessorList()
     if config is None:
@@ -140,13 +138,13 @@ def _processors(target: LanguageModel, prompt: int, new: int) -> LogitsProcessor
         found.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
     if config.bad_words_ids:
         found.append(NoBadWordsLogitsProcessor(config.bad_words_ids, ends or None))
-    if config.min_length and ends:
+    if lengths and config.min_length and ends:
         found.append(MinLengthLogitsProcessor(config.min_length, ends))
-    if config.min_new_tokens and ends:
+    if lengths and config.min_new_tokens and ends:
         found.append(MinNewTokensLengthLogitsProcessor(prompt, config.min_new_tokens, ends))
-    if config.forced_bos_token_id is not None:
+    if lengths and config.forced_bos_token_id is not None:
         found.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
-    if config.forced_eos_token_id is not None:
+    if lengths and config.forced_eos_token_id is not None:
         found.append(ForcedEOSTokenLogitsProcessor(prompt + new, config.forced_eos_token_id))
     if config.suppress_tokens:
         found.append(SuppressTokensLogitsProcessor(config.suppress_tokens))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from engine.errors import UserError
 from engine.tree import ROOT, DraftTree
 
 
@@ -27,16 +28,75 @@ class Constraint(ABC):
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
         """bool [V]: the tokens that may follow the committed text and ``continuation``.
 
-        None if every token may. At least one token is always allowed.
+        None if every token may. At least one token is always allowed: where none is, see ``DeadEnds``.
         """
 
-    @abstractmethod
     def forced(self, continuation: Sequence[int], most: int) -> list[int]:
         """Up to ``most`` tokens that must follow ``continuation``, each the only one allowed."""
+        found: list[int] = []
+        while len(found) < most:
+            mask = self.allowed((*continuation, *found))
+            if mask is None or int(mask.sum()) != 1:
+                break
+            found.append(int(mask.nonzero()))
+        return found
 
     @abstractmethod
     def commit(self, tokens: Sequence[int]) -> None:
         """These tokens belong to the text now."""
+
+
+class DeadEnds:
+    """Continuations after which no token may come, though they are allowed themselves.
+
+    A draft may run into one and be refused; the text may not: its last token would be followed by one that is not
+    allowed.
+    """
+
+    def __init__(self) -> None:
+        self._reasons: dict[tuple[int, ...], str] = {}
+
+    def add(self, continuation: tuple[int, ...], reason: str) -> None:
+        """reason: a sentence. Raises it as a UserError if it is the text itself that cannot go on."""
+        if not continuation:
+            raise UserError(reason)
+        self._reasons[continuation] = reason
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        """Raises UserError, with the reason, if one of these tokens comes after a dead end."""
+        for continuation, reason in self._reasons.items():
+            if len(continuation) < len(tokens) and continuation == tuple(
+                tokens[: len(continuation)]
+            ):
+                raise UserError(reason)
+        self._reasons.clear()
+
+
+class Joined(Constraint):
+    """Several constraints on one text: a token is allowed if each allows it."""
+
+    def __init__(self, constraints: Sequence[Constraint], reason: str) -> None:
+        """reason: a sentence for a text in which no token is left."""
+        self._constraints, self._reason = constraints, reason
+        self._dead = DeadEnds()
+        self.committed = 0
+
+    def allowed(self, continuation: Sequence[int]) -> Tensor | None:
+        found = None
+        for one in self._constraints:
+            mask = one.allowed(continuation)
+            if mask is not None:
+                found = mask if found is None else found & mask
+        if found is None or bool(found.any()):
+            return found
+        self._dead.add(tuple(continuation), self._reason)
+        return None
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        self._dead.commit(tokens)
+        for one in self._constraints:
+            one.commit(tokens)
+        self.committed += len(tokens)
 
 
 def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:

@@ -6,25 +6,26 @@ that token is forced, and a forced token costs no draft.
 
 from __future__ import annotations
 
-import json
+import weakref
 from collections.abc import Collection, Sequence
+from copy import copy
 from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from engine.constraint import Constraint
+from engine.constraint import Constraint, DeadEnds
 from engine.errors import UserError
+from engine.grammar import GrammarText, GrammarTokenizer, Next, Refused, TooMuch
+from engine.printable import one_line
+from engine.schema_check import checked
+from engine.schema_patterns import ANY_BUT_LINE_ENDS, unusable
 
-MOST_CHARACTERS = 20_000  # of a schema
-_LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-
-
-@lru_cache(maxsize=4)
-def _grammar_tokenizer(tokenizer, vocabulary: int):
-    import llguidance.hf
-
-    return llguidance.hf.from_tokenizer(tokenizer, n_vocab=vocabulary)
+TOO_MUCH = (
+    "The JSON schema is too complex: its grammar takes more than {0.making:g} seconds or {0.megabytes} MB, or the "
+    "tokens that may come next cannot be told in time."
+)
 
 
 class JsonSchema(Constraint):
@@ -35,77 +36,117 @@ class JsonSchema(Constraint):
         """tokenizer: a fast tokenizer of transformers. vocabulary: width of the target's logits. ends:
         the tokens that end a text.
 
-        Raises UserError for a text that is not a JSON schema, for a schema that the grammar engine
-        refuses, for one that no token of the vocabulary can begin, and if no token ends a text.
+        Raises UserError for a text that is not a JSON schema, for a schema with something that cannot be kept, for one
+        that no token of the vocabulary can begin, for a tokenizer that grammars cannot use, and if no token ends a
+        text.
         """
-        from llguidance import LLMatcher
-
-        if not ends:
-            raise UserError("A JSON schema needs a target with an end-of-text token.")
-        self._vocabulary, self._end = vocabulary, min(ends)
-        self._matcher = LLMatcher(_tokenizer_of(tokenizer, vocabulary), _grammar(schema))
-        if self._matcher.is_error():
-            raise UserError(f"The JSON schema cannot be used: {_first_line(self._matcher)}")
-        self.committed, self._ended = 0, False
-        if not self._mask().any():
-            raise UserError("No token of this vocabulary can begin a document of this JSON schema.")
+        wanted = checked(schema)
+        self._vocabulary = vocabulary
+        self._text = GrammarText(
+            _grammar_tokenizer(tokenizer, vocabulary, frozenset(ends)), wanted.text, wanted.escapes
+        )
+        weakref.finalize(self, self._text.close).atexit = False
+        self.committed = 0
+        self._masks: dict[tuple[int, ...], Tensor | None] = {}
+        self._dead = DeadEnds()
+        try:
+            self._masks[()] = self._mask(self._after(()))
+        except Refused as refusal:
+            raise _refusal(refusal) from None
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
         """See ``Constraint``. After the end of the text, and after tokens that the schema does not
         allow, every token may follow, because nothing there is ever kept."""
-        taken = self._matcher.try_consume_tokens(list(continuation))
-        rest = continuation[taken:]
-        found = None
-        if not rest and not self._ended:
-            found = self._mask()
-        self._matcher.rollback(taken)
-        return found
+        path = tuple(continuation)
+        if path not in self._masks:
+            self._look(path, 0)
+        return self._masks.get(path)
 
     def forced(self, continuation: Sequence[int], most: int) -> list[int]:
-        found: list[int] = []
-        while len(found) < most:
-            mask = self.allowed((*continuation, *found))
-            if mask is None or int(mask.sum()) != 1:
-                break
-            found.append(int(mask.nonzero()))
-        return found
+        return self._look(tuple(continuation), most)
+
+    def _look(self, path: tuple[int, ...], most: int) -> list[int]:
+        """Ask for the masks after a path and after the forced tokens behind it, and return these tokens."""
+        try:
+            forced, mask = found = self._after(path, most)
+        except Refused as refusal:
+            self._masks[path] = None
+            self._dead.add(path, _at_a_place(refusal))
+            return []
+        for token in forced:
+            self._masks[path] = self._only(token)
+            path = (*path, token)
+        if mask != b"":
+            self._masks[path] = self._mask(found)
+        return forced
+
+    def _after(self, path: tuple[int, ...], most: int = 0) -> Next:
+        try:
+            return self._text.after(path, most)
+        except TooMuch:
+            raise UserError(TOO_MUCH.format(self._text.tokenizer.bounds)) from None
 
     def commit(self, tokens: Sequence[int]) -> None:
+        self._dead.commit(tokens)
         self.committed += len(tokens)
-        taken = self._matcher.try_consume_tokens(list(tokens))
-        self._ended = taken < len(tokens)
+        self._text.commit(tokens)
+        self._masks.clear()
 
-    def _mask(self) -> Tensor:
-        """bool [V]: the tokens allowed next; after a complete document only the end of the text."""
-        if self._matcher.is_stopped():
-            mask = torch.zeros(self._vocabulary, dtype=torch.bool)
-            mask[self._end] = True
-            return mask
-        bias = bytearray(self._matcher.compute_logit_bias())
-        return torch.frombuffer(bias, dtype=torch.uint8).bool()
+    def _only(self, token: int) -> Tensor:
+        mask = torch.zeros(self._vocabulary, dtype=torch.bool)
+        mask[token] = True
+        return mask
 
-
-def _tokenizer_of(tokenizer, vocabulary: int):
-    try:
-        return _grammar_tokenizer(tokenizer, vocabulary)
-    except (ValueError, AttributeError, RuntimeError):
-        raise UserError("A JSON schema needs a target with a fast tokenizer.") from None
+    def _mask(self, found: Next) -> Tensor | None:
+        """bool [V]"""
+        if found.mask is None:
+            return None
+        bits = np.frombuffer(found.mask, dtype=np.uint8)
+        mask = np.unpackbits(bits, count=self._vocabulary, bitorder="little")
+        return torch.from_numpy(mask.view(np.bool_))
 
 
-def _grammar(schema: str) -> str:
-    from llguidance import LLMatcher
+@lru_cache(maxsize=4)
+def _grammar_tokenizer(tokenizer, vocabulary: int, ends: frozenset[int]) -> GrammarTokenizer:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise UserError("A JSON schema needs a target with a fast tokenizer; this one is slow.")
+    backend = copy(backend)
+    backend.no_padding()
+    backend.no_truncation()
+    size = backend.get_vocab_size(with_added_tokens=True)
+    usable = sorted(end for end in ends if end < min(vocabulary, size))
+    if not usable:
+        raise UserError("A JSON schema needs a target with an end-of-text token.")
+    return GrammarTokenizer(backend.to_str(), max(vocabulary, size), vocabulary, usable)
 
-    if len(schema) > MOST_CHARACTERS:
-        raise UserError(f"A JSON schema may have at most {MOST_CHARACTERS:,} characters.")
-    try:
-        content = json.loads(schema)
-    except (ValueError, RecursionError):
-        raise UserError("The JSON schema is not valid JSON.") from None
-    if not isinstance(content, dict):
-        raise UserError("A JSON schema is an object in braces.")
-    return LLMatcher.grammar_from_json_schema(content, defaults=_LAYOUT)
+
+def _at_a_place(refusal: Refused) -> str:
+    """A sentence for a text that cannot go on."""
+    if "NoExtension" in str(refusal):
+        return "The JSON schema came to a dead end: no token of this vocabulary may come next."
+    return f"The grammar of the JSON schema gave up here: {one_line(_reason(refusal), 300)}."
 
 
-def _first_line(matcher) -> str:
-    line = (matcher.get_error() or "").strip().splitlines()[0][:200]
-    return line if line.endswith(".") else f"{line}."
+def _refusal(refusal: Refused) -> UserError:
+    """For a grammar that cannot be made."""
+    told = str(refusal)
+    if "NoExtension" in told:
+        return UserError("No token of this vocabulary can begin a document of this JSON schema.")
+    if "decoder" in told:
+        return UserError(
+            "A JSON schema cannot be used with this target: the bytes of its tokens cannot be told, because the "
+            "decoder of its tokenizer is neither byte-level nor SentencePiece (it may be WordPiece, or missing)."
+        )
+    return unusable(_reason(refusal))
+
+
+def _reason(refusal: Refused) -> str:
+    """The grammar engine's reason, as the end of a sentence. Where a pattern is wrong, the second line tells the
+    pattern, and the last one the error."""
+    lines = [line.strip() for line in str(refusal).split("<state>")[0].splitlines() if line.strip()]
+    wrong = next((line for line in lines if line.startswith("error: ")), None)
+    if wrong is None or len(lines) < 2:
+        return lines[0].rstrip(".") if lines else "it gave no reason"
+    given = lines[1].replace(ANY_BUT_LINE_ENDS, ".")[:100]
+    return f"in the pattern {given}, {wrong.removeprefix('error: ')}"

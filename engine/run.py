@@ -161,7 +161,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading] | None, tell
         prompt.tokens,
         request.max_new_tokens,
         memory=request.memory,
-        constraint=_constraint(request, models.target),
+        constraint=_constraint(request, models.target, prompt.ends),
         most_nodes=request.most_nodes,
         ends=prompt.ends,
         stop_strings=StopStrings(models.target.tokenizer, stops) if stops else None,
@@ -211,18 +211,21 @@ def _setting(
         },
         sampling,
         cls.loop,
-        request.json_schema or None,
+        request.json_schema,
         rule,
         tuple(stops),
         request.models.family,
     )
 
 
-def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
-    if not (request.json_schema or "").strip():
+def _constraint(
+    request: RunRequest, target: LanguageModel, ends: frozenset[int]
+) -> Constraint | None:
+    """ends: tokens that end this text, besides those that end every text of the target."""
+    if request.json_schema is None:
         return None
-    vocabulary, ends = target.vocab_size, target.end_tokens
-    return JsonSchema(request.json_schema, target.tokenizer, vocabulary, ends)
+    ends |= target.end_tokens
+    return JsonSchema(request.json_schema, target.tokenizer, target.vocab_size, ends)
 
 
 def pick_verifier(key: str | None, cls, sampling: Sampling, options: dict) -> Verifier:

@@ -164,7 +164,7 @@ def own_usual(logits: torch.Tensor, module) -> torch.Tensor:
 def test_rules_that_leave_nothing_are_refused():
     module = tiny_hf_model("gpt2")
     module.generation_config = GenerationConfig(suppress_tokens=list(range(61)))
-    with pytest.raises(UserError, match="leave no token"):
+    with pytest.raises(UserError, match="forbid every token"):
         check_rules(language_model(module, None, "ruled", lean=False))
 
 

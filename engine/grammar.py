@@ -1,0 +1,304 @@
+"""Grammars, kept in processes of their own, so that no grammar can fill, block or bring down this one.
+
+``engine.grammar_process`` says why. One process is started for a tokenizer, when it is first needed; each text that
+follows a grammar has a fork of it. There are never many forks: those of texts that wait longest for their next step are
+given up, and made again from the text so far.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.grammar_process import ANY, REASON
+
+PROGRAM = Path(__file__).with_name("grammar_process.py")
+LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""The layout of a document: one line, as ``json.dumps`` writes it."""
+MOST_REFUSALS = 256  # grammars whose refusal is remembered
+MOST_WAITING = 4  # processes that wait for another text with their grammar
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on grammars: seconds of computing to make one; seconds for one answer about the next token; seconds for
+    all answers about one text, and for each of its tokens besides; megabytes for each; the number of their processes."""
+
+    making: float = 3.0
+    masking: float = 1.0
+    text: float = 3.0
+    token: float = 0.02
+    megabytes: int = 64
+    processes: int = 12
+
+
+class Refused(Exception):
+    """There is no such grammar, or it cannot go on here. The message is the grammar engine's reason."""
+
+
+class TooMuch(Refused):
+    """The grammar goes beyond its bounds."""
+
+
+class Next(NamedTuple):
+    """forced: tokens that must come. mask: bytes, a bit for each token that may come after these; None if every token
+    may; empty if it was not asked."""
+
+    forced: list[int]
+    mask: bytes | None
+
+
+class GrammarTokenizer:
+    """A tokenizer and its process."""
+
+    numbers = itertools.count()
+
+    def __init__(
+        self,
+        tokenizer: str,
+        width: int,
+        vocabulary: int,
+        ends: Sequence[int],
+        bounds: Bounds = Bounds(),
+    ) -> None:
+        """tokenizer: the JSON of the tokenizers library. width: the number of its tokens. vocabulary: width of the
+        target's logits. ends: the tokens that end a text, all below both."""
+        told = {"tokenizer": tokenizer, "width": width, "vocabulary": vocabulary}
+        self._told = json.dumps(told | {"ends": list(ends)}).encode()
+        self.bounds, self.number = bounds, next(self.numbers)
+        self._forget()
+        _tokenizers.add(self)
+
+    def fork(self) -> Connection:
+        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used."""
+        with self._lock:
+            for _ in range(2):  # a process may have ended unseen
+                if self._door is None:
+                    self._start()
+                ours, theirs = socket.socketpair()
+                with theirs:
+                    try:
+                        socket.send_fds(self._door, [b"f"], [theirs.fileno()])
+                        return Connection(ours.detach())
+                    except OSError:
+                        self._door = None
+            raise TooMuch
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        limits = (self.bounds.making, self.bounds.masking, self.bounds.megabytes)
+        with theirs:
+            process = subprocess.Popen(
+                # -P: the program's folder holds modules named like Python's own
+                [sys.executable, "-P", str(PROGRAM), str(theirs.fileno()), *map(str, limits)],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        weakref.finalize(self, _end, self.number, process, ours).atexit = False
+        pipe = Connection(os.dup(ours.fileno()))
+        try:
+            pipe.send_bytes(self._told)
+            answer = pipe.recv_bytes()
+        except (EOFError, OSError):
+            raise TooMuch from None
+        finally:
+            pipe.close()
+        if answer.startswith(REASON):
+            raise Refused(answer[1:].decode(errors="replace"))
+        self._door = ours
+
+    def _forget(self) -> None:
+        """Begin without a process; a forked process leaves its parent's alone."""
+        self._lock, self._door = threading.Lock(), None
+
+
+def _end(number: int, process: subprocess.Popen, door: socket.socket) -> None:
+    """Called wherever Python frees a tokenizer, so nothing here waits for a lock."""
+    _pool.gone.append(number)
+    door.close()
+    process.kill()
+    process.wait()
+
+
+class GrammarText:
+    """One text that follows the grammar of a JSON schema."""
+
+    def __init__(self, tokenizer: GrammarTokenizer, schema: str, escapes: str | None) -> None:
+        """schema: valid JSON. escapes: the letters that may follow a backslash in a string; all of JSON's if None."""
+        layout = LAYOUT if escapes is None else LAYOUT | {"json_allowed_escapes": escapes}
+        self._making = {"schema": schema, "layout": layout}
+        self.tokenizer, self.pipe = tokenizer, None
+        digest = hashlib.sha256(json.dumps(self._making).encode()).digest()
+        self.key = (tokenizer.number, digest)
+        self.lock = threading.Lock()
+        self._written: list[int] = []
+        self._told = 0  # tokens of ``_written`` that its process knows
+        self._spent = 0.0
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        self._written += tokens
+
+    def after(self, tokens: Sequence[int], most: int = 0) -> Next:
+        """What may come after the committed tokens and these: up to ``most`` forced tokens, then any of the mask.
+
+        Raises Refused.
+        """
+        wish = {"after": list(tokens), "most": most}
+        with _pool.slots, self.lock:
+            made = self.pipe is None
+            if made:
+                self.pipe, self._told = _pool.open(self), 0
+                wish |= self._making
+            else:
+                _pool.touch(self)
+            wish["committed"] = self._written[self._told :]
+            self._told = len(self._written)
+            try:
+                answer = self._answer(wish, made)
+            except Refused as refusal:
+                if made and not self._written and not tokens:
+                    _pool.refuse(self.key, refusal)
+                raise
+        if answer.startswith(ANY):
+            return Next([], None)
+        (count,) = struct.unpack_from("<I", answer, 1)
+        forced = list(struct.unpack_from(f"<{count}I", answer, 5))
+        return Next(forced, answer[5 + 4 * count :])
+
+    def _answer(self, wish: dict, made: bool) -> bytes:
+        try:
+            self.pipe.send_bytes(json.dumps(wish).encode())
+            answer = self.pipe.recv_bytes()
+        except (EOFError, OSError):  # the system has ended it
+            _pool.end(self)
+            raise TooMuch from None
+        if not made:
+            self._spent += struct.unpack_from("<d", answer)[0]
+        bounds = self.tokenizer.bounds
+        if self._spent > bounds.text + bounds.token * len(self._written):
+            _pool.end(self)
+            raise TooMuch
+        if answer[8:].startswith(REASON):
+            raise Refused(answer[9:].decode(errors="replace"))
+        return answer[8:]
+
+    def close(self) -> None:
+        """The text has ended. May be called wherever Python frees objects: it waits for no lock."""
+        _pool.ended.append(self)
+
+
+class Pool:
+    """The forks of all tokenizers: those of texts, the text first that waits longest, and those that wait for texts."""
+
+    def __init__(self, processes: int) -> None:
+        self._most = processes
+        self._texts: OrderedDict[GrammarText, None] = OrderedDict()
+        self._waiting: OrderedDict[tuple, Connection] = OrderedDict()
+        self._refusals: OrderedDict[tuple, Refused] = OrderedDict()
+        self.ended: deque[GrammarText] = deque()
+        self.gone: deque[int] = deque()  # numbers of tokenizers
+        self.forget()
+
+    def open(self, text: GrammarText) -> Connection:
+        """A process for a text that has none. Raises Refused if its grammar was refused before."""
+        with self._lock:
+            self._tidy()
+            if text.key in self._refusals:
+                raise self._refusals[text.key]
+            pipe = self._waiting.pop(text.key, None)
+        pipe = pipe or text.tokenizer.fork()
+        with self._lock:
+            self._texts[text] = None
+            self._make_room(text)
+        return pipe
+
+    def _tidy(self) -> None:
+        """Let the processes of ended texts wait for others with the same grammar, and end those of gone tokenizers."""
+        while self.ended:
+            text = self.ended.popleft()
+            pipe, text.pipe = text.pipe, None
+            self._texts.pop(text, None)
+            if pipe is not None:
+                self._stop_waiting(text.key)
+                self._waiting[text.key] = pipe
+        while len(self._waiting) > MOST_WAITING:
+            self._stop_waiting(next(iter(self._waiting)))
+        while self.gone:
+            number = self.gone.popleft()
+            for key in [key for key in self._waiting if key[0] == number]:
+                self._stop_waiting(key)
+
+    def _stop_waiting(self, key: tuple) -> None:
+        pipe = self._waiting.pop(key, None)
+        if pipe is not None:
+            pipe.close()
+
+    def _make_room(self, newest: GrammarText) -> None:
+        while self._waiting and len(self._texts) + len(self._waiting) > self._most:
+            self._stop_waiting(next(iter(self._waiting)))
+        for text in list(self._texts):
+            if len(self._texts) <= self._most:
+                return
+            if text is not newest and text.lock.acquire(blocking=False):
+                self._close(text)
+                text.lock.release()
+
+    def _close(self, text: GrammarText) -> None:
+        self._texts.pop(text, None)
+        if text.pipe is not None:
+            text.pipe.close()
+            text.pipe = None
+
+    def end(self, text: GrammarText) -> None:
+        """End the text's process. The caller holds the text's lock."""
+        with self._lock:
+            self._close(text)
+
+    def touch(self, text: GrammarText) -> None:
+        with self._lock:
+            self._texts.move_to_end(text)
+
+    def refuse(self, key: tuple, refusal: Refused) -> None:
+        """Remember that there is no such grammar."""
+        with self._lock:
+            self._refusals[key] = refusal
+            if len(self._refusals) > MOST_REFUSALS:
+                self._refusals.popitem(last=False)
+
+    def forget(self) -> None:
+        """Begin without processes; a forked process leaves its parent's alone."""
+        self._lock, self.slots = threading.Lock(), threading.BoundedSemaphore(self._most)
+        for text in list(self._texts):
+            text.lock = threading.Lock()
+            self._close(text)
+        for key in list(self._waiting):
+            self._stop_waiting(key)
+
+
+_tokenizers: weakref.WeakSet[GrammarTokenizer] = weakref.WeakSet()
+_pool = Pool(Bounds.processes)
+
+
+def _forked() -> None:
+    _pool.forget()
+    for one in _tokenizers:
+        one._forget()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,60 @@
+"""Patterns of JSON Schema, which are those of JavaScript, for a grammar engine whose patterns are those of Rust."""
+
+import re
+
+from engine.errors import UserError
+from engine.printable import one_line
+
+ANY_BUT_LINE_ENDS = r"[^\n\r\x{2028}\x{2029}]"
+PIECES = re.compile(r"\\[\s\S]|\[\^?\]?(?:\\[\s\S]|[^\]\\])*\]|[\s\S]")
+"""An escape, a class, or one character."""
+RUST_ONLY = re.compile(r"\(\?(P[<=>]|[a-zA-Z-]+[:)])")
+RUST_ESCAPES = (r"\A", r"\Z", r"\z")
+SET_OPERATORS = re.compile(r"&&|--|~~|^\[\^?\]")
+
+_SHORT = r"(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
+_FEBRUARY = r"02-(0[1-9]|1[0-9]|2[0-8])"
+_LEAP = r"[0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00"
+_DAY = rf"([0-9]{{4}}-({_SHORT}|{_FEBRUARY})|({_LEAP})-02-29)"
+_ZONE = r"([zZ]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+DATE = f"^{_DAY}$"
+DATE_TIME = rf"^{_DAY}[tT]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?{_ZONE}$"
+"""The formats date and date-time; the grammar engine's own allow the 29th of February in every year."""
+
+
+def pattern(given: str) -> str:
+    """The pattern in the grammar engine's terms. Raises UserError for what would change its meaning there."""
+    pieces = PIECES.findall(given)
+    flag = RUST_ONLY.search("".join(piece if len(piece) == 1 else "\0" for piece in pieces))
+    if flag is not None:
+        raise _refusal(given, f"{flag.group()} is no part of JSON Schema's patterns")
+    return "".join(_piece(given, piece) for piece in pieces)
+
+
+def _piece(given: str, piece: str) -> str:
+    if piece in RUST_ESCAPES:
+        raise _refusal(given, f"{piece} is no part of JSON Schema's patterns")
+    if piece[0] != "[" or len(piece) == 1:
+        return ANY_BUT_LINE_ENDS if piece == "." else piece
+    if SET_OPERATORS.search(piece):
+        raise _refusal(given, f"the class {piece[:40]} can be read in more than one way")
+    inside = re.sub(r"(\\[\s\S])|\[", lambda found: found.group(1) or r"\[", piece[1:])
+    return f"[{inside}"
+
+
+def _refusal(given: str, why: str) -> UserError:
+    return unusable(f"in the pattern {one_line(given, 100)}, {why}")
+
+
+def unusable(why: str) -> UserError:
+    """why: the end of a sentence; it may hold words of a stranger's."""
+    return UserError(f"The JSON schema cannot be used: {one_line(why.rstrip('.'), 400)}.")
+
+
+CONTROLS = re.compile("[\x00-\x07\x0b\x0e-\x1f\x7f]")
+ESCAPED_CONTROLS = re.compile(r"\\x(0|1|7[fF]|\{)|\\u(00[01]|007[fF]|\{)|\\[0av]|\\p\{C|\\c")
+
+
+def writes_controls(text: str, is_pattern: bool = False) -> bool:
+    """Whether the text holds a control character that JSON writes as \\u and four digits only."""
+    return bool(CONTROLS.search(text) or (is_pattern and ESCAPED_CONTROLS.search(text)))

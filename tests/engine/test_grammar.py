@@ -1,0 +1,129 @@
+"""A grammar lives in a process of its own: it cannot fill, block or bring down this one."""
+
+import json
+import os
+import resource
+
+import pytest
+from transformers import AutoTokenizer
+
+from engine import grammar
+from engine.errors import UserError
+from engine.grammar import Bounds, GrammarText, GrammarTokenizer, Refused, TooMuch
+from engine.json_schema import JsonSchema
+from presets import family
+
+TOKENIZER = AutoTokenizer.from_pretrained(family().target)
+SIZE, END = len(TOKENIZER), TOKENIZER.eos_token_id
+BOUNDS = Bounds(making=0.5, masking=0.2, megabytes=48)
+
+
+def patterns(count: int, around: str) -> dict:
+    """Texts that match many patterns at once: the states of their grammar double with each."""
+    one = [{"type": "string", "pattern": around.format(number)} for number in range(10, 10 + count)]
+    return {"allOf": one}
+
+
+HOSTILE = {
+    "patterns": patterns(16, ".*{0}.*"),
+    "patterns without end": patterns(40, "(.*{0}.*){{1,9}}"),
+    "patterns behind a prefix": {
+        "type": "object",
+        "properties": {"a": {"const": "x"}, "b": patterns(16, ".*{0}.*")},
+        "required": ["a", "b"],
+    },
+}
+
+
+def of_embedded(bounds: Bounds = BOUNDS) -> GrammarTokenizer:
+    return GrammarTokenizer(TOKENIZER.backend_tokenizer.to_str(), SIZE, SIZE, [END], bounds)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return of_embedded()
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_grammar_beyond_its_bounds_is_refused_and_the_next_one_works(tokenizer, kind):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(2):  # the second time, the refusal is remembered
+        with pytest.raises(Refused):
+            GrammarText(tokenizer, json.dumps(HOSTILE[kind]), None).after(())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+    assert GrammarText(tokenizer, '{"type": "boolean"}', None).after(()).mask
+
+
+def test_the_sentence_for_such_a_grammar():
+    with pytest.raises(
+        UserError, match=r"^The JSON schema is too complex: .* 3 seconds or 64 MB.*\.$"
+    ):
+        JsonSchema(json.dumps(HOSTILE["patterns"]), TOKENIZER, SIZE, {END})
+
+
+def test_a_text_whose_masks_cost_too_much_ends():
+    few = of_embedded(Bounds(text=0.0, token=0.0))
+    text = GrammarText(few, '{"type": "string"}', None)
+    text.after(())  # to make the grammar is not counted
+    with pytest.raises(TooMuch):
+        for _ in range(20_000):  # some systems count the time of a process in hundredths of a second
+            text.after(())
+
+
+def test_many_texts_share_few_processes(tokenizer):
+    """The longest waiting ones lose theirs, and go on where they were."""
+    schemas = [json.dumps({"const": f"number {number} of many"}) for number in range(20)]
+    texts = [GrammarText(tokenizer, schema, None) for schema in schemas]
+    documents: list[list[int]] = [[] for _ in texts]
+    while not all(one and one[-1] == END for one in documents):
+        for text, document in zip(texts, documents, strict=True):
+            if document[-1:] != [END]:
+                forced, mask = text.after((), 3)
+                if not forced:  # several tokens begin the rest
+                    forced = [
+                        (
+                            int.from_bytes(mask, "little") & -int.from_bytes(mask, "little")
+                        ).bit_length()
+                        - 1
+                    ]
+                text.commit(forced)
+                document += forced
+        assert len(grammar._pool._texts) <= Bounds.processes
+    for schema, document in zip(schemas, documents, strict=True):
+        assert json.loads(TOKENIZER.decode(document[:-1])) == json.loads(schema)["const"]
+    for text in texts:
+        text.close()
+
+
+def test_a_process_that_has_gone_is_replaced():
+    one = of_embedded()
+    assert GrammarText(one, '{"type": "null"}', None).after(()).mask
+    one._door.close()
+    assert GrammarText(one, '{"type": "array"}', None).after(()).mask
+
+
+def test_the_process_of_an_ended_text_serves_the_next_with_its_grammar(tokenizer):
+    schema = json.dumps({"type": "integer", "maximum": 77})
+    first = GrammarText(tokenizer, schema, None)
+    begin = first.after(())
+    first.commit([TOKENIZER("7")["input_ids"][0]])
+    assert first.after(()) != begin
+    pipe = first.pipe
+    first.close()
+    second = GrammarText(tokenizer, schema, None)
+    assert second.after(()) == begin
+    assert second.pipe is pipe
+
+
+def test_a_forked_process_leaves_its_parents_grammars_alone(tokenizer):
+    text = GrammarText(tokenizer, '{"enum": ["a", "b"]}', None)
+    begin = text.after(())
+    child = os.fork()
+    if child == 0:
+        same = False
+        try:
+            same = text.after(()) == begin
+        finally:
+            os._exit(not same)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert text.after(()) == begin
