@@ -4,7 +4,21 @@ import os
 
 import gradio as gr
 
-from app import answers, api, assets, idle, link, live, logs, service, shutdown, theme, warm, words
+from app import (
+    answers,
+    api,
+    assets,
+    connections,
+    idle,
+    link,
+    live,
+    logs,
+    service,
+    shutdown,
+    theme,
+    warm,
+    words,
+)
 from app.compare import Compare
 from app.learn import Learn
 from app.menu import offer
@@ -73,6 +87,7 @@ def launch(page: gr.Blocks, **settings) -> None:
     head = assets.head(offer())
     logs.configure()
     os.environ["FORWARDED_ALLOW_IPS"] = proxies()  # read by uvicorn
+    connections.use()
     service.measure()
     sweep_forever(live.seats)
     warm.warm(after=4.0)
