@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 import httpx
@@ -26,7 +26,9 @@ class Stranger:
         return next(one["id"] for one in self._dependencies if one["api_name"] == api_name)
 
     def post(self, path: str, body: object = None, **settings) -> httpx.Response:
-        return self.http.post(PREFIX + path, json=body, **settings)
+        headers = {"content-type": "application/json", **settings.pop("headers", {})}
+        content = json.dumps(body).encode("ascii")
+        return self.http.post(PREFIX + path, content=content, headers=headers, **settings)
 
     def unread(self, count: int) -> list[httpx.Response]:
         """Ask for runs, and never read an answer."""
@@ -50,7 +52,7 @@ class Stranger:
                 if '"process_completed"' in line or '"close_stream"' in line:
                     return
 
-    def raw(self, head: str, parts: Iterator[bytes] = iter(())) -> tuple[socket.socket, int]:
+    def raw(self, head: str, parts: Iterable[bytes] = ()) -> tuple[socket.socket, int]:
         """Send this, and then the parts until the server hangs up. Returns the connection, and the bytes of the parts
         that were sent."""
         where = urlsplit(self.url)

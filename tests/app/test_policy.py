@@ -5,7 +5,6 @@ import re
 import urllib.request
 
 import pytest
-
 from starlette.responses import HTMLResponse
 
 from app.policy import Policy, digests, policy
