@@ -57,7 +57,7 @@ class Reading:
     async def whole(self, headers: Headers, receive: Receive) -> bytes:
         """The body. Raises Refused, and Gone."""
         limits = self._bodies._limits
-        most = limits.body_megabytes * 1_000_000
+        most = limits.body_bytes
         declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared) > most:
             raise self._too_large(limits)
@@ -88,7 +88,7 @@ class Reading:
         return part
 
     def _too_large(self, limits: Limits) -> Refused:
-        told = f"This page takes at most {limits.body_megabytes} MB in one request."
+        told = f"This page takes at most {limits.body_bytes // 1_000_000} MB in one request."
         return Refused(413, "body-large", told, True)
 
 

@@ -22,10 +22,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.bodies import Bodies, Gone, replayed
 from app.origins import Origins, origins
-from app.refusals import NONSENSE, Refused, note, note_failure
+from app.refusals import NONSENSE, Refused, log, note, note_failure
 from app.settings import LIMITS, Limits
 from app.shares import Shares
-from app.visitors import VISITORS, Visitors, client
+from app.visitors import PROXIES, VISITORS, Visitors, client, proxies
 
 API = "/gradio_api"
 MCP = rf"{API}/mcp(/.*)?"
@@ -73,6 +73,8 @@ class Guard:
         self._bodies = Bodies(limits)
         self._open: Counter[str] = Counter()
         self._calls: dict[str, asyncio.Semaphore] = {}
+        self._unnamed_proxy = not proxies()
+        """Whether the host is yet to be told, should there be a proxy that no setting names."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -98,6 +100,9 @@ class Guard:
         headers, method = Headers(scope=scope), scope["method"]
         path = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
         who = client((scope.get("client") or ("",))[0])
+        if self._unnamed_proxy and "x-forwarded-for" in headers:
+            self._unnamed_proxy = False
+            log.warning("a proxy that %s does not name: its visitors share one address", PROXIES)
         self._rule.check(headers, path.startswith(API) or method not in ("GET", "HEAD"))
         allowed = OPEN.get("GET" if method == "HEAD" else method)
         if allowed is None or not allowed.fullmatch(path):

@@ -59,7 +59,7 @@ class Limits:
     unread_seconds: int = 10
     """Seconds after which a request whose answer nobody reads is let go."""
     body_megabytes: int = 10
-    """Largest request."""
+    """Largest request; one that brings a file of ``trace_megabytes`` always fits."""
     body_seconds: int = 30
     """Seconds within which a request must be complete."""
     bodies_megabytes: int = 128
@@ -90,6 +90,11 @@ class Limits:
     @property
     def trace_bytes(self) -> int:
         return self.trace_megabytes * 1_000_000
+
+    @property
+    def body_bytes(self) -> int:
+        """The most that one request may have. A trace grows by an eighth when it is sent as JSON."""
+        return max(self.body_megabytes * 1_000_000, self.trace_bytes * 5 // 4)
 
     @property
     def visitor_megabytes(self) -> int:

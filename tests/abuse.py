@@ -11,6 +11,7 @@ import itertools
 import json
 import random
 import secrets
+import socket
 import sys
 import tempfile
 import threading
@@ -51,22 +52,34 @@ class Book:
         self.outcomes.setdefault(attack, Counter())[str(outcome)] += 1
 
 
-Attack = Callable[[Stranger], object]
+class Bad(Stranger):
+    """held: connections that stay open until the attack is over. step: the event of the button Step, and values for it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, BAD)
+        self.held: list[socket.socket] = []
+        wire = Wire(url, BAD)
+        self.step = wire.event("step", "click")["id"]
+        self.values = wire.watch_values("Once upon a time", "none", 256)
+        wire.leave()
 
 
-def long_body(one: Stranger) -> object:
+Attack = Callable[[Bad], object]
+
+
+def long_body(one: Bad) -> object:
     return answered(
         one.raw(f"{HEAD}Content-Length: 300000000\n\n", itertools.repeat(BODY, 300))[0]
     )[0]
 
 
-def chunked_body(one: Stranger) -> object:
+def chunked_body(one: Bad) -> object:
     part = b"%x\r\n" % len(BODY) + BODY + b"\r\n"
     head = f"{HEAD}Transfer-Encoding: chunked\n\n"
     return answered(one.raw(head, itertools.repeat(part, 300))[0])[0]
 
 
-def unfinished_body(one: Stranger) -> object:
+def unfinished_body(one: Bad) -> object:
     """Held open until the attack is over."""
     connection, _ = one.raw(f"{HEAD}Content-Length: 9000000\n\n", itertools.repeat(BODY, 8))
     connection.settimeout(1)
@@ -75,33 +88,33 @@ def unfinished_body(one: Stranger) -> object:
     return "held"
 
 
-def unfinished_head(one: Stranger) -> object:
+def unfinished_head(one: Bad) -> object:
     one.held.append(one.raw("GET / HTTP/1.1\nHost: localhost\n")[0])
     return "held"
 
 
-def unread_page(one: Stranger) -> object:
+def unread_page(one: Bad) -> object:
     one.held.append(one.raw("GET / HTTP/1.1\nHost: localhost\n\n")[0])
     time.sleep(0.1)
     return "held"
 
 
-def many_values(one: Stranger) -> object:
+def many_values(one: Bad) -> object:
     body = b'{"session_hash":"a","fn_index":1,"data":[' + b"{}," * 3_000_000 + b"1]}"
     headers = {"content-type": "application/json"}
     return one.http.post(f"{PREFIX}/queue/join", content=body, headers=headers).status_code
 
 
-def upload(one: Stranger) -> object:
+def upload(one: Bad) -> object:
     files = {"files": secrets.token_bytes(7_900_000)}
     return one.http.post(f"{PREFIX}/upload", files=files).status_code
 
 
-def unread_run(one: Stranger) -> object:
+def unread_run(one: Bad) -> object:
     return one.post("/call/run", {"data": RUN}).status_code
 
 
-def read_run(one: Stranger) -> object:
+def read_run(one: Bad) -> object:
     """As a visitor would, as often as the share allows."""
     asked = one.post("/call/run", {"data": RUN})
     if asked.status_code != 200:
@@ -110,29 +123,29 @@ def read_run(one: Stranger) -> object:
     return "finished" if "event: complete" in answer.text else answer.text[-90:].strip()
 
 
-def paused_run(one: Stranger) -> object:
+def paused_run(one: Bad) -> object:
     return one.paused(secrets.token_hex(6), one.step, one.values) or "paused"
 
 
-def heartbeat(one: Stranger) -> object:
+def heartbeat(one: Bad) -> object:
     head = f"GET {PREFIX}/heartbeat/{secrets.token_hex(6)} HTTP/1.1\nHost: localhost\n\n"
     one.held.append(one.raw(head)[0])
     return "held"
 
 
-def nonsense(one: Stranger) -> object:
+def nonsense(one: Bad) -> object:
     body = random.choice(
         [{}, [], {"data": []}, {"data": [], "fn_index": 999}, {"data": 7, "fn_index": 1}]
     )
     return one.post(random.choice(["/run/predict", "/queue/join", "/call/x"]), body).status_code
 
 
-def foreign(one: Stranger) -> object:
+def foreign(one: Bad) -> object:
     headers = random.choice([{"host": "evil.example"}, {"origin": "https://evil.example"}])
     return one.post("/call/run", {"data": RUN}, headers=headers).status_code
 
 
-def heavy_schema(one: Stranger) -> object:
+def heavy_schema(one: Bad) -> object:
     """Patterns that must all hold: small to write, large to compile."""
     start = random.randrange(10, 50)
     patterns = [{"type": "string", "pattern": f"(.*{start + n}.*){{1,9}}"} for n in range(40)]
@@ -169,12 +182,7 @@ LEAST = 0.05
 
 
 def attack(server: Server, name: str, until: float, book: Book) -> None:
-    one = Stranger(server.url, BAD)
-    one.held = []
-    wire = Wire(server.url, BAD)
-    one.step = wire.event("step", "click")["id"]
-    one.values = wire.watch_values("Once upon a time", "none", 256)
-    wire.leave()
+    one = Bad(server.url)
     while time.monotonic() < until:
         try:
             book.note(name, ATTACKS[name][0](one))
