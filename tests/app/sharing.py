@@ -15,6 +15,10 @@ def _note() -> Path:
     return Path(os.environ["DRAFTSCOPE_CACHE"]) / "server.json"
 
 
+def _log() -> Path:
+    return Path(os.environ["DRAFTSCOPE_CACHE"]) / "server.log"
+
+
 @contextmanager
 def _alone():
     """One process at a time."""
@@ -28,12 +32,17 @@ class SharedServer:
     url: str
     pid: int
 
+    def log(self) -> str:
+        """All that it has written to standard error so far."""
+        return _log().read_text("utf-8")
+
 
 def shared_server() -> SharedServer:
     """The server that all test processes share, started unless it runs already."""
     with _alone():
         if not _note().exists():
-            started = start()
+            with _log().open("w") as errors:
+                started = start(errors=errors)
             _note().write_text(json.dumps({"url": started.url, "pid": started.pid}), "utf-8")
         return SharedServer(**json.loads(_note().read_text("utf-8")))
 
