@@ -1,5 +1,5 @@
 // "Conversation and own models": a conversation with a chat model, strings that end a text, a target and a draft of the
-// visitor's. The value is JSON from the server: {loaded, converses, chat, system, turns, stop, task, share, problem}.
+// visitor's. The value is JSON from the server: {token, loaded, missing, converses, chat, system, turns, stop, task, share, problem}.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
@@ -23,7 +23,8 @@
     const sampling = el("button", { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants", onclick: () => c.trigger("own_sampling") });
     const stop = el("textarea", { id: "own-stop", rows: 2, maxlength: 2000, placeholder: "one a line; \\n is a line break", onchange: tell });
     const system = el("textarea", { id: "own-system", rows: 1, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.", onchange: tell });
-    const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, fresh);
+    const again = el("p", { class: "pg-help", text: "Run answers your last turn again as long as the prompt is unchanged; another prompt is the next turn." });
+    const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, again, fresh);
     const talk = el("div", { class: "pg-own-talk" }, chatLine, said);
     const bring = el("div", { class: "pg-own-bring" }, el("strong", { text: "Own models" }), allowed, field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress);
     c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, sampling);
@@ -38,6 +39,8 @@
 
     function show() {
       const now = JSON.parse(c.props.value), pair = now.loaded;
+      P.setOwnPair(now);
+      P.setConversation(now);
       progress.hidden = !now.task;
       load.disabled = Boolean(now.task);
       bar.value = now.share;
@@ -51,7 +54,7 @@
       said.hidden = !now.chat;
       if (document.activeElement !== system) system.value = now.system;
       turns.replaceChildren(...now.turns.map(turnLine));
-      fresh.hidden = !now.turns.length;
+      fresh.hidden = again.hidden = !now.turns.length;
     }
     c.watch("value", show);
     show();

@@ -25,6 +25,8 @@ class Wire:
 
     def __init__(self, url: str) -> None:
         self.url, self.session = url, uuid.uuid4().hex
+        self.own = ""
+        """The value of the section of own models and conversations, which a browser sends with every run."""
         self._config = config(url)
         self._ids = {
             one["props"]["elem_id"]: one["id"]
@@ -102,9 +104,8 @@ class Wire:
         self, prompt: object, drafter: str = "chain", tokens: object = 16, **changes
     ) -> Iterator[Update]:
         """Press Run on Watch."""
-        return self._updates(
-            self.event("run", "click"), self.watch_values(prompt, drafter, tokens, **changes)
-        )
+        values = self.watch_values(prompt, drafter, tokens, **changes)
+        return self._updates(self.event("run", "click"), [*values, self.own])
 
     def watch_values(
         self, prompt: object, drafter: object = "chain", tokens: object = 16, **changes
@@ -122,7 +123,7 @@ class Wire:
         lanes = [
             {"drafter": key, "options": {}, "verifier": "", "rule_options": {}} for key in drafters
         ]
-        values = [prompt, json.dumps(lanes), 0, 0, 1, 0, tokens, ""]
+        values = [prompt, json.dumps(lanes), 0, 0, 1, 0, tokens, "", self.own]
         return self._updates(self.event("race", "click"), values)
 
     def resume(self) -> Iterator[Update]:
