@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from app.menu import lacking
@@ -72,7 +72,7 @@ class Choice:
             return {}
         found = {key: lacking(cls.needs, self.paths.parts) for key, cls in drafters().items()}
         return {
-            key: f"needs {parts}, which is not loaded beside this target"
+            key: f"needs {parts}, which is not loaded"
             for key, parts in found.items()
             if parts
         }
@@ -190,6 +190,19 @@ class OwnModels:
         oldest = time.monotonic() - self._limits.kept_seconds
         self._forget(lambda choice: choice.left and choice.touched < oldest)
         self._release()
+
+    def bring_back(self, session: str, token: str) -> Choice | None:
+        """Give this session, of a page that was loaded anew, what the choice of this token holds; None if it is gone. The
+        choice itself stays, for the tab may have been duplicated."""
+        with self._lock:
+            old = next((one for one in self._choices.values() if one.token == token), None)
+            if old is None:
+                return None
+            told = {one.name: getattr(old, one.name) for one in fields(Choice)}
+            fresh = ("token", "touched", "left")
+            found = Choice(**{name: value for name, value in told.items() if name not in fresh})
+            self._choices[session] = found
+            return found
 
     def name_of(self, session: str) -> str:
         """Names the visitor's own pair; "" for the page's own models."""

@@ -5,7 +5,7 @@ no address and no trace carries them.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import gradio as gr
 
@@ -18,6 +18,10 @@ from engine.ending import StopStrings
 from engine.errors import UserError
 from engine.printable import one_line
 
+GONE = (
+    "The models and the conversation that you had on this page before are no longer kept; the next "
+    "run uses this page’s own models."
+)
 MOST_SYSTEM = 1000  # characters of a system turn
 
 
@@ -27,7 +31,7 @@ class OwnSection:
     def __init__(self) -> None:
         titles = ["Conversation"] * page_converses() + ["Own models"] * bool(own.allowed)
         title = " and ".join(titles).capitalize()
-        with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)):
+        with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)) as self.fold:
             self.view = html(
                 "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
                 "trigger, watch}); /* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
@@ -47,6 +51,10 @@ class OwnSection:
         self.view.own_sampling(_sampling, None, numbers, **QUICK)
         for run in runs:
             run.then(_answered, None, self.view, **SLOW)
+
+    def come_back(self, returned: Callable[..., gr.events.Dependency]) -> None:
+        """returned: the event of a page that was loaded anew and had something here before."""
+        returned(_returned, None, [self.fold, self.view], **QUICK)
 
     def follow(self, run: gr.events.Dependency) -> None:
         """Show what is kept for the visitor once this event of another tab has ended."""
@@ -163,6 +171,14 @@ def _sampling(request: gr.Request) -> list:
     found = own.of(request.session_hash).told.get("sampling", {})
     names = ("temperature", "top_k", "top_p")
     return [RANGES[name].clamp(found[name]) if name in found else gr.skip() for name in names]
+
+
+def _returned(request: gr.Request, event: gr.EventData) -> list:
+    """What the page held before it was loaded anew, or a sentence that it is gone."""
+    token = event._data.get("token") if isinstance(event._data, dict) else None
+    choice = own.bring_back(request.session_hash, token) if isinstance(token, str) else None
+    problem = "" if choice else GONE
+    return [gr.Accordion(open=True), shown(choice or Choice(), problem=problem)]
 
 
 def _kept(request: gr.Request) -> str:

@@ -77,7 +77,7 @@ class Watch:
                 self.view.render()
                 self.tools = html(
                     "DraftscopePage.tools({element: element.querySelector('.pg-mount'), props, "
-                    "trigger, watch, server}); /* events: 'opened' 'link' 'moved' */",
+                    "trigger, watch, server}); /* events: 'opened' 'link' 'moved' 'returned' */",
                     server_functions=[traces.export_page],
                     limit=LIMITS.trace_bytes,
                     elem_id="tools",
@@ -110,6 +110,7 @@ class Watch:
             self.said.ask_resume(_resume, None, canvas_out, **advance),
         ]
         self.own.wire(self.numbers[:3], runs)
+        self.own.come_back(self.tools.returned)
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))

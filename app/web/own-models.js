@@ -4,6 +4,15 @@
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
 
+  const KEPT = "draftscope-own";   // in the browser, for this tab alone: names to the server what it keeps for the visitor
+  function keep(token) {
+    try { if (token) sessionStorage.setItem(KEPT, token); else sessionStorage.removeItem(KEPT); } catch { /* the browser keeps nothing */ }
+  }
+  /** What the server kept for this tab before the page was loaded anew, "" for nothing. */
+  P.keptBefore = function () {
+    try { return sessionStorage.getItem(KEPT) || ""; } catch { return ""; }
+  };
+
   P.ownModels = function (c) {
     const { el } = Draftscope;
     const input = (id, placeholder) => el("input", { id, type: "text", placeholder, autocomplete: "off", spellcheck: "false", maxlength: 300 });
@@ -22,7 +31,7 @@
     const fresh = el("button", { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => c.trigger("fresh") });
     const sampling = el("button", { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants", onclick: () => c.trigger("own_sampling") });
     const stop = el("textarea", { id: "own-stop", rows: 2, maxlength: 2000, placeholder: "one a line; \\n is a line break", onchange: tell });
-    const system = el("textarea", { id: "own-system", rows: 1, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.", onchange: tell });
+    const system = el("textarea", { id: "own-system", rows: 2, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.", onchange: tell });
     const again = el("p", { class: "pg-help", text: "Run answers your last turn again as long as the prompt is unchanged; another prompt is the next turn." });
     const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, again, fresh);
     const talk = el("div", { class: "pg-own-talk" }, chatLine, said);
@@ -56,7 +65,7 @@
       turns.replaceChildren(...now.turns.map(turnLine));
       fresh.hidden = again.hidden = !now.turns.length;
     }
-    c.watch("value", show);
+    c.watch("value", () => { keep(JSON.parse(c.props.value).token); show(); });
     show();
   };
 })();

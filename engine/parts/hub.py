@@ -80,7 +80,7 @@ def within(seconds: float, ask: Callable[[], T]) -> T:
     def work() -> None:
         try:
             told.put((True, ask()))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (raised again below)
             told.put((False, error))
 
     threading.Thread(target=work, name="hub", daemon=True).start()
