@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from functools import cache
@@ -34,6 +35,7 @@ class Wire:
             if one["props"].get("elem_id")
         }
         self._streams: list[httpx.Response] = []
+        self._heart: httpx.Response | None = None
         self._http = httpx.Client(base_url=url + PREFIX, timeout=PATIENCE)
         threading.Thread(target=self._beat, daemon=True).start()
 
@@ -41,6 +43,7 @@ class Wire:
         try:
             with self._http.stream("GET", f"/heartbeat/{self.session}") as stream:
                 self._streams.append(stream)
+                self._heart = stream
                 for _ in stream.iter_lines():
                     pass
         except (httpx.HTTPError, OSError, RuntimeError):
@@ -51,6 +54,13 @@ class Wire:
         for stream in self._streams:
             stream.close()
         self._http.close()
+
+    def break_off(self) -> None:
+        """Lose the heartbeat, as when the network breaks for a moment, and give the server time to notice."""
+        while self._heart is None:
+            time.sleep(0.05)
+        self._heart.close()
+        time.sleep(1.0)
 
     def event(self, elem_id: str, name: str) -> dict:
         """The event of this name of the component with this id."""
