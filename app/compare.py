@@ -8,6 +8,7 @@ import gradio as gr
 from app import figures, link, live, traces, words
 from app.controls import RANGES
 from app.menu import offer, opening_race, race_made_earlier, race_menu
+from app.own_models import OwnSection, still_there
 from app.parts import (
     EVERY,
     QUICK,
@@ -76,19 +77,21 @@ class Compare:
             self.pause = gr.Button("Pause", elem_id="race-pause", min_width=60)
             self.stop = gr.Button("Stop", elem_id="race-stop", min_width=60)
 
-    def wire(self, page: gr.Blocks) -> None:
+    def wire(self, page: gr.Blocks, own: OwnSection) -> None:
+        """own: the section of Watch that shows the visitor's own models."""
         fields = [self.prompt, self.lanes, *self.numbers, self.models]
         canvas_out = [self.view, self.said]
         example = [self.look_for, self.preset]
         controls = [*example, *fields]
         advance = engine_event()
         runs = [
-            self.run.click(_start, fields, canvas_out, **advance),
+            self.run.click(_start, [*fields, own.view], canvas_out, **advance),
             self.said.ask_resume(_resume, None, canvas_out, **advance),
         ]
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
+        own.follow(runs[0])
         brought = [
             self.tools.opened(self._open, None, [*canvas_out, *controls], **SLOW),
             self.preset.input(self._choose, self.preset, [*canvas_out, *controls], **QUICK),
@@ -175,9 +178,9 @@ class Compare:
 
 
 def _start(request: gr.Request, *values):
+    session, (*values, seen) = request.session_hash, values
     fields = dict(zip(FIELDS, values, strict=True))
-    session = request.session_hash
-    make = partial(live.compare_job, session=session)
+    make = still_there(partial(live.compare_job, session=session), session, seen)
     yield from emit(live.start(session, TAB, make, fields))
 
 

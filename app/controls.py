@@ -4,8 +4,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from app.menu import missing
+from app.menu import lacking, missing
 from app.settings import LIMITS, Limits, model_paths
 from engine.drafters import drafter as drafter_class
 from engine.errors import UserError
@@ -83,7 +84,6 @@ def request(values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest
 def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest:
     """The same for a pair that has been read already."""
     models = text(values.get("models") or "", "The kind of output")
-    _refuse_missing(chosen, models)
     numbers = {name: wanted.read(values.get(name)) for name, wanted in RANGES.items()}
     paths, options = _with_draft(chosen, model_paths(models))
     return RunRequest(
@@ -98,14 +98,17 @@ def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIM
     )
 
 
-def _refuse_missing(chosen: Pair, models: str) -> None:
-    """Raises UserError, one sentence, where another family of models lacks a part that the drafter needs."""
-    if not models:
-        return  # the models may be the visitor's own, which bring parts of their own
-    cls = drafter_class(chosen.drafter)
-    lacking = missing(cls.needs, models)
-    if lacking:
-        raise UserError(f"{cls.title} cannot run here: it {lacking}.")
+def refuse_missing(wanted: RunRequest) -> None:
+    """Raises UserError, one sentence, where the models of this run lack a part that its drafter needs."""
+    cls, paths = drafter_class(wanted.drafter), wanted.models
+    parts = lacking(cls.needs, paths.parts)
+    if not parts:
+        return
+    if paths.target == model_paths(paths.family).target:
+        why = missing(cls.needs, paths.family)
+    else:
+        why = f"needs {parts}, and none is loaded beside {Path(paths.target).name}"
+    raise UserError(f"{cls.title} cannot run here: it {why}.")
 
 
 def _with_draft(chosen: Pair, paths: ModelPaths) -> tuple[ModelPaths, dict]:

@@ -5,13 +5,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from app import fence, shutdown, telling, warm
-from app.controls import lanes, request, request_for
+from app.controls import lanes, refuse_missing, request, request_for
 from app.made import made
 from app.memories import Memories
 from app.own import own
 from app.race import Race
 from app.seats import FAILED, Job, Seat, Seats
 from app.settings import LIMITS, Limits
+from app.sizes import Sizes
 from app.visitors import VISITORS
 from engine.chat import checked
 from engine.errors import UserError
@@ -31,6 +32,7 @@ HANGING = {"watch": ("whatif", "plain")}
 
 seats = Seats(here=VISITORS.here, address=VISITORS.address)
 memories = Memories()
+sizes = Sizes()
 
 
 def watch_job(session: str) -> Callable[[Mapping[str, object]], Job]:
@@ -57,6 +59,7 @@ def opened(wanted: Sequence[RunRequest], limits: Limits = LIMITS) -> list[Run]:
     values than one visitor may."""
     wanted = [replace(one, most_nodes=limits.max_nodes) for one in wanted]
     for one in wanted:
+        refuse_missing(one)
         said = sum(len(turn["content"]) for turn in checked(one.messages)) if one.messages else 0
         if said > limits.conversation_characters:
             raise UserError(
@@ -97,9 +100,12 @@ def start(
     try:
         if not warm.ready.is_set():
             yield None, "running", LOADING
-        opening = telling.heard(lambda: made(session, tab, make, values))
+        models = own.name_of(session)
+        settled = sizes.settled(session, models, values)
+        opening = telling.heard(lambda: made(session, tab, make, settled))
         job = yield from _said(opening)
         seat = seats.put(session, tab, Seat(job))
+        sizes.keep(session, models, values, job.header())
     except UserError as error:
         yield None, "error", str(error)
         return

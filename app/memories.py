@@ -1,6 +1,7 @@
 """What drafters learn from a visitor's runs: one memory per browser session, never shared."""
 
 import threading
+import time
 from collections import OrderedDict
 
 from app.settings import LIMITS
@@ -10,9 +11,12 @@ from engine.memory import Memory
 class Memories:
     """The memories of the visitors seen last; the memory of the visitor away longest is dropped first."""
 
-    def __init__(self, most: int = LIMITS.memories) -> None:
-        self._most = most
+    def __init__(self, most: int = LIMITS.memories, seconds: float = LIMITS.kept_seconds) -> None:
+        """seconds: how long the memory of a visitor who has left waits for them."""
+        self._most, self._seconds = most, seconds
         self._kept: OrderedDict[str, Memory] = OrderedDict()
+        self._left: dict[str, float] = {}
+        """When the connection to a visitor's browser ended, until the visitor is back."""
         self._lock = threading.Lock()
 
     def of(self, session: str) -> Memory:
@@ -20,11 +24,29 @@ class Memories:
         with self._lock:
             memory = self._kept.setdefault(session, Memory(LIMITS.memory_megabytes << 20))
             self._kept.move_to_end(session)
+            self._left.pop(session, None)
             while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+                self._drop(next(iter(self._kept)))
             return memory
 
     def leave(self, session: str) -> None:
-        """The visitor has gone, or wants what was learned to be forgotten."""
+        """The visitor wants what was learned to be forgotten."""
         with self._lock:
-            self._kept.pop(session, None)
+            self._drop(session)
+
+    def cut_off(self, session: str) -> None:
+        """The connection to the visitor's browser has ended: the tab was closed, or the network broke."""
+        with self._lock:
+            if session in self._kept:
+                self._left[session] = time.monotonic()
+
+    def sweep(self) -> None:
+        """Forget those who left and did not come back in time."""
+        oldest = time.monotonic() - self._seconds
+        with self._lock:
+            for session in [one for one, since in self._left.items() if since < oldest]:
+                self._drop(session)
+
+    def _drop(self, session: str) -> None:
+        self._kept.pop(session, None)
+        self._left.pop(session, None)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 from app import words
@@ -130,10 +130,14 @@ def _exactness(rule: type[Verifier], cls) -> str:
 def missing(needs: Mapping[str, str], models: str = "") -> str:
     """The needed parts that this page lacks, in words; "" where it has them all. models: another embedded family's
     name."""
-    given = model_paths(models).parts
-    lacking = [kind_of(kind).named for role, kind in sorted(needs.items()) if role not in given]
+    parts = lacking(needs, model_paths(models).parts)
     where = f" for {words.models(models).lower()}" if models else ""
-    return f"needs {' and '.join(lacking)}, which this page does not have{where}" if lacking else ""
+    return f"needs {parts}, which this page does not have{where}" if parts else ""
+
+
+def lacking(needs: Mapping[str, str], given: Collection[str]) -> str:
+    """The needed parts, by role, that are not among the given roles, in words: "a draft model and heads"; "" for none."""
+    return " and ".join(kind_of(needs[role]).named for role in sorted(needs.keys() - set(given)))
 
 
 def preset_menu() -> dict[str, dict]:

@@ -6,15 +6,18 @@ if it has a chat template.
 """
 
 import json
+import secrets
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from app.menu import lacking
 from app.settings import LIMITS, Limits, allowed_models, model_paths
 from engine.chat import has_template
 from engine.checkpoint_rules import unapplied
+from engine.drafters import drafters
 from engine.errors import UserError
 from engine.parts.admission import Allowed, admit
 from engine.parts.draft import open_model
@@ -41,12 +44,36 @@ class Choice:
     turns: list[dict[str, str]] = field(default_factory=list)
     stop: tuple[str, ...] = ()
     told: dict = field(default_factory=dict)
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Names this choice to the browser, which sends it back with every run: a choice that is gone is missed."""
     touched: float = field(default_factory=time.monotonic)
+    left: bool = False
+    """Whether the connection to the browser has ended since this choice was last used. A browser that was only cut off
+    comes back with the same session, so the choice waits for it."""
+
+    @property
+    def held(self) -> bool:
+        """Whether anything would be missed if this choice were forgotten."""
+        return bool(self.paths or self.chat or self.system or self.turns or self.stop)
 
     @property
     def said(self) -> list[dict[str, str]]:
         """The conversation so far, the system turn included."""
         return [*([{"role": "system", "content": self.system}] if self.system else []), *self.turns]
+
+    def asking(self, prompt: str) -> list[dict[str, str]]:
+        """The turns that a run with this prompt answers. The last turn, said again unchanged, is answered anew: a copy
+        of it behind its own answer would let drafters that copy write that answer again."""
+        turn, said = {"role": "user", "content": prompt}, self.said
+        return said[:-1] if said[-2:-1] == [turn] else [*said, turn]
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why drafters cannot run with the visitor's own pair, by key; {} without such a pair."""
+        if self.paths is None:
+            return {}
+        found = {key: lacking(cls.needs, self.paths.parts) for key, cls in drafters().items()}
+        return {key: f"needs {parts}, which is not loaded" for key, parts in found.items() if parts}
 
 
 class OwnModels:
@@ -64,7 +91,7 @@ class OwnModels:
         """The visitor's choice, empty at first."""
         with self._lock:
             choice = self._choices.setdefault(session, Choice())
-            choice.touched = time.monotonic()
+            choice.touched, choice.left = time.monotonic(), False
             while len(self._choices) > MOST_VISITORS:
                 del self._choices[min(self._choices, key=lambda one: self._choices[one].touched)]
             return choice
@@ -106,24 +133,33 @@ class OwnModels:
                 self._resident[folder] = time.monotonic()
 
     def _make_room(self, wanted: Iterable[str]) -> None:
-        """Raises UserError where all places are taken."""
+        """Those who have left give their places up first. Raises UserError where all places are taken."""
         self._release(wanted)
+        if self._too_many(wanted):
+            self._forget(lambda choice: choice.left and choice.paths is not None)
+            self._release(wanted)
+        if self._too_many(wanted):
+            raise UserError(
+                f"{self._limits.resident_models} models are in memory for visitors, as many as "
+                "this page holds; try again when somebody has put theirs away."
+            )
+
+    def _too_many(self, wanted: Iterable[str]) -> bool:
         with self._lock:
-            more = {*self._resident, *wanted}
-            if len(more) > self._limits.resident_models:
-                raise UserError(
-                    f"{self._limits.resident_models} models are in memory for visitors, as many as "
-                    "this page holds; try again when somebody has put theirs away."
-                )
+            return len({*self._resident, *wanted}) > self._limits.resident_models
+
+    def _forget(self, which: Callable[[Choice], bool]) -> None:
+        with self._lock:
+            for session in [one for one, choice in self._choices.items() if which(choice)]:
+                del self._choices[session]
 
     def _release(self, kept: Iterable[str] = ()) -> None:
         """Put away the models that nobody has chosen, and those chosen only by visitors who have been away for long."""
         oldest = time.monotonic() - self._limits.kept_seconds
+        self._forget(lambda choice: choice.paths is not None and choice.touched < oldest)
         with self._lock:
             chosen = set(kept)
             for choice in self._choices.values():
-                if choice.paths is not None and choice.touched < oldest:
-                    choice.paths, choice.told = None, {}
                 if choice.paths is not None:
                     chosen |= {choice.paths.target, *choice.paths.parts.values()}
             for folder in [one for one in self._resident if one not in chosen]:
@@ -136,10 +172,47 @@ class OwnModels:
             return list(self._resident)
 
     def leave(self, session: str) -> None:
-        """The visitor has gone or wants the page's own models again."""
+        """The visitor wants the page's own models again."""
         with self._lock:
             self._choices.pop(session, None)
         self._release()
+
+    def cut_off(self, session: str) -> None:
+        """The connection to the visitor's browser has ended: the tab was closed, or the network broke."""
+        with self._lock:
+            if session in self._choices:
+                self._choices[session].left = True
+
+    def sweep(self) -> None:
+        """Forget those who left and did not come back in time."""
+        oldest = time.monotonic() - self._limits.kept_seconds
+        self._forget(lambda choice: choice.left and choice.touched < oldest)
+        self._release()
+
+    def bring_back(self, session: str, token: str) -> Choice | None:
+        """Give this session, of a page that was loaded anew, what the choice of this token holds; None if it is gone. The
+        choice itself stays, for the tab may have been duplicated."""
+        with self._lock:
+            old = next((one for one in self._choices.values() if one.token == token), None)
+            if old is None:
+                return None
+            told = {one.name: getattr(old, one.name) for one in fields(Choice)}
+            fresh = ("token", "touched", "left")
+            found = Choice(**{name: value for name, value in told.items() if name not in fresh})
+            self._choices[session] = found
+            return found
+
+    def name_of(self, session: str) -> str:
+        """Names the visitor's own pair; "" for the page's own models."""
+        with self._lock:
+            choice = self._choices.get(session)
+            return "" if choice is None or choice.paths is None else str(choice.paths)
+
+    def holds(self, session: str, token: str) -> bool:
+        """Whether the choice of this token is still this visitor's."""
+        with self._lock:
+            choice = self._choices.get(session)
+            return choice is not None and choice.token == token
 
     def applied(self, session: str, request: RunRequest, talk: bool = True) -> RunRequest:
         """The request with this visitor's models, conversation and stop strings.
@@ -154,8 +227,7 @@ class OwnModels:
         )
         if not (talk and choice.chat):
             return request
-        turns = [*choice.said, {"role": "user", "content": request.prompt}]
-        return replace(request, prompt="", messages=turns)
+        return replace(request, prompt="", messages=choice.asking(request.prompt))
 
     def answered(self, session: str, trace: str | None) -> None:
         """A run of this visitor's has ended: its answer is the next turn of the conversation."""
@@ -165,14 +237,18 @@ class OwnModels:
             return
         run, summary = json.loads(lines[0]), json.loads(lines[-1])
         asked = run["prompt"].get("messages")
-        if asked is None or asked[:-1] != choice.said or summary["kind"] != "summary":
+        if (
+            not asked
+            or summary["kind"] != "summary"
+            or asked != choice.asking(asked[-1]["content"])
+        ):
             return
         text = summary["text"]
         for end in self._ends(choice):
             text = text.removesuffix(end)
+        turns = [turn for turn in asked if turn["role"] != "system"]
         # Templates write the space between the turn's beginning and an answer themselves, if there is one.
-        said = {"role": "assistant", "content": text.removeprefix(" ")}
-        choice.turns = [*choice.turns, asked[-1], said]
+        choice.turns = [*turns, {"role": "assistant", "content": text.removeprefix(" ")}]
 
     def _ends(self, choice: Choice) -> Iterable[str]:
         if choice.paths is not None:

@@ -5,18 +5,23 @@ no address and no trace carries them.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import gradio as gr
 
 from app import live, telling
+from app.fence import Maker
 from app.own import Choice, own, page_converses
 from app.parts import QUICK, SLOW, html
+from app.seats import Job
 from engine.ending import StopStrings, typed
 from engine.errors import UserError
 from engine.printable import one_line
 
-MOST_TOLD = 4000  # characters of a turn that go back to the page
+GONE = (
+    "The models and the conversation that you had on this page before are no longer kept; the next "
+    "run uses this page’s own models."
+)
 MOST_SYSTEM = 1000  # characters of a system turn
 
 
@@ -26,7 +31,7 @@ class OwnSection:
     def __init__(self) -> None:
         titles = ["Conversation"] * page_converses() + ["Own models"] * bool(own.allowed)
         title = " and ".join(titles).capitalize()
-        with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)):
+        with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)) as self.fold:
             self.view = html(
                 "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
                 "trigger, watch}); /* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
@@ -47,22 +52,62 @@ class OwnSection:
         for run in runs:
             run.then(_answered, None, self.view, **SLOW)
 
+    def come_back(self, returned: Callable[..., gr.events.Dependency]) -> None:
+        """returned: the event of a page that was loaded anew and had something here before."""
+        returned(_returned, None, [self.fold, self.view], **QUICK)
+
+    def follow(self, run: gr.events.Dependency) -> None:
+        """Show what is kept for the visitor once this event of another tab has ended."""
+        run.then(_kept, None, self.view, **QUICK)
+
 
 def shown(choice: Choice, task: str = "", share: float = 0.0, problem: str = "") -> str:
     """The section's value: what is loaded, the conversation, and how far the opening of a model has come."""
-    turns = [{**turn, "content": turn["content"][:MOST_TOLD]} for turn in choice.turns]
     return json.dumps(
         {
+            "token": choice.token if choice.held else "",
             "loaded": choice.told if choice.paths else None,
+            "missing": choice.missing,
             "converses": converses(choice),
             "chat": choice.chat,
             "system": choice.system,
-            "turns": turns,
+            "turns": choice.turns,
             "stop": list(choice.stop),
             "task": task,
             "share": share,
             "problem": one_line(problem),
         }
+    )
+
+
+def still_there(make: Maker, session: str, seen: object) -> Maker:
+    """The same maker of runs, which raises UserError where what the visitor sees here is gone. seen: the section's value
+    in the browser."""
+
+    def checked(values: Mapping[str, object]) -> Job:
+        refuse_gone(session, seen)
+        return make(values)
+
+    return checked
+
+
+def refuse_gone(session: str, seen: object) -> None:
+    """Raises UserError, which names what is gone, where the visitor still sees models or a conversation that the server
+    no longer keeps. seen: the section's value in the browser."""
+    try:
+        told = json.loads(seen)  # type: ignore[arg-type]
+        token, loaded, turns = told["token"], told["loaded"], len(told["turns"])
+    except (TypeError, ValueError, KeyError):
+        return
+    if not isinstance(token, str) or not token or own.holds(session, token):
+        return
+    gone = [one_line(str(loaded.get("target", "")))[:80]] if isinstance(loaded, dict) else []
+    gone += ["the conversation"] if turns else []
+    gone += [] if gone else ["what was set under “Conversation and own models”"]
+    raise UserError(
+        f"Your connection was away for too long, and {' and '.join(gone)} "
+        f"{'are' if len(gone) > 1 else 'is'} no longer here. The next run uses this page’s own models, "
+        "and begins anew."
     )
 
 
@@ -130,6 +175,18 @@ def _sampling(request: gr.Request) -> list:
     found = own.of(request.session_hash).told.get("sampling", {})
     names = ("temperature", "top_k", "top_p")
     return [RANGES[name].clamp(found[name]) if name in found else gr.skip() for name in names]
+
+
+def _returned(request: gr.Request, event: gr.EventData) -> list:
+    """What the page held before it was loaded anew, or a sentence that it is gone."""
+    token = event._data.get("token") if isinstance(event._data, dict) else None
+    choice = own.bring_back(request.session_hash, token) if isinstance(token, str) else None
+    problem = "" if choice else GONE
+    return [gr.Accordion(open=True), shown(choice or Choice(), problem=problem)]
+
+
+def _kept(request: gr.Request) -> str:
+    return shown(own.of(request.session_hash))
 
 
 def _answered(request: gr.Request) -> str:

@@ -31,6 +31,9 @@ from app.shares import Shares
 from app.visitors import proxies
 from app.watch import Watch
 
+KEPT = (live.seats, live.memories, own)
+"""What the server keeps for visitors."""
+
 
 def build() -> gr.Blocks:
     """The page: everything built here is sent to the browser when the page opens."""
@@ -55,7 +58,7 @@ def build() -> gr.Blocks:
         html("DraftscopePage.allowed(element, props.limits);", limits=limits, elem_id="allowed")
         html("DraftscopePage.foot(element, props.line);", line=words.FOOT)
         watch.wire(page, methods)
-        compare.wire(page)
+        compare.wire(page, watch.own)
         learn.wire()
         page.load(_open_room, None, rooms, **QUICK)
         page.unload(_leave)
@@ -75,10 +78,10 @@ def _open_room(request: gr.Request):
 
 
 def _leave(request: gr.Request) -> None:
-    """The tab was closed: its runs go with it."""
-    live.seats.leave(request.session_hash)
-    live.memories.leave(request.session_hash)
-    own.leave(request.session_hash)
+    """The connection to a browser has ended. Gradio tells nothing more: the tab was closed, or the network broke for a
+    moment and the same session comes back. So the visitor's things wait for a while."""
+    for kept in KEPT:
+        kept.cut_off(request.session_hash)
 
 
 def launch(page: gr.Blocks, **settings) -> None:
@@ -89,7 +92,7 @@ def launch(page: gr.Blocks, **settings) -> None:
     os.environ["FORWARDED_ALLOW_IPS"] = proxies()  # read by uvicorn
     connections.use()
     service.measure()
-    sweep_forever(live.seats)
+    sweep_forever(*KEPT)
     warm.warm(after=4.0)
     page.launch(
         **{

@@ -225,6 +225,14 @@ class Seats:
             if not seat.ask("drop"):
                 seat.free()
 
+    def cut_off(self, session: str) -> None:
+        """The connection to the visitor's browser has ended: runs under way go; paused and finished ones wait for a
+        while, because a browser that was only cut off comes back with the same session."""
+        with self._lock:
+            seats = [seat for key, seat in self._seats.items() if key[0] == session]
+        for seat in seats:
+            seat.ask("drop")
+
     def sweep(self) -> None:
         """Let go of the runs that nobody came back for."""
         oldest = time.monotonic() - self._limits.kept_seconds
@@ -269,12 +277,19 @@ class Seats:
         return len(self._seats)
 
 
-def sweep_forever(seats: Seats, every: float = 60.0) -> None:
+class Kept(Protocol):
+    """What waits for visitors, with a time to live."""
+
+    def sweep(self) -> None: ...
+
+
+def sweep_forever(*kept: Kept, every: float = 60.0) -> None:
     """Sweep in the background, also while nobody visits the page."""
 
     def loop() -> None:
         while True:
             time.sleep(every)
-            seats.sweep()
+            for one in kept:
+                one.sweep()
 
     threading.Thread(target=loop, name="sweep", daemon=True).start()

@@ -8,7 +8,7 @@ from app import figures, link, live, traces, words
 from app.controls import FIELDS, RANGES
 from app.menu import offer, opening, preset_menu, with_other_traces
 from app.methods import Methods
-from app.own_models import OwnSection
+from app.own_models import OwnSection, still_there
 from app.parts import (
     EVERY,
     QUICK,
@@ -77,7 +77,7 @@ class Watch:
                 self.view.render()
                 self.tools = html(
                     "DraftscopePage.tools({element: element.querySelector('.pg-mount'), props, "
-                    "trigger, watch, server}); /* events: 'opened' 'link' 'moved' */",
+                    "trigger, watch, server}); /* events: 'opened' 'link' 'moved' 'returned' */",
                     server_functions=[traces.export_page],
                     limit=LIMITS.trace_bytes,
                     elem_id="tools",
@@ -105,11 +105,12 @@ class Watch:
         canvas_out = [self.view, self.said]
         advance = engine_event()
         runs = [
-            self.run.click(_start, self.fields, canvas_out, **advance),
-            self.step.click(_step, [self.said, *self.fields], canvas_out, **advance),
+            self.run.click(_start, [*self.fields, self.own.view], canvas_out, **advance),
+            self.step.click(_step, [self.said, *self.fields, self.own.view], canvas_out, **advance),
             self.said.ask_resume(_resume, None, canvas_out, **advance),
         ]
         self.own.wire(self.numbers[:3], runs)
+        self.own.come_back(self.tools.returned)
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
@@ -201,17 +202,18 @@ class Watch:
 
 
 def _start(request: gr.Request, *values):
-    session = request.session_hash
-    yield from emit(live.start(session, TAB, live.watch_job(session), _named(values)))
+    session, (*values, seen) = request.session_hash, values
+    make = still_there(live.watch_job(session), session, seen)
+    yield from emit(live.start(session, TAB, make, _named(values)))
 
 
 def _step(request: gr.Request, said: str, *values):
     """One step of the paused run, or the first step of a new one."""
-    session = request.session_hash
+    session, (*values, seen) = request.session_hash, values
     if state_of(said) == "paused":
         yield from emit(live.resume(session, TAB, single=True))
     else:
-        make = live.watch_job(session)
+        make = still_there(live.watch_job(session), session, seen)
         yield from emit(live.start(session, TAB, make, _named(values), single=True))
 
 

@@ -96,8 +96,8 @@ COMPARE_LEAD = [
     [
         "compute time",
         (
-            "The milliseconds spent working on this lane only: drafting, verifying, judging, "
-            "committing. Waiting for the other lanes is not counted."
+            "The milliseconds spent working on this lane only: reading the prompt, drafting, "
+            "verifying, judging, committing. Waiting for the other lanes is not counted."
         ),
     ],
     ".",
@@ -157,7 +157,10 @@ RUN_FIGURES = [
 
 RACE_FIGURES = [
     "The race in figures. Terms used in the figures: ",
-    ["tokens per second", "New tokens in a second of this lane's own compute time."],
+    [
+        "tokens per second",
+        "New tokens in a second of this lane's own compute time, the reading of the prompt included.",
+    ],
     ", ",
     _ACCEPTED,
     ", ",

@@ -141,9 +141,8 @@ def spread(trace: Trace, letter: str) -> float:
 
 
 def milliseconds_a_token(trace: Trace) -> float:
-    summary = trace.summary
-    spent = summary["milliseconds"]
-    return share(spent["total"] - spent["prefill"], summary["new_tokens"])
+    """Compute time, the reading of the prompt included, for each new token."""
+    return share(trace.summary["milliseconds"]["total"], trace.summary["new_tokens"])
 
 
 def stage(trace: Trace, name: str) -> float:

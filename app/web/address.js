@@ -25,8 +25,12 @@
     for (const [name, value] of Object.entries(pair.rule_options)) query.set(names.rule_options + name, value);
   }
 
-  /** The place that the picture shows: whoever opens the link gets the run, at this step and token. */
+  /**
+   * The place that the picture shows: whoever opens the link gets the run, at this step and token. A link carries neither
+   * a conversation nor a visitor's own models, and then no place either.
+   */
   function shown(query) {
+    if (P.asking("watch", "") || P.ownPair()) return;
     const { step, chosen } = P.view("watch");
     query.set("run", "1");
     if (step < 0) return;
@@ -51,7 +55,10 @@
   };
 
   /** The address of a room whose controls hold these values. */
-  P.addressOf = (room, now) => OF[room](P.exampleOf(room, now), now);
+  P.addressOf = function (room, now) {
+    const held = P.settled(room, now);
+    return OF[room](P.exampleOf(room, held), held);
+  };
 
   /** Replace the address in the address bar. The parameters of the server, such as the theme, are kept. */
   function put(query) {

@@ -3,7 +3,8 @@
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
   const rooms = {};   // by name: {now: the controls as named values, asked: those at the last press of Run, cover}
-  const room = (name) => (rooms[name] = rooms[name] || { now: null, asked: null, cover: null });
+  const room = (name) => (rooms[name] = rooms[name] || { now: null, asked: null, own: null, cover: null });
+  let talk = { chat: false, system: "", turns: [], stop: [] };   // the visitor's conversation, as the server keeps it
   const FIELDS = {
     watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
     compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
@@ -64,15 +65,46 @@
     return summary.stop === "length" ? summary.new_tokens !== most : summary.new_tokens > most;
   }
 
-  /** The settings, in words, that differ between controls and a picture's runs. asked: the run's controls, or null. */
-  P.differences = function (now, runs, asked) {
+  /**
+   * The turns that a run with this prompt answers, or null outside a conversation. The last turn, said again unchanged,
+   * is answered anew: see Choice.asking in app/own.py.
+   */
+  P.asking = function (name, prompt) {
+    if (name !== "watch" || !talk.chat) return null;
+    const said = [...(talk.system ? [{ role: "system", content: talk.system }] : []), ...talk.turns], before = said.at(-2);
+    return before && before.role === "user" && before.content === prompt ? said.slice(0, -1) : [...said, { role: "user", content: prompt }];
+  };
+  const turnsAsText = (turns) => JSON.stringify((turns || []).map(({ role, content }) => [role, content]));
+
+  /** The differences in the prompt: the text, or the turns of a conversation. */
+  function ofPrompt(name, now, { prompt }) {
+    const turns = P.asking(name, now.prompt), had = prompt.messages;
+    if (!turns) return now.prompt === prompt.text ? [] : ["the prompt"];
+    if (turnsAsText(turns) === turnsAsText(had)) return [];
+    return [had && had.at(-1).content === now.prompt ? "the conversation" : "the prompt"];
+  }
+
+  /** The differences in the target, and in what ends the text. own: the visitor's own pair when Run was pressed, or null. */
+  function ofOwn(name, now, { target, stop_strings: stop = [] }, own) {
+    const told = [], wanted = now.models ? "" : P.ownTarget();
+    if (own === null ? wanted && wanted !== target.name : !now.models && own !== P.ownPair()) told.push("the target");
+    if (own !== null && name === "watch" && JSON.stringify(stop) !== JSON.stringify(talk.stop)) told.push("what ends the text");
+    return told;
+  }
+
+  /**
+   * The settings, in words, that differ between a room's controls and its picture's runs. asked: the run's controls, or
+   * null; own: the visitor's own pair at that time, or null.
+   */
+  P.differences = function (name, now, runs, asked, own = null) {
     if (!runs.length) return [];
     const { run } = runs[0], told = [], pairs = JSON.parse(now.lanes || `[${now.pair}]`), before = asked ? JSON.parse(asked.lanes || `[${asked.pair}]`) : [];
-    if (now.prompt !== run.prompt.text) told.push("the prompt");
+    told.push(...ofPrompt(name, now, run));
+    if (name !== "whatif") told.push(...ofOwn(name, now, run, own));
     if (now.models !== undefined && (now.models || "") !== (run.family || "")) told.push("what is written");
     if (pairs.length !== runs.length) told.push("the lanes");
     else pairs.forEach((pair, i) => told.push(...ofPair(pair, runs[i].run, before[i], Number(now.temperature))));
-    for (const [name, words] of SAMPLING) if (Number(now[name]) !== run.sampling[name]) told.push(words);
+    for (const [number, words] of SAMPLING) if (Number(now[number]) !== run.sampling[number]) told.push(words);
     if (now.json_schema !== undefined && (now.json_schema || "").trim() !== ((run.constraint && run.constraint.text) || "").trim()) told.push("the JSON schema");
     if (runs.some(({ summary }) => otherLength(Number(now.max_new_tokens), summary))) told.push("the number of new tokens");
     return [...new Set(told)];
@@ -88,11 +120,30 @@
       running ? null : el("button", { type: "button", class: "pg-tool pg-go", text: `Press ${button} for yours`, onclick: () => document.getElementById(id).click() }));
   }
 
+  /** The settings that differ between a room's controls and its picture. */
+  function differing(name) {
+    const r = room(name), here = P.ranHere(name);
+    return P.differences(name, r.now, P.runsOf(P.trace(name)), here ? r.asked : null, here ? r.own : null);
+  }
+
+  /**
+   * A room's controls with the sizes that this page picked for the run on the screen, in the place of those left to the
+   * page: another visit may pick others, and a link is to bring this run.
+   */
+  P.settled = function (name, now) {
+    if (!P.ranHere(name) || !P.agrees(name)) return now;
+    const runs = P.runsOf(P.trace(name)), pairs = JSON.parse(now.lanes || `[${now.pair}]`);
+    pairs.forEach((pair, i) => {
+      for (const { name: option, auto } of P.offer.drafters[pair.drafter].options) if (auto && !pair.options[option]) pair.options[option] = runs[i].run.drafter.options[option];
+    });
+    return { ...now, ...(now.lanes ? { lanes: JSON.stringify(pairs) } : { pair: JSON.stringify(pairs[0]) }) };
+  };
+
   /** Compare once more, and mark the picture. */
   function look(name) {
     const r = room(name), view = P.view(name), trace = P.trace(name), running = P.stateOf(name) === "running";
     if (!view || !view.cover || !r.now) return;
-    const words = !trace || P.waiting(name) ? [] : P.differences(r.now, P.runsOf(trace), P.ranHere(name) ? r.asked : null);
+    const words = !trace || P.waiting(name) ? [] : differing(name);
     const now = JSON.stringify([words, running]);
     if (now !== r.cover) {
       r.cover = now;
@@ -115,7 +166,12 @@
     look(name);
   };
   /** Run was pressed: the current settings make the next run. */
-  P.asking = (name) => { room(name).asked = room(name).now; };
+  P.pressed = (name) => Object.assign(room(name), { asked: room(name).now, own: P.ownPair() });
   /** Whether the picture matches the controls. */
-  P.agrees = (name) => { const r = room(name); return Boolean(r.now && P.trace(name)) && !P.differences(r.now, P.runsOf(P.trace(name)), P.ranHere(name) ? r.asked : null).length; };
+  P.agrees = (name) => Boolean(room(name).now && P.trace(name)) && !differing(name).length;
+  /** Take over the visitor's conversation and what ends a text. */
+  P.setConversation = function ({ chat, system, turns, stop }) {
+    talk = { chat, system, turns, stop };
+    for (const name of Object.keys(rooms)) look(name);
+  };
 })();

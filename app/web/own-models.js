@@ -1,8 +1,17 @@
 // "Conversation and own models": a conversation with a chat model, strings that end a text, a target and a draft of the
-// visitor's. The value is JSON from the server: {loaded, converses, chat, system, turns, stop, task, share, problem}.
+// visitor's. The value is JSON from the server: {token, loaded, missing, converses, chat, system, turns, stop, task, share, problem}.
 (function () {
   "use strict";
   const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+
+  const KEPT = "draftscope-own";   // in the browser, for this tab alone: names to the server what it keeps for the visitor
+  function keep(token) {
+    try { if (token) sessionStorage.setItem(KEPT, token); else sessionStorage.removeItem(KEPT); } catch { /* the browser keeps nothing */ }
+  }
+  /** What the server kept for this tab before the page was loaded anew, "" for nothing. */
+  P.keptBefore = function () {
+    try { return sessionStorage.getItem(KEPT) || ""; } catch { return ""; }
+  };
 
   P.ownModels = function (c) {
     const { el } = Draftscope;
@@ -22,8 +31,9 @@
     const fresh = el("button", { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => c.trigger("fresh") });
     const sampling = el("button", { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants", onclick: () => c.trigger("own_sampling") });
     const stop = el("textarea", { id: "own-stop", rows: 2, maxlength: 2000, placeholder: "one a line; \\n is a line break, \\t a tab, \\\\ a backslash", onchange: tell });
-    const system = el("textarea", { id: "own-system", rows: 1, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.", onchange: tell });
-    const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, fresh);
+    const system = el("textarea", { id: "own-system", rows: 2, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.", onchange: tell });
+    const again = el("p", { class: "pg-help", text: "Run answers your last turn again as long as the prompt is unchanged; another prompt is the next turn." });
+    const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, again, fresh);
     const talk = el("div", { class: "pg-own-talk" }, chatLine, said);
     const bring = el("div", { class: "pg-own-bring" }, el("strong", { text: "Own models" }), allowed, field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress);
     c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, sampling);
@@ -38,6 +48,8 @@
 
     function show() {
       const now = JSON.parse(c.props.value), pair = now.loaded;
+      P.setOwnPair(now);
+      P.setConversation(now);
       progress.hidden = !now.task;
       load.disabled = Boolean(now.task);
       bar.value = now.share;
@@ -51,9 +63,9 @@
       said.hidden = !now.chat;
       if (document.activeElement !== system) system.value = now.system;
       turns.replaceChildren(...now.turns.map(turnLine));
-      fresh.hidden = !now.turns.length;
+      fresh.hidden = again.hidden = !now.turns.length;
     }
-    c.watch("value", show);
+    c.watch("value", () => { keep(JSON.parse(c.props.value).token); show(); });
     show();
   };
 })();

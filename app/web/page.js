@@ -172,7 +172,7 @@
     for (const [kind, ids] of Object.entries(IDS)) {
       const r = rooms[kind];
       if (!button || !r || !r.trigger || button.disabled) continue;
-      if (button.id === ids.run || (button.id === ids.step && r.status.state !== "paused")) P.asking(kind);
+      if (button.id === ids.run || (button.id === ids.step && r.status.state !== "paused")) P.pressed(kind);
       if (button.id === ids.run || button.id === ids.step) begin(kind);
       if (button.id === ids.stop) ask(r, "ask_stop");
       if (button.id !== ids.pause) continue;

@@ -13,6 +13,7 @@
     const tabs = {}, of = (tab) => (tabs[tab] = tabs[tab] || { value: first, heard: new Set() });
     return {
       set(tab, value) { of(tab).value = value; of(tab).heard.forEach((hear) => hear(value)); },
+      again() { for (const one of Object.values(tabs)) one.heard.forEach((hear) => hear(one.value)); },
       follow(tab, hear) { of(tab).heard.add(hear); hear(of(tab).value); return () => of(tab).heard.delete(hear); },
     };
   }
@@ -23,8 +24,25 @@
   /** Set the tab's family of models, "" for text; drafters that lack a part in it cannot be chosen. */
   P.setModels = (tab, name) => families.set(tab, name || "");
   P.onModels = families.follow;
-  /** Why a drafter cannot run with this family of models; "" where it can. */
-  P.missing = (drafter, family) => { const { missing, elsewhere = {} } = P.offer.drafters[drafter]; return family ? elsewhere[family] || "" : missing; };
+  let own = null;   // the visitor's own pair: {loaded, missing}
+  /** Take over what is loaded for the visitor: {loaded: the pair or null, missing: why drafters cannot run with it, by key}. */
+  P.setOwnPair = function ({ loaded, missing }) {
+    const before = P.ownPair();
+    own = loaded ? { loaded, missing } : null;
+    if (P.ownPair() !== before) families.again();
+  };
+  /** The visitor's own pair as a text, "" without one. */
+  P.ownPair = () => (own ? JSON.stringify([own.loaded.target, own.loaded.draft]) : "");
+  /** The name of the visitor's own target, "" without one. */
+  P.ownTarget = () => (own ? own.loaded.target : "");
+  /** Why a drafter cannot run with this family of models, or with the visitor's own pair; "" where it can. */
+  P.missing = function (drafter, family) {
+    const { missing, elsewhere = {} } = P.offer.drafters[drafter];
+    if (family) return elsewhere[family] || "";
+    return own ? own.missing[drafter] || "" : missing;
+  };
+  /** A drafter's options here; an own pair has one draft, so no other can be chosen. */
+  P.declared = (drafter, family) => P.offer.drafters[drafter].options.filter(({ part }) => !part || family || !own);
 
   /** The rule that judges unless another is chosen. */
   P.automaticRule = (drafter, temperature) => P.offer.drafters[drafter].automatic[temperature > 0 ? "warm" : "cold"];
@@ -39,7 +57,7 @@
     const { el } = Draftscope, { drafters, rules } = P.offer;
     const options = el("div", { class: "pg-options" }), judging = el("div", { class: "pg-judging" });
     const rule = el("select", { id: ruleId, class: "pg-rule", onchange: () => { Object.assign(state, { verifier: rule.value, rule_options: {} }); judge(); changed(); } });
-    let temperature = 0, family = "", inForce = null, ofDrafter = null, ofRule = null;
+    let temperature = 0, family = "", models = "[\"\",\"\"]", inForce = null, ofDrafter = null, ofRule = null;
     Object.assign(state, { options: {}, verifier: "", rule_options: {}, ...state });
 
     const picker = P.picker(place, (key) => {
@@ -58,7 +76,7 @@
     }
 
     function draw() {
-      const { summary, options: declared, rules: known } = drafters[state.drafter], missing = P.missing(state.drafter, family);
+      const { summary, rules: known } = drafters[state.drafter], missing = P.missing(state.drafter, family), declared = P.declared(state.drafter, family);
       if (!Object.hasOwn(known, state.verifier)) state.verifier = "";
       picker.set(state.drafter);
       ofDrafter = P.optionControls(declared, state.options, changed, `${mark}-option`);
@@ -74,10 +92,13 @@
       /** The rule's words in the list; "" for the automatic rule. */
       get ruleName() { return state.verifier && ruleLabel(state.drafter, state.verifier); },
       writes(now) {
-        if (now === family) return;
+        const next = JSON.stringify([now, P.ownPair()]), before = JSON.stringify(state);
+        if (next === models) return;
+        models = next;
         family = now;
         picker.writes(now);
         draw();
+        if (JSON.stringify(state) !== before) changed();      // an option that cannot be chosen any more
       },
       show(next) { Object.assign(state, { options: {}, verifier: "", rule_options: {}, ...next }); draw(); },
       settle(now) {

@@ -15,6 +15,7 @@
   P.tools = function (c) {
     row(c, "watch", "copy-link", (text) => c.server.export_page(text));
     P.onMove("watch", (query) => c.trigger("moved", { query }));
+    if (P.keptBefore()) c.trigger("returned", { token: P.keptBefore() });
   };
 
   /** Also tells the server when the tab comes on the screen, and its address; the server sends the finished race. */

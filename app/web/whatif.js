@@ -59,7 +59,7 @@
     function tell() {
       if (!first) return;
       const heat = Number(temperature.value), { drafter, verifier } = pair.state, rules = P.offer.rules;
-      const told = P.differences({ prompt: first.prompt.text, pair: JSON.stringify(pair.state), temperature: heat, ...Object.fromEntries(["top_k", "top_p", "seed"].map((name) => [name, first.sampling[name]])) }, [{ run: first }], null);
+      const told = P.differences("whatif", { prompt: first.prompt.text, pair: JSON.stringify(pair.state), temperature: heat, ...Object.fromEntries(["top_k", "top_p", "seed"].map((name) => [name, first.sampling[name]])) }, [{ run: first }], null);
       const lines = [told.length ? `Changed: ${told.join(", ")}. All else stays as it was.` : "Nothing is changed yet."];
       const rule = verifier || P.automaticRule(drafter, heat);
       if (rule !== first.verifier.key && things.rule.disabled && rules[rule]) lines.push(`The rule has to change with it: ${rules[rule].title} instead of ${first.verifier.title || first.verifier.key}.`);

@@ -6,16 +6,23 @@ Requests are anonymous: the host's own token is never sent for a visitor.
 from __future__ import annotations
 
 import json
+import queue
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from engine.errors import UserError
 from engine.progress import Tell, silent
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 WANTED = ("*.safetensors", "*.json", "tokenizer.model", "*.jinja", "merges.txt", "vocab.txt")
+PATIENCE = 5.0
+"""Seconds that the Hub has for its first answer. Timeouts of sockets do not cover the look-up of a name, nor several
+addresses that are tried one after the other."""
 CACHED = "models--"  # what the names of folders in the Hub's cache begin with
+T = TypeVar("T")
 REFUSED = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.msgpack", "*.h5", "*.onnx", "*/*")
 
 
@@ -54,8 +61,11 @@ def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
 
     if not is_hub_name(name):
         raise UserError("A model on the Hub is named OWNER/NAME.")
+    hub = HfApi(token=False)
     try:
-        found = HfApi(token=False).model_info(name, files_metadata=True, timeout=20)
+        found = within(
+            PATIENCE, lambda: hub.model_info(name, files_metadata=True, timeout=PATIENCE)
+        )
         files = list(
             filter_repo_objects(
                 found.siblings or [],
@@ -70,12 +80,39 @@ def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
         folder, done, whole = None, 0, sum(one.size or 0 for one in files) or 1
         for one in files:
             tell(f"Downloading {name}", done / whole)
-            path = hf_hub_download(name, one.rfilename, revision=found.sha, token=False)
+            path = hf_hub_download(
+                name, one.rfilename, revision=found.sha, token=False, etag_timeout=PATIENCE
+            )
             folder, done = Path(path).parent, done + (one.size or 0)
-    except (HfHubHTTPError, HFValidationError, OSError, ValueError, json.JSONDecodeError) as error:
-        raise UserError(f"The Hub has no public model {name}, or cannot be reached.") from error
+    except (HfHubHTTPError, HFValidationError) as error:
+        raise UserError(f"The Hub has no public model {name}.") from error
+    except (OSError, ValueError, json.JSONDecodeError) as error:
+        raise UserError(
+            f"The Hub did not answer, so {name} cannot be looked at; try again later, or name a folder."
+        ) from error
     tell(f"Downloading {name}", 1.0)
     return folder
+
+
+def within(seconds: float, ask: Callable[[], T]) -> T:
+    """The result of ``ask``; raises what it raises, and TimeoutError where it takes longer. The work is left to a thread
+    of its own then: nothing can end a look-up of a name that hangs."""
+    told: queue.SimpleQueue[tuple[bool, object]] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            told.put((True, ask()))
+        except Exception as error:  # noqa: BLE001  (raised again below)
+            told.put((False, error))
+
+    threading.Thread(target=work, name="hub", daemon=True).start()
+    try:
+        good, found = told.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError(f"no answer within {seconds:g} s") from None
+    if not good:
+        raise found  # type: ignore[misc]
+    return found  # type: ignore[return-value]
 
 
 def _refuse(name: str, files: Sequence[str], size: int, most: int) -> None:

@@ -159,6 +159,8 @@ class Recorder:
         }
         if step.spans:
             line["spans"] = [_span(span) for span in step.spans]
+        if step.prefill_milliseconds:
+            line["prefill"] = round(step.prefill_milliseconds, 4)
         return line
 
     def _shown(self, step: Step) -> Tensor | None:

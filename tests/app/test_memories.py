@@ -24,3 +24,19 @@ def test_everybody_has_a_memory_of_their_own():
 
 def test_there_is_a_bound():
     assert 1 <= LIMITS.memories <= 256
+
+
+def test_a_memory_waits_for_a_browser_that_was_cut_off():
+    memories = Memories(seconds=60)
+    memories.of("ann").store("key", Learned)
+    memories.cut_off("ann")
+    memories.sweep()
+    assert memories.of("ann").nbytes == 10
+    late = Memories(seconds=-1)
+    for name in ("ann", "bob"):
+        late.of(name).store("key", Learned)
+        late.cut_off(name)
+    late.of("bob")
+    late.cut_off("nobody")
+    late.sweep()
+    assert (late.of("ann").nbytes, late.of("bob").nbytes) == (0, 10), "bob is back"

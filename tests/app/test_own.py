@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.own import OwnModels, page_converses
-from app.own_models import _set
+from app.live import opened
+from app.own import Choice, OwnModels, page_converses
+from app.own import own as page_own
+from app.own_models import _set, refuse_gone, shown
 from app.settings import LIMITS, allowed_models, model_paths
 from engine.ending import typed
 from engine.errors import UserError
@@ -150,3 +152,108 @@ def test_a_stop_string_means_on_the_page_what_it_means_on_the_command_line():
     told = json.loads(_set(SimpleNamespace(session_hash="lines"), event))
     assert told["stop"] == ["\n\nUser:", r"\nabla", "---", " there"] and not told["problem"]
     assert told["stop"] == [typed(line) for line in lines if line]
+
+
+def test_a_pair_and_a_conversation_wait_for_a_browser_that_was_cut_off(pair):
+    own = room(pair)
+    own.load("a", *pair)
+    own.of("a").turns = [{"role": "user", "content": "Hello"}]
+    token = own.of("a").token
+    own.cut_off("a")
+    own.cut_off("nobody")
+    own.sweep()
+    assert own.holds("a", token) and own.of("a").turns and own.of("a").paths.target == pair[0]
+    late = room(pair, kept_seconds=-1)
+    late.of("b").chat = True
+    token = late.of("b").token
+    late.sweep()
+    assert late.holds("b", token), "still connected"
+    late.cut_off("b")
+    late.sweep()
+    assert not late.holds("b", token) and not late.of("b").chat
+    own.leave("a")
+
+
+def test_who_has_left_gives_the_place_up_first(pair):
+    own = room(pair, resident_models=1)
+    own.load("a", pair[0], "")
+    token = own.of("a").token
+    own.cut_off("a")
+    own.load("b", pair[1], "")
+    assert own.resident() == [pair[1]] and not own.holds("a", token)
+    own.leave("b")
+
+
+def test_a_page_that_is_loaded_anew_gets_back_what_it_had(pair):
+    own = room(pair)
+    own.load("a", *pair)
+    held = own.of("a")
+    held.turns, held.stop = [{"role": "user", "content": "Hello"}], ("x",)
+    back = own.bring_back("new", held.token)
+    assert (back.paths, back.turns, back.stop) == (held.paths, held.turns, held.stop)
+    assert own.of("new") is back and own.holds("new", back.token) and back.token != held.token
+    own.cut_off("a")
+    assert own.bring_back("other", "a token that nobody has") is None
+    own.leave("a")
+    assert sorted(own.resident()) == sorted(pair)
+    own.leave("new")
+
+
+def test_what_the_visitor_still_sees_and_is_gone_is_told_before_the_next_run():
+    seen = {"token": "gone", "loaded": {"target": "my-model"}, "turns": [{}, {}]}
+    with pytest.raises(UserError, match="my-model and the conversation are no longer here"):
+        refuse_gone("somebody", json.dumps(seen))
+    with pytest.raises(UserError, match="what was set .* is no longer here"):
+        refuse_gone("somebody", json.dumps({**seen, "loaded": None, "turns": []}))
+    choice = page_own.of("somebody")
+    choice.chat = True
+    refuse_gone("somebody", shown(choice))
+    refuse_gone("anybody", shown(Choice()))
+    for odd in ("", None, 3, "[]", "{}", json.dumps({**seen, "token": 3})):
+        refuse_gone("somebody", odd)
+    page_own.leave("somebody")
+    with pytest.raises(UserError):
+        refuse_gone("somebody", shown(choice))
+
+
+def test_a_turn_said_again_is_answered_anew():
+    user, answer, system = (
+        {"role": role, "content": role} for role in ("user", "assistant", "system")
+    )
+    other = {"role": "user", "content": "other"}
+    assert Choice().asking("user") == [user]
+    assert Choice(turns=[user, answer]).asking("user") == [user]
+    assert Choice(turns=[user, answer]).asking("other") == [user, answer, other]
+    assert Choice(turns=[user, answer, other, answer]).asking("user")[-1:] == [user]
+    assert Choice(turns=[user, answer], system="system").asking("user") == [system, user]
+
+
+def test_a_second_run_of_the_same_turn_takes_the_place_of_its_answer():
+    own, told = OwnModels(Allowed()), []
+    own.of("a").chat = True
+    for drafter in ("none", "prompt_lookup"):
+        asked = RunRequest("Tell me about a dog.", model_paths(), drafter, max_new_tokens=12)
+        run = open_run(own.applied("a", asked))
+        trace = "".join([run.header(), *run.steps(), run.summary()])
+        own.answered("a", trace)
+        told.append(json.loads(trace.splitlines()[-1]))
+        assert [turn["role"] for turn in own.of("a").turns] == ["user", "assistant"]
+    assert told[0]["text"] == told[1]["text"]
+
+
+def test_drafters_that_lack_a_part_beside_an_own_target_cannot_be_run(pair):
+    own = room(pair)
+    own.load("a", pair[0], "")
+    missing = own.of("a").missing
+    assert "chain" in missing and "none" not in missing and "prompt_lookup" not in missing
+    own.of("a").chat = False
+    for key, why in missing.items():
+        with pytest.raises(UserError) as told:
+            opened([replace(own.applied("a", request("x")), drafter=key, options={})])
+        parts = why.removeprefix("needs ").partition(", which")[0]
+        assert parts in str(told.value) and "stranger" in str(told.value)
+        assert "--" not in str(told.value), "words of the command line"
+    own.load("a", *pair)
+    assert "chain" not in own.of("a").missing and "medusa" in own.of("a").missing
+    assert Choice().missing == {}
+    own.leave("a")

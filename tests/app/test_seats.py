@@ -129,6 +129,22 @@ def test_runs_that_nobody_comes_back_for_are_let_go():
     assert job.cancelled
 
 
+def test_paused_and_finished_runs_outlive_a_broken_connection():
+    seats, jobs = Seats(), [Fake() for _ in range(4)]
+    seats.put("a", "watch", Seat(jobs[0]))
+    running = seats.put("a", "compare", Seat(jobs[1])).advance()
+    next(running)
+    over = seats.put("a", "whatif", Seat(jobs[2]))
+    text = list(over.advance())[-1][0]
+    other = seats.put("b", "watch", Seat(jobs[3])).advance()
+    next(other)
+    seats.cut_off("a")
+    assert next(running, None) is None and jobs[1].cancelled, "nobody receives it any more"
+    assert not jobs[0].cancelled and seats.get("a", "watch").state == "paused"
+    assert seats.get("a", "whatif").text == text
+    assert list(other)[-1][1] == "done", "another visitor's"
+
+
 def test_the_number_of_runs_is_bounded():
     seats = Seats(replace(LIMITS, kept_runs=2))
     over = seats.put("a", "watch", Seat(Fake()))

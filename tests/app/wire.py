@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from functools import cache
@@ -26,6 +27,8 @@ class Wire:
     def __init__(self, url: str, address: str | None = None) -> None:
         """address: the one of this machine that the visitor comes from, for example 127.0.0.7."""
         self.url, self.session = url, uuid.uuid4().hex
+        self.own = ""
+        """The value of the section of own models and conversations, which a browser sends with every run."""
         self._config = config(url)
         self._ids = {
             one["props"]["elem_id"]: one["id"]
@@ -33,6 +36,7 @@ class Wire:
             if one["props"].get("elem_id")
         }
         self._streams: list[httpx.Response] = []
+        self._heart: httpx.Response | None = None
         transport = httpx.HTTPTransport(local_address=address)
         self._http = httpx.Client(base_url=url + PREFIX, timeout=PATIENCE, transport=transport)
         threading.Thread(target=self._beat, daemon=True).start()
@@ -41,6 +45,7 @@ class Wire:
         try:
             with self._http.stream("GET", f"/heartbeat/{self.session}") as stream:
                 self._streams.append(stream)
+                self._heart = stream
                 for _ in stream.iter_lines():
                     pass
         except (httpx.HTTPError, OSError, RuntimeError):
@@ -51,6 +56,13 @@ class Wire:
         for stream in self._streams:
             stream.close()
         self._http.close()
+
+    def break_off(self) -> None:
+        """Lose the heartbeat, as when the network breaks for a moment, and give the server time to notice."""
+        while self._heart is None:
+            time.sleep(0.05)
+        self._heart.close()
+        time.sleep(1.0)
 
     def event(self, elem_id: str, name: str) -> dict:
         """The event of this name of the component with this id."""
@@ -104,9 +116,8 @@ class Wire:
         self, prompt: object, drafter: str = "chain", tokens: object = 16, **changes
     ) -> Iterator[Update]:
         """Press Run on Watch."""
-        return self._updates(
-            self.event("run", "click"), self.watch_values(prompt, drafter, tokens, **changes)
-        )
+        values = self.watch_values(prompt, drafter, tokens, **changes)
+        return self._updates(self.event("run", "click"), [*values, self.own])
 
     def watch_values(
         self, prompt: object, drafter: object = "chain", tokens: object = 16, **changes
@@ -124,7 +135,7 @@ class Wire:
         lanes = [
             {"drafter": key, "options": {}, "verifier": "", "rule_options": {}} for key in drafters
         ]
-        values = [prompt, json.dumps(lanes), 0, 0, 1, 0, tokens, ""]
+        values = [prompt, json.dumps(lanes), 0, 0, 1, 0, tokens, "", self.own]
         return self._updates(self.event("race", "click"), values)
 
     def resume(self) -> Iterator[Update]:

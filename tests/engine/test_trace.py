@@ -134,6 +134,8 @@ def test_the_summary_adds_up(trace):
         )
     parts = sum(value for name, value in times.items() if name != "total")
     assert times["total"] == pytest.approx(parts, abs=0.01)
+    read = [step.get("prefill", 0) for step in steps]
+    assert read[0] == pytest.approx(times["prefill"], abs=0.01) and not any(read[1:])
 
 
 def test_a_cancelled_run_has_a_summary_and_is_a_trace():

@@ -106,3 +106,23 @@ def test_time_on_the_clock_counts_where_stages_overlap(replay):
     page = replay(ndjson(lines))
     clock = sum(step["milliseconds"]["total"] for step in lines[1:-1])
     assert page.evaluate("view.model.milliseconds") == pytest.approx(clock)
+
+
+def test_the_marks_go_with_their_run(replay):
+    """The next run drafts little at first, so that most chips of the run before are not drawn by its first step."""
+    page = replay(ndjson(merged(Toy(**TOY).lines())))
+    most = page.locator("#tree .ds-source-mark").count()
+    small, large = Toy(steps=1, budget=2).lines(), Toy(steps=1, budget=14).lines()
+    assert len(large[1]["nodes"]["token"]) > len(small[1]["nodes"]["token"]) and most > 2
+    for lines in (small, large):
+        page.evaluate("(text) => { view.feed(text); view.goto(0); }", ndjson(lines))
+        assert page.locator("#tree [data-node]").count() == len(lines[1]["nodes"]["token"])
+        assert page.locator("#tree .ds-source-mark").count() == 0
+
+
+def test_the_compute_time_of_a_run_is_that_of_its_summary(replay):
+    lines = Toy(steps=3).lines()
+    page = replay(ndjson(lines))
+    page.evaluate("view.goto(2)")
+    shown = page.locator(".ds-run-numbers dd").last.inner_text()
+    assert shown == page.evaluate("(ms) => Draftscope.ms(ms)", lines[-1]["milliseconds"]["total"])

@@ -53,6 +53,18 @@ TRACE = {
         "toy.model(toy.step([], ['a'], 'bonus', {draft: 1, verify: 2}), toy.step([], ['b'], 'bonus', {verify: 4})).milliseconds",
         7,
     ),
+    "the reading of the prompt comes first": (
+        "((m) => [m.milliseconds, m.steps.map((s) => s.view.start), Draftscope.stepsBy(m, 5)])(toy.model({...toy.step([], ['a'], 'bonus', {verify: 3}), prefill: 5}, toy.step([], ['b'], 'bonus', {verify: 4})))",
+        [12, [5, 8], 0],
+    ),
+    "a trace made earlier tells it at its end": (
+        "((m) => [m.milliseconds, m.steps.map((s) => s.view.start)])(toy.model(toy.step([], ['a'], 'bonus', {verify: 3}), {kind: 'summary', milliseconds: {prefill: 5, total: 8}}))",
+        [8, [5]],
+    ),
+    "a lane is as fast before its summary as after it": (
+        "((one) => [one, {kind: 'summary', milliseconds: {prefill: 5, total: 8}, tokens_per_second: 125, target_calls: 1}].map((_, i, all) => Draftscope.laneNumbers(toy.model(...all.slice(0, i + 1))).speed))({...toy.step([], ['a'], 'bonus', {verify: 3}), prefill: 5})",
+        [125, 125],
+    ),
     "finished steps at a moment": (
         "((m) => [0, 2.9, 3, 99].map((ms) => Draftscope.stepsBy(m, ms)))(toy.model(toy.step([], ['a'], 'bonus', {verify: 3}), toy.step([], ['b'], 'bonus', {verify: 4})))",
         [0, 0, 1, 2],

@@ -2,13 +2,16 @@
 (function (D) {
   "use strict";
 
-  /** A lane's bars. A bar's place and width show when the step ran and for how long, its height the tokens gained. */
+  /**
+   * A lane's bars. A bar's place and width show when the step ran and for how long, its height the tokens
+   * gained; the flat bar before them is the reading of the prompt.
+   */
   D.raceLine = function (box, hooks) {
     const HIGH = 40;
     const bars = D.svg("g", {}), now = D.svg("line", { class: "ds-race-now", y1: 0, y2: HIGH, x1: 0, x2: 0 });
     const svg = D.svg("svg", { class: "ds-race-bars", preserveAspectRatio: "none", "aria-hidden": "true", viewBox: `0 0 1 ${HIGH}` }, bars, now);
     box.append(svg);
-    let count = 0, span = 1, most = 1, current = null;
+    let count = 0, read = 0, span = 1, most = 1, current = null;
     const timeAt = (event) => {
       const at = svg.getBoundingClientRect();
       return D.clamp((event.clientX - at.left) / at.width, 0, 1) * span;
@@ -24,8 +27,14 @@
     svg.addEventListener("pointerup", () => { dragging = false; });
     svg.addEventListener("pointercancel", () => { dragging = false; });
     return {
-      reset() { bars.replaceChildren(); count = 0; current = null; },
+      reset() { bars.replaceChildren(); count = read = 0; current = null; },
       grow(model) {
+        if (read !== model.prefill) {                // the reading of the prompt comes first, and moves the steps
+          bars.replaceChildren();
+          count = 0;
+          read = model.prefill;
+          bars.append(D.svg("rect", { class: "ds-race-prefill", x: 0, width: read, y: HIGH - 6, height: 6 }));
+        }
         for (; count < model.steps.length; count++) {
           const { view } = model.steps[count], kept = view.tokens - (view.final ? 1 : 0);
           const x = view.start, width = Math.max(view.total * 0.9, 0.001), unit = (y, h, marks) => D.svg("rect", { x, width, y, height: h, ...marks });
@@ -35,7 +44,7 @@
       },
       draw(model, index) {
         if (current) current.removeAttribute("data-now");
-        current = bars.children[index] || null;
+        current = bars.querySelector(`[data-step='${index}']`);
         if (current) current.setAttribute("data-now", "");
       },
       hover() {},

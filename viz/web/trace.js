@@ -89,14 +89,21 @@
 
   D.kept = (judgement) => (judgement.coin === null || judgement.coin === undefined ? judgement.accept >= 1 : judgement.coin < judgement.accept);
 
-  /** One run, fed with its string so far. The model holds run, steps and summary. */
+  /** One run, fed with its string so far. The model holds run, steps and summary; milliseconds: its compute time so far. */
   D.traceModel = function () {
     const reader = D.lineReader();
     const model = {
-      run: null, steps: [], summary: null, trouble: null, tokens: 0, passes: 0, milliseconds: 0, tallest: 0,
+      run: null, steps: [], summary: null, trouble: null, tokens: 0, passes: 0, prefill: 0, milliseconds: 0, tallest: 0,
       clear() {
         model.run = model.summary = model.trouble = null;
-        model.steps = []; model.tokens = model.passes = model.milliseconds = model.tallest = 0;
+        model.steps = []; model.tokens = model.passes = model.prefill = model.milliseconds = model.tallest = 0;
+      },
+      /** The prompt was read in so many ms: the clock of the run begins with them. A trace made earlier tells it at its end. */
+      read(ms) {
+        if (!(ms > 0) || model.prefill) return;
+        model.prefill = ms;
+        model.milliseconds += ms;
+        for (const step of model.steps) step.view.start += ms;
       },
       add(entry) {
         if (entry.kind === "run") {
@@ -106,6 +113,7 @@
           try {
             D.enrich(entry, model.tokens, model.run);
           } catch { model.trouble = "A step of the trace lacks a field."; return; }
+          model.read(entry.prefill);
           entry.view.root = model.lastToken();
           entry.view.start = model.milliseconds;
           model.milliseconds += entry.view.total;
@@ -114,7 +122,10 @@
           entry.view.passes = model.passes;                  // of the target, this step's included
           model.tallest = Math.max(model.tallest, entry.view.tokens);
           model.steps.push(entry);
-        } else if (entry.kind === "summary") model.summary = entry;
+        } else if (entry.kind === "summary") {
+          model.summary = entry;
+          model.read((entry.milliseconds || {}).prefill);
+        }
       },
       /** Returns {reset, added: number of new steps}. */
       feed(whole) {

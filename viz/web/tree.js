@@ -76,7 +76,7 @@
     const halo = D.svg("path", { class: "ds-halo" });
     const lastLine = edge(), twigs = edge();         // twigs: the edges of all dots in one path
     twigs.set("data-status", "ignored"); twigs.set("stroke-width", "1.5");
-    let reach = null, room = null, place = null, shown = null, used = 0, marked = false;
+    let reach = null, room = null, place = null, shown = null, used = 0;
     const box = () => ({ left: -reach.root / 2 - 12, right: room.right + 12, top: room.top - 12, bottom: room.bottom + 12, focus: end(place.x), level: end(place.y) });
 
     /** The distance between an edge's end and the middle of its chip. Edges end beneath judged chips, which are smaller before the verdict. */
@@ -139,12 +139,11 @@
         const chip = pool[i], open = waits(i), look = open ? "drafted" : nodes.status[i];
         chip.draw(open ? D.chipSize(place.pieces[i], "ignored", reach.crowd, D.patchOf(shown.view.run, nodes.token[i])) : place.sizes[i], nodes.status[i], look);
         chip.set("aria-label", hooks.name(shown, i, open));
-        if (marked || merged) markSource(i, merged);
+        markSource(i, merged);
         lines[i].set("data-look", open ? look : null);
         if (!open) continue;
         for (const element of [chip.g, lines[i].path]) element.style.setProperty("--depth", (place.depth[i] / deepest).toFixed(2));
       }
-      marked = merged;
     }
 
     /** Mark a node with its source, and dim it if another source is chosen; not merged: remove both. */

@@ -1,0 +1,97 @@
+"""The sizes of drafts that this page picked for a visitor: picked once for a visit, so that the same settings make the
+same run again.
+
+The engine picks a size by what a pass costs on this machine (``engine.policies.draft_size``), and learns from every run
+what passes cost now. So its choice may change between two runs. Within a visit the first choice stays.
+"""
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+
+from engine.drafters import drafters
+
+MOST_VISITORS = 500
+MOST_SIZES = 200
+"""Sizes kept for one visitor."""
+
+
+class Sizes:
+    """By visitor: the size that was picked for a drafter with its other options."""
+
+    def __init__(self) -> None:
+        self._visitors: OrderedDict[str, dict[str, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def settled(
+        self, session: str, models: str, values: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        """The control values with the sizes that were picked before, in the place of those left to the page.
+
+        models: names the models of the run, since each has sizes of its own."""
+        pairs = _pairs(values)
+        with self._lock:
+            known = self._visitors.get(session, {})
+            for place, option in _left_to_us(pairs):
+                size = known.get(_key(models, values, pairs[place], option))
+                if size is not None:
+                    pairs[place]["options"] = {**_options(pairs[place]), option: size}
+        return _with_pairs(values, pairs)
+
+    def keep(self, session: str, models: str, values: Mapping[str, object], header: str) -> None:
+        """Keep the sizes in these run lines, of runs that were made with the values."""
+        pairs = _pairs(values)
+        runs = [json.loads(line) for line in header.splitlines() if line]
+        if len(runs) != len(pairs):
+            return
+        with self._lock:
+            known = self._visitors.setdefault(session, {})
+            self._visitors.move_to_end(session)
+            for place, option in _left_to_us(pairs):
+                size = runs[place]["drafter"]["options"].get(option)
+                if size and len(known) < MOST_SIZES:
+                    known.setdefault(_key(models, values, pairs[place], option), size)
+            while len(self._visitors) > MOST_VISITORS:
+                self._visitors.popitem(last=False)
+
+
+def _pairs(values: Mapping[str, object]) -> list:
+    """The pairs in the values: one, or those of the lanes; [] where they cannot be read."""
+    try:
+        if "lanes" in values:
+            return list(json.loads(values["lanes"]))  # type: ignore[arg-type]
+        return [json.loads(values["pair"])]  # type: ignore[arg-type]
+    except (TypeError, ValueError, KeyError, RecursionError):
+        return []
+
+
+def _with_pairs(values: Mapping[str, object], pairs: list) -> Mapping[str, object]:
+    if not pairs:
+        return values
+    held = {"lanes": json.dumps(pairs)} if "lanes" in values else {"pair": json.dumps(pairs[0])}
+    return {**values, **held}
+
+
+def _options(pair: Mapping) -> dict:
+    options = pair.get("options")
+    return options if isinstance(options, dict) else {}
+
+
+def _left_to_us(pairs: list) -> Iterator[tuple[int, str]]:
+    """The places of the pairs whose size is left to the page, each with the name of that option."""
+    for place, pair in enumerate(pairs):
+        key = pair.get("drafter") if isinstance(pair, dict) else None
+        cls = drafters().get(key) if isinstance(key, str) else None
+        if cls is None or cls.size_option is None:
+            continue
+        usual = next(one.default for one in cls.options if one.name == cls.size_option)
+        if _options(pair).get(cls.size_option, usual) == 0:
+            yield place, cls.size_option
+
+
+def _key(models: str, values: Mapping[str, object], pair: Mapping, option: str) -> str:
+    others = {name: value for name, value in _options(pair).items() if name != option}
+    sampled = bool(values.get("temperature"))
+    told = [models, values.get("models") or "", pair["drafter"], others, sampled]
+    return json.dumps(told, sort_keys=True, default=str)

@@ -1,0 +1,60 @@
+"""A connection that breaks for a moment: what the visitor had here is still here, and a page that is loaded anew gets it
+back."""
+
+import json
+
+import pytest
+
+from engine.trace import read_trace
+from tests.app.wire import Wire
+
+
+@pytest.fixture
+def wire(server):
+    found = Wire(server.url)
+    yield found
+    found.leave()
+
+
+def section(wire: Wire, event: str, told: dict, elem_id: str = "own-models") -> dict:
+    """Send this event. Returns the section's value."""
+    *_, outputs = wire.hear(wire.send(wire.event(elem_id, event), [], told))
+    wire.own = outputs[-1]
+    return json.loads(wire.own)
+
+
+def turns(wire: Wire, prompt: str) -> int:
+    """Run. Returns how many turns the target was given."""
+    *_, (text, state, message) = wire.run(prompt, "none", 4)
+    assert state == "done", message
+    return len(read_trace(text).run["prompt"].get("messages", []))
+
+
+def test_a_conversation_outlives_a_broken_connection(wire):
+    section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": []})
+    assert turns(wire, "Hello") == 2
+    wire.break_off()
+    assert turns(wire, "Hello") == 2
+
+
+def test_a_page_that_is_loaded_anew_gets_its_conversation_back(wire, server):
+    told = section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": ["x"]})
+    wire.leave()
+    again = Wire(server.url)
+    back = section(again, "returned", {"token": told["token"]}, "tools")
+    assert (back["chat"], back["system"], back["stop"]) == (True, "Be short.", ["x"])
+    assert turns(again, "Hello") == 2
+    lost = section(again, "returned", {"token": "nobody's"}, "tools")
+    assert "no longer kept" in lost["problem"]
+    again.leave()
+
+
+def test_what_is_gone_is_told_before_the_next_run(wire):
+    section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": []})
+    seen = wire.own
+    section(wire, "put_away", {})
+    wire.own = seen  # the page still shows it
+    *_, (_, state, message) = wire.run("Hello", "none", 4)
+    assert state == "error" and "no longer here" in message
+    wire.own = ""
+    assert turns(wire, "Hello") == 0
