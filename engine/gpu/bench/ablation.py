@@ -26,7 +26,7 @@ from engine.gpu.bench.end_to_end import Sdpa
 from engine.gpu.bench.report import Part, attempt, measure_all, opening, write
 from engine.gpu.bench.steps import random_model
 from engine.gpu.bench.timing import Deadline, ceilings, here, wait
-from engine.gpu.bench.without import PIECES
+from engine.gpu.bench.without import COMPILED, PIECES
 from engine.gpu.model import StaticModel
 from engine.options import resolve
 from engine.parts.loading import ModelPaths, Models, load_models
@@ -67,12 +67,13 @@ class Written:
 
 @dataclass
 class Way:
-    """A way of writing. write: a text after a prompt, with so many tokens."""
+    """A way of writing. write: a text after a prompt, with so many tokens. compiled: by torch."""
 
     name: str
     method: str
     write: Callable[[list[int], int], Written]
     running: Callable[[], AbstractContextManager] = nullcontext
+    compiled: bool = False
     rounds: list[list[Written]] = field(default_factory=list)
 
     def write_all(self, prompts: list[list[int]], count: int) -> list[Written]:
@@ -149,19 +150,28 @@ def _random(shape: Shape, count: int, rounds: int, deadline: Deadline, prompt: i
 def measured(
     pair: str, models: Models, methods, prompts: list[list[int]], count: int, rounds: int, deadline
 ) -> Iterator[dict]:
-    """One row for each way. Ways that fail, and those for which no time is left, have a row that says so."""
-    ways, problems = prepared(pair, models, methods, prompts, count, deadline)
-    yield from problems
-    yield from timed_in_turn(pair, ways, prompts, count, rounds, deadline)
+    """One row for each way. Ways that fail, and those for which no time is left, have a row that says so.
+
+    What torch compiles comes last: its own graphs free the workspaces of cuBLAS on all streams, and our
+    graphs, which contain the addresses of theirs, must not be replayed after that.
+    """
+    ours, others = [*_ours(models, methods)], [*_peers(models)]
+    whole: dict[str, Way] = {}
+    for compiled in (False, True):
+        ways = [way for way in (*ours, *others) if way.compiled == compiled]
+        ways, problems = prepared(pair, ways, prompts, count, deadline)
+        yield from problems
+        whole |= {way.method: way for way in ways if way.name == way.method}
+        yield from timed_in_turn(pair, ways, whole, prompts, count, rounds, deadline)
 
 
 def prepared(
-    pair: str, models: Models, methods, prompts: list[list[int]], count: int, deadline
+    pair: str, ways: list[Way], prompts: list[list[int]], count: int, deadline
 ) -> tuple[list[Way], list[dict]]:
     """The ways that have written these texts before, so that nothing is left to be compiled or captured; and rows for
     the others."""
-    ways, problems = [], []
-    for way in [*_ours(models, methods), *_peers(models)]:
+    ready, problems = [], []
+    for way in ways:
         began = time.perf_counter()
         problem = "no time was left"
         if deadline.left > 20:
@@ -170,22 +180,27 @@ def prepared(
             )
         print(f"  {pair}: {way.name} prepared in {time.perf_counter() - began:.1f} s", flush=True)
         if problem is None:
-            ways.append(way)
+            ready.append(way)
         else:
             problems.append({"name": f"{pair}, {way.name}", "problem": problem})
-    return ways, problems
+    return ready, problems
 
 
 def timed_in_turn(
-    pair: str, ways: list[Way], prompts: list[list[int]], count: int, rounds: int, deadline
+    pair: str,
+    ways: list[Way],
+    whole: dict[str, Way],
+    prompts: list[list[int]],
+    count: int,
+    rounds: int,
+    deadline,
 ) -> Iterator[dict]:
-    """Whole rounds, as many as there is time for."""
+    """Whole rounds, as many as there is time for. whole: by method, what the others are compared with."""
     for _ in range(rounds):
         if deadline.left < 10:
             break
         for way in ways:
             way.rounds.append(way.write_all(prompts, count))
-    whole = {way.method: way for way in ways if way.name == way.method}
     for way in ways:
         if way.rounds:
             yield _row(pair, way, whole.get(way.method))
@@ -207,6 +222,7 @@ def _ours(models: Models, methods) -> Iterator[Way]:
                     name,
                     partial(_written, other, method, sampling),
                     piece.running,
+                    piece.name == COMPILED,
                 )
 
 
@@ -244,7 +260,7 @@ def _peers(models: Models) -> Iterator[Way]:
         return _generated(models, prompt, count, past_key_values=cache[0])
 
     yield Way("none, transformers", "none", partial(_generated, models))
-    yield Way("none, transformers, static cache, compiled", "none", static)
+    yield Way("none, transformers, static cache, compiled", "none", static, compiled=True)
     draft = models.part("draft").model
     draft.generation_config.num_assistant_tokens = LENGTH
     draft.generation_config.num_assistant_tokens_schedule = "constant"
@@ -303,7 +319,7 @@ def _row(pair: str, way: Way, whole: Way | None) -> dict:
         "step_ms": median(way, step),
         "tokens_per_second": median(way, rate),
     }
-    if whole is not None:
+    if whole is not None and whole.rounds:
         row["times_whole_step"] = row["step_ms"] / median(whole, step)
         row["share_of_whole"] = row["tokens_per_second"] / median(whole, rate)
         row["same_text"] = [text.tokens for text in way.rounds[0]] == [

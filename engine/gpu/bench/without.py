@@ -9,42 +9,37 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 import engine
 from engine.gpu import kernel_calls
-from engine.gpu.buffer_sets import BufferSet, BufferSets, Pass
-from engine.gpu.cache import StaticCache
-from engine.gpu.inputs import StepInputs
+from engine.gpu.bench.compiled import CompiledSets
 from engine.gpu.model import JoinedModel, StaticModel
-from engine.gpu.step import StaticMask
 from engine.gpu.text_buffers import TextBuffers
 from engine.parts.block_context import ModuleContext
+from engine.parts.dflash_model import DFlashModel
 from engine.parts.loading import Models
-from engine.target.forward import forward
 from engine.target.language_model import LanguageModel
 
-RECOMPILATIONS = 64  # of one function: the passes of several sizes, of target and draft
 COMPILED = "torch.compile"  # in place of several pieces
 KERNELS = "engine.gpu.kernel_calls.attend"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """files: what only this piece needs, as patterns below ``engine``. model: a model without the piece. running: a
-    context in which texts are written. replaced: what does the work then. methods: by which the piece is used; None:
-    by all."""
+    """replaced: what does the work without it. files: what only this piece needs, as patterns below ``engine``.
+    model, part: a model, or another part, without the piece. running: a context in which texts are written without it.
+    methods: those that use the piece; None: all."""
 
     name: str
     replaced: str
     files: tuple[str, ...]
     model: Callable[[StaticModel], LanguageModel] = lambda model: _again(model)
+    part: Callable[[object], object] = lambda part: part
     running: Callable[[], AbstractContextManager] = nullcontext
     methods: frozenset[str] | None = None
 
@@ -66,12 +61,9 @@ class Piece:
     def without(self, models: Models) -> Models:
         """The same models without the piece."""
         parts = {
-            role: self.model(part) if isinstance(part, StaticModel) else part
+            role: self.model(part) if isinstance(part, StaticModel) else self.part(part)
             for role, part in models.parts.items()
         }
-        if self.name == "blocks" and "diffusion" in parts:
-            parts["diffusion"] = plain = copy.copy(parts["diffusion"])
-            plain.make_context = ModuleContext
         return Models(self.model(models.target), parts, models.folders)
 
 
@@ -80,6 +72,14 @@ def _again(model: StaticModel, captures: bool = True, **changes: object) -> Stat
     made = copy.copy(model)
     vars(made).update(changes)
     made.buffer_sets = made.new_buffer_sets(captures)
+    return made
+
+
+def _on_plain_contexts(part: object) -> object:
+    if not isinstance(part, DFlashModel):
+        return part
+    made = copy.copy(part)
+    made.make_context = ModuleContext
     return made
 
 
@@ -95,42 +95,6 @@ def _compiled(model: StaticModel) -> StaticModel:
         TextBuffers, made.rows, made.layers, made.name, made.device, captures=False
     )
     return made
-
-
-class CompiledSets(BufferSets):
-    """Buffer sets whose passes torch compiles, and captures in its own way."""
-
-    def run(self, one: Pass, owner: BufferSet) -> object:
-        for buffer in (*owner.cache._buffers(), one.inputs.buffer):
-            torch._dynamo.mark_static_address(buffer, guard=False)
-        torch.compiler.cudagraph_mark_step_begin()
-        return _compiled_step()(*one.function.args)
-
-
-@cache
-def _compiled_step() -> Callable:
-    torch._dynamo.config.recompile_limit = RECOMPILATIONS
-    return torch.compile(_step, mode="reduce-overhead", dynamic=False)
-
-
-def _step(module, inputs: StepInputs, cache: StaticCache, features: tuple[int, ...]):
-    """As ``engine.gpu.step.step``, for layers without a window, and without the properties that are computed once, which
-    hold a lock in Python 3.11 and would cut the compiled graph in two."""
-    mask = StaticMask(inputs, cache.capacity)
-    seen = _Seen(mask._visible(None))
-    with cache.written_at(StaticMask.columns.func(mask)):
-        positions = StaticMask.row_positions.func(mask)
-        return forward(module, inputs.tokens, positions, seen, cache, features)
-
-
-class _Seen:
-    """A mask for layers without a window."""
-
-    def __init__(self, seen: Tensor) -> None:
-        self._seen = seen
-
-    def within(self, window: int | None) -> Tensor:
-        return self._seen
 
 
 def dense_attention(
@@ -153,9 +117,8 @@ def dense_attention(
     return F.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=scaling)
 
 
-def _always(
-    tensor: Tensor,
-) -> bool:  # one function for all contexts: a new one would be compiled anew
+def _always(tensor: Tensor) -> bool:
+    """One function for all contexts, because torch would compile anew for another."""
     return True
 
 
@@ -221,6 +184,7 @@ PIECES = (
         "blocks",
         "the block drafter's own passes",
         BLOCKS,
+        part=_on_plain_contexts,
         methods=frozenset({"dflash", "ddtree"}),
     ),
     Piece(
