@@ -62,9 +62,6 @@ def test_small_costs():
     assert costs.commit(64, 8, 128, 6).bytes == 2 * 64 * 8 * 128 * 6 * 2
     assert costs.verify("greedy", 9, 1000).bytes == 4 * 9 * 1000
     assert costs.verify("rejection", 9, 1000, 5).bytes == 4 * 23 * 1000
-    assert costs.race(8, 1000).bytes == 16000
-    assert costs.head(1, 10, 100, 4).operations == 2000
-    assert costs.ngram(10, 2).bytes == 48
 
 
 def test_trees_have_their_size_and_two_children_a_node():
