@@ -320,8 +320,9 @@ def _row(pair: str, way: Way, whole: Way | None) -> dict:
         "tokens_per_second": median(way, rate),
     }
     if whole is not None and whole.rounds:
-        row["times_whole_step"] = row["step_ms"] / median(whole, step)
-        row["share_of_whole"] = row["tokens_per_second"] / median(whole, rate)
+        rounds = [*zip(way.rounds, whole.rounds, strict=False)]
+        row["times_whole_step"] = statistics.median(step(a) / step(b) for a, b in rounds)
+        row["share_of_whole"] = statistics.median(rate(a) / rate(b) for a, b in rounds)
         row["same_text"] = [text.tokens for text in way.rounds[0]] == [
             text.tokens for text in whole.rounds[0]
         ]
