@@ -27,6 +27,7 @@ SUITE_NAMES = (
     "within",
     "kernels",
     "gpu",
+    "pieces",
 )  # the suites of engine.bench.suites, which is not imported here
 
 
@@ -144,5 +145,10 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
     add("--json", metavar="OUT", help="write the figures here")
     add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
     add("--peer", choices=("transformers", "openvino"), default="transformers", help="beside whom")
-    add("--suite", choices=SUITE_NAMES, default="peers", help="kernels and gpu need a CUDA GPU")
+    add(
+        "--suite",
+        choices=SUITE_NAMES,
+        default="peers",
+        help="kernels, gpu and pieces need a CUDA GPU",
+    )
     bench.set_defaults(action=action, preset=None, part=[])

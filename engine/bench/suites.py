@@ -24,6 +24,7 @@ SUITES = {
     "within": "engine.bench.within:within",
     "kernels": "engine.gpu.bench:kernels",
     "gpu": "engine.gpu.bench:gpu",
+    "pieces": "engine.gpu.bench:pieces",
 }
 """Name -> module and function. A function takes (models, workloads, quick, out)."""
 

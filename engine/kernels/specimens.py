@@ -10,11 +10,8 @@ import torch
 from engine.kernels.attention_plan import plan
 from engine.kernels.bits import AncestorBits
 from engine.kernels.flat_tree import FlatTree
-from engine.kernels.gumbel_topk import gumbel_topk_triton
 from engine.kernels.hardware import Gpu
-from engine.kernels.head_topk import head_topk_triton
 from engine.kernels.kv_commit import kv_commit_triton
-from engine.kernels.ngram_match import ngram_match_triton
 from engine.kernels.position_noise import noise_rows_triton
 from engine.kernels.tree_attention import tree_attention_triton
 from engine.kernels.truncation import truncated_triton
@@ -58,26 +55,8 @@ def _commit(dtype):
     return launch
 
 
-def _race(**settings):
-    return lambda gpu: gumbel_topk_triton(torch.empty(2, VOCABULARY, dtype=BF16), 4, **settings)
-
-
 def _truncation(gpu: Gpu) -> None:
     truncated_triton(torch.empty(4, VOCABULARY, dtype=BF16), Sampling(0.8, 50, 0.9))
-
-
-def _ngram(gpu: Gpu) -> None:
-    text = torch.zeros(1, 4096, dtype=torch.int32)
-    ngram_match_triton(text, torch.zeros(1, dtype=torch.int32), 1, 5, 10)
-
-
-def _head(rows, dtype):
-    def launch(gpu: Gpu) -> None:
-        head_topk_triton(
-            torch.empty(rows, 4096, dtype=dtype), torch.empty(256, 4096, dtype=dtype), 8
-        )
-
-    return launch
 
 
 SPECIMENS: dict[str, Callable[[Gpu], None]] = {
@@ -96,12 +75,6 @@ SPECIMENS: dict[str, Callable[[Gpu], None]] = {
     "sampler-match": _verify("sampler_match"),
     "commit, 16 bits": _commit(BF16),
     "commit, 32 bits": _commit(FP32),
-    "race, top-k, top-p, Philox": _race(top_k=50, top_p=0.9, want_q=True),
-    "race, temperature 0": _race(temperature=0.0),
     "truncation": _truncation,
     "noise": lambda gpu: noise_rows_triton(3, 77, 2, VOCABULARY, torch.device("cpu")),
-    "n-gram": _ngram,
-    "head, 1 row": _head(1, BF16),
-    "head, 64 rows": _head(64, BF16),
-    "head, 9 rows, fp32": _head(9, FP32),
 }  # fmt: skip

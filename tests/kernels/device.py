@@ -11,10 +11,7 @@ import os
 import torch
 
 from engine.kernels import (
-    gumbel_topk,
-    head_topk,
     kv_commit,
-    ngram_match,
     position_noise,
     tree_attention,
     truncation,
@@ -65,9 +62,6 @@ def _there(kernel):
 
 tree_attention_triton = _there(tree_attention.tree_attention_triton)
 verify_tree_triton = _there(verify_tree.verify_tree_triton)
-gumbel_topk_triton = _there(gumbel_topk.gumbel_topk_triton)
-head_topk_triton = _there(head_topk.head_topk_triton)
-ngram_match_triton = _there(ngram_match.ngram_match_triton)
 truncated_triton = _there(truncation.truncated_triton)
 
 

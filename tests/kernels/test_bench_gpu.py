@@ -1,19 +1,31 @@
 """The GPU suites on a machine without a GPU: their arithmetic, and the message that there is none."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
+import engine
 from engine.__main__ import main
-from engine.gpu.bench import costs, report
+from engine.drafters.chain import ChainDrafter
+from engine.gpu.bench import ablation, costs, report
 from engine.gpu.bench.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
 from engine.gpu.bench.end_to_end import PLAIN, end_to_end, greedy_equality
 from engine.gpu.bench.goals import kernel_goals, step_goals
 from engine.gpu.bench.steps import step_times
 from engine.gpu.bench.timing import Deadline
 from engine.gpu.bench.trees import binary_tree
+from engine.gpu.bench.without import COMPILED, PIECES
+from engine.gpu.model import JoinedModel, StaticModel
+from engine.gpu.text import DeviceText
+from engine.options import resolve
+from engine.parts.loading import Models
+from engine.sampling import Sampling
+from engine.text import Text, TextRequest, text_of
+from engine.verifiers import verifier
 from presets import family, prompts
+from tests.engine.tiny import tiny_hf_model
 from tests.soundness import assert_sound
 
 H200 = Ceilings(bandwidth=4.3e12, rate=790e12)
@@ -50,9 +62,6 @@ def test_small_costs():
     assert costs.commit(64, 8, 128, 6).bytes == 2 * 64 * 8 * 128 * 6 * 2
     assert costs.verify("greedy", 9, 1000).bytes == 4 * 9 * 1000
     assert costs.verify("rejection", 9, 1000, 5).bytes == 4 * 23 * 1000
-    assert costs.race(8, 1000).bytes == 16000
-    assert costs.head(1, 10, 100, 4).operations == 2000
-    assert costs.ngram(10, 2).bytes == 48
 
 
 def test_trees_have_their_size_and_two_children_a_node():
@@ -137,7 +146,7 @@ def test_goals_are_read_off_the_rows():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("suite", ["kernels", "gpu"])
+@pytest.mark.parametrize("suite", ["kernels", "gpu", "pieces"])
 def test_without_a_gpu_there_is_one_sentence_and_no_file(suite, tmp_path, capsys):
     out = tmp_path / "out.json"
     assert main(["bench", "--suite", suite, "--json", str(out)]) == 2
@@ -145,3 +154,56 @@ def test_without_a_gpu_there_is_one_sentence_and_no_file(suite, tmp_path, capsys
     assert said.count("\n") == 0
     assert "GPU" in said
     assert not out.exists()
+
+
+def of_a_pair() -> Models:
+    target, draft = (
+        StaticModel(tiny_hf_model("llama", seed), None, name)
+        for seed, name in enumerate(("target", "draft"))
+    )
+    return Models(target, {"draft": draft})
+
+
+def test_the_engine_without_a_piece_writes_the_same_text(monkeypatch):
+    """All but the compiled passes, which take minutes to compile."""
+    monkeypatch.setattr(ablation, "PIECES", [one for one in PIECES if one.name != COMPILED])
+    methods = ablation.RANDOM_METHODS
+    rows = list(
+        ablation.measured("tiny", of_a_pair(), methods, [[3, 5, 7, 9]], 8, 1, Deadline(600))
+    )
+    by_name = {row["name"].removeprefix("tiny, "): row for row in rows}
+    assert {"none", "chain", "chain, sampled, without twins", "chain, without buffers"} <= set(
+        by_name
+    )
+    assert "none, without twins" not in by_name
+    assert all(row["same_text"] for row in rows)
+    assert by_name["chain"]["times_whole_step"] == 1
+
+
+def test_a_piece_that_is_left_out_does_nothing():
+    models = of_a_pair()
+    pieces = {piece.name: piece for piece in PIECES}
+
+    def text(name: str):
+        """The text that the decoding loop would write."""
+        without = pieces[name].without(models)
+        drafter = ChainDrafter.build(resolve("chain", ChainDrafter.options, {}), without)
+        request = TextRequest(drafter, verifier("greedy"), Sampling(), [1], 4)
+        with pieces[name].running():
+            return text_of(without.target, request, False)
+
+    assert type(text("lean")) is DeviceText
+    assert type(text("lean").drafter) is not ChainDrafter
+    assert type(text("verdicts")) is Text
+    assert type(text("twins")) is DeviceText
+    assert type(text("twins").drafter) is ChainDrafter
+    assert type(text("buffers").target) is JoinedModel
+    assert text("lean").target.rows is models.target.model
+    assert text("graphs").target.buffer_sets is not models.target.buffer_sets
+
+
+def test_the_lines_of_a_piece_are_those_of_files_that_exist():
+    folder = Path(engine.__file__).parent
+    for piece in PIECES:
+        assert piece.lines > 0
+        assert all(list(folder.glob(pattern)) for pattern in piece.files), piece.name

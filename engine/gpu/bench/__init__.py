@@ -1,9 +1,10 @@
-"""Measurements that need a GPU: the suites ``kernels`` and ``gpu``."""
+"""Measurements that need a GPU: the suites ``kernels``, ``gpu`` and ``pieces``."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.bench.command import check_writable
+from engine.gpu.bench.ablation import run_pieces
 from engine.gpu.bench.kernels import run_kernels
 from engine.gpu.bench.machine import run_gpu
 from engine.gpu.bench.timing import require_gpu
@@ -21,8 +22,17 @@ def kernels(models: ModelPaths, workloads: Workloads, quick: bool, out: str | No
 def gpu(models: ModelPaths, workloads: Workloads, quick: bool, out: str | None) -> None:
     """Measure steps and whole runs, on prompts of every kind in turn."""
     _check(out)
-    mixed = [card["prompt"] for cards in zip(*workloads.values(), strict=False) for card in cards]
-    run_gpu(models, mixed, out)
+    run_gpu(models, _mixed(workloads), out)
+
+
+def pieces(models: ModelPaths, workloads: Workloads, quick: bool, out: str | None) -> None:
+    """Measure the engine without one of its pieces for GPUs in turn. quick: fewer and shorter texts."""
+    _check(out)
+    run_pieces(models, _mixed(workloads), quick, out)
+
+
+def _mixed(workloads: Workloads) -> list[str]:
+    return [card["prompt"] for cards in zip(*workloads.values(), strict=False) for card in cards]
 
 
 def _check(out: str | None) -> None:

@@ -74,10 +74,6 @@ def step(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
     )
 
 
-def head(rows: int, width: int, vocabulary: int, k: int, element: int = 2) -> Cost:
-    return Cost((vocabulary + rows) * width * element + 8 * rows * k, 2 * rows * width * vocabulary)
-
-
 def commit(buffers: int, heads: int, size: int, moved: int, element: int = 2) -> Cost:
     """moved: rows of the cache that move to another place."""
     return Cost(2 * buffers * heads * size * moved * element)
@@ -87,12 +83,3 @@ def verify(rule: str, rows: int, vocabulary: int, with_q: int = 0) -> Cost:
     """rows: one for the root and one for each node. with_q: places whose q must be read."""
     noise = 0 if rule == "greedy" else rows
     return Cost(4 * vocabulary * (rows + noise + with_q))
-
-
-def race(rows: int, vocabulary: int, element: int = 2) -> Cost:
-    """Reads the logits once and draws the noise in the kernel."""
-    return Cost(rows * vocabulary * element)
-
-
-def ngram(length: int, copied: int) -> Cost:
-    return Cost(4 * (length + copied))

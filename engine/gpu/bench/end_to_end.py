@@ -107,7 +107,7 @@ def _margin(models: Models, given: list[int], found: list[int], expected: list[i
     pairs = zip([*found, None], [*expected, None], strict=False)
     first = next(index for index, (one, other) in enumerate(pairs) if one != other)
     text = torch.tensor([given + expected[:first]], device=here())
-    with torch.no_grad(), _Sdpa(models.target.model):
+    with torch.no_grad(), Sdpa(models.target.model):
         best = models.target.model(text).logits[0, -1].float().topk(2).values
     return float(best[0] - best[1])
 
@@ -116,7 +116,7 @@ def _tokens(models: Models, prompt: str) -> list[int]:
     return models.target.tokenizer(prompt)["input_ids"]
 
 
-class _Sdpa:
+class Sdpa:
     """A context in which the modules use transformers' SDPA instead of our attention."""
 
     def __init__(self, *modules) -> None:
@@ -146,7 +146,7 @@ def _generate(
             usual.num_assistant_tokens_schedule if length is None else kind
         )
     given = torch.tensor([prompt], device=here())
-    with _Sdpa(target, *helpers.values()):
+    with Sdpa(target, *helpers.values()):
         wait()
         began = time.perf_counter()
         output = target.generate(

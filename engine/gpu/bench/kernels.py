@@ -32,12 +32,11 @@ WRONG = 0.02  # relative error of a peer in bf16 above which its time says nothi
 class Sizes:
     """The sizes at which the kernels are measured. attention: (rows, prefix), where rows counts the
     root; 9 and 65 rows over the longest prefix are also compared with FlexAttention. vocabulary: of
-    the rows that are judged and raced. text: number of tokens searched."""
+    the rows that are judged."""
 
     shape: Shape
     attention: tuple[tuple[int, int], ...]
     vocabulary: int
-    text: int
 
     @property
     def longest(self) -> int:
@@ -48,7 +47,6 @@ FULL = Sizes(
     LLAMA_8B,
     ((9, 32768), (65, 32768), (1, 32768), (8, 32768), (64, 32768), (9, 2048), (65, 2048), (65, 0)),
     vocabulary=128256,
-    text=32768,
 )
 
 
@@ -69,10 +67,6 @@ def parts(sizes: Sizes, found: Ceilings, tune: bool, deadline: Deadline) -> Iter
     for rule in ("greedy", "rejection", "sampler_match"):
         yield f"verify_tree {rule}", partial(_verify, rule, sizes, found), 10
     yield "kv_commit", partial(_commit, sizes, found), 10
-    yield "gumbel_topk", partial(_race, sizes, found), 15
-    for rows in (1, 8, 64):
-        yield f"head_topk, {rows} rows", partial(_head, rows, sizes, found), 10
-    yield "ngram_match", partial(_ngram, sizes, found), 10
     for rows in (9, 65) if tune else ():
         yield f"plans, {rows} rows", partial(_plans, rows, sizes, found, deadline), 20
 
@@ -198,45 +192,3 @@ def _commit(sizes: Sizes, found: Ceilings) -> list[dict]:
     cost = costs.commit(len(buffers), shape.kv_heads, shape.head, kept)
     name = f"kv_commit {kept} rows, {shape.layers} layers"
     return [against_floor(name, milliseconds(call), cost, found)]
-
-
-def _race(sizes: Sizes, found: Ceilings) -> list[dict]:
-    from engine.kernels.gumbel_topk import gumbel_topk_triton
-
-    logits = (torch.randn(8, sizes.vocabulary, device=here()) * 3).to(BF16)
-    rows = []
-    for label, options in (
-        ("temperature 1", {}),
-        ("top-k 50, top-p 0.9", {"top_k": 50, "top_p": 0.9}),
-        ("temperature 0", {"temperature": 0.0}),
-    ):
-        call = captured(lambda options=options: gumbel_topk_triton(logits, 4, seed=1, **options))
-        cost = costs.race(8, sizes.vocabulary)
-        rows.append(against_floor(f"gumbel_topk 8 rows, {label}", milliseconds(call), cost, found))
-    return rows
-
-
-def _head(rows: int, sizes: Sizes, found: Ceilings) -> list[dict]:
-    from engine.kernels.head_topk import head_topk_reference, head_topk_triton
-
-    shape, k = sizes.shape, 8
-    hidden = torch.randn(rows, shape.width, device=here()).to(BF16)
-    weight = torch.randn(shape.vocabulary, shape.width, device=here()).to(BF16)
-    expected = head_topk_reference(hidden, weight, k)[0]
-    error = relative_error(head_topk_triton(hidden, weight, k)[0], expected)
-    call = captured(lambda: head_topk_triton(hidden, weight, k))
-    product = captured(lambda: (hidden @ weight.T).topk(k))
-    cost = costs.head(rows, shape.width, shape.vocabulary, k)
-    row = against_floor(f"head_topk {rows} rows", milliseconds(call), cost, found, error=error)
-    row["matmul_topk_ms"] = milliseconds(product)
-    return [row]
-
-
-def _ngram(sizes: Sizes, found: Ceilings) -> list[dict]:
-    from engine.kernels.ngram_match import ngram_match_triton
-
-    text = torch.randint(0, 5000, (1, sizes.text), dtype=torch.int32, device=here())
-    length = torch.full((1,), sizes.text, dtype=torch.int32, device=here())
-    call = captured(lambda: ngram_match_triton(text, length, 1, 5, 16))
-    name = f"ngram_match, {sizes.text} tokens"
-    return [against_floor(name, milliseconds(call), costs.ngram(sizes.text, 16), found)]

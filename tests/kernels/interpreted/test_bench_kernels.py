@@ -11,7 +11,6 @@ TOY = Sizes(
     Shape("toy", 2, 32, 4, 2, 16, 48, 64, False),
     ((9, 40), (65, 40), (1, 0)),
     vocabulary=50,
-    text=60,
 )
 
 

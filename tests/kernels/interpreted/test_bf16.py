@@ -13,10 +13,9 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 from engine.kernels.attention_plan import Plan
 from engine.kernels.bits import AncestorBits
-from engine.kernels.head_topk import head_topk_reference
 from engine.kernels.tree_attention import tree_attention_reference
 from tests.kernels.cases import attention_inputs
-from tests.kernels.device import INTERPRETED, head_topk_triton, tree_attention_triton
+from tests.kernels.device import INTERPRETED, tree_attention_triton
 
 ROUNDED = 2**-8  # the largest relative error of rounding to bf16
 FP32 = 1e-5  # the error that fp32 sums of this length add
@@ -78,12 +77,3 @@ def test_attention_stays_within_its_rounding(splits, true_bf16):
 def test_a_broken_dot_would_be_seen():
     """The unmended interpreter multiplies bits as if they were numbers."""
     assert not excess(*bf16_case(), Plan(32, 16, 1, 4, 2)) <= 1
-
-
-def test_head_sums_in_fp32(true_bf16):
-    torch.manual_seed(0)
-    hidden, weight = torch.randn(3, 64).bfloat16(), torch.randn(90, 64).bfloat16()
-    values, tokens = head_topk_triton(hidden, weight, 4)[:2]
-    expected = head_topk_reference(hidden.double(), weight.double(), 4)[:2]
-    torch.testing.assert_close(values.double(), expected[0].double(), atol=FP32, rtol=FP32)
-    assert torch.equal(tokens.long(), expected[1].long())
