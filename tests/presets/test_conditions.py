@@ -85,6 +85,17 @@ def test_finished_runs_whose_text_is_bound_were_checked_against_plain_decoding()
     assert seeded, "the card of sampler match shows one"
 
 
+def test_the_pieces_of_every_finished_run_are_its_text():
+    shown = [
+        *trace_files().values(),
+        *(f for one in races() for f in race_files(one.name).values()),
+    ]
+    for path in shown:
+        trace = read_trace(path.read_text("utf-8"))
+        pieces = [piece for step in trace.steps for piece in step["output"]["pieces"]]
+        assert "".join(pieces) == trace.summary["text"], path.name
+
+
 def test_comparing_finds_the_first_difference():
     text = Toy(style="chain", rule="greedy", steps=6).ndjson()
     first = read_trace(text)
