@@ -36,7 +36,7 @@ HOSTILE = {
 
 
 def of_embedded(bounds: Bounds = BOUNDS) -> GrammarTokenizer:
-    return GrammarTokenizer(TOKENIZER.backend_tokenizer.to_str(), SIZE, SIZE, [END], bounds)
+    return GrammarTokenizer(TOKENIZER.backend_tokenizer.to_str(), SIZE, SIZE, END, bounds)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,9 @@ def test_a_text_whose_masks_cost_too_much_ends():
     text = GrammarText(few, '{"type": "string"}', None)
     text.after(())  # to make the grammar is not counted
     with pytest.raises(TooMuch):
-        for _ in range(20_000):  # some systems count the time of a process in hundredths of a second
+        for _ in range(
+            20_000
+        ):  # some systems count the time of a process in hundredths of a second
             text.after(())
 
 

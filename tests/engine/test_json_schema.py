@@ -211,14 +211,13 @@ def test_a_document_without_an_end_is_given_up_with_a_reason():
             one.commit(one.forced((), 1) or allowed(one)[:1])
 
 
-def test_all_ends_of_a_target_end_a_document_and_no_other_token_does():
-    """The tokenizer's own end of text is not among them."""
-    ends = {5, 700}
-    assert END not in ends
-    one = constraint({"const": True}, ends=ends)
-    one.commit(TOKENIZER("true")["input_ids"])
-    assert set(allowed(one)) == ends
-    one.commit([700])
+@pytest.mark.parametrize(("ends", "end"), [({END, 5}, END), ({700, 5}, 5), ({700}, 700)])
+def test_an_end_of_the_target_ends_a_document_and_no_other_token_does(ends, end):
+    """The tokenizer's own end of text counts only if it is among them."""
+    one = constraint({"type": "integer", "maximum": 99, "minimum": 10}, ends=ends)
+    one.commit(TOKENIZER("10")["input_ids"])
+    assert one.forced((), 9) == [end] == allowed(one)
+    one.commit([end])
     assert one.allowed(()) is None
 
 
