@@ -75,8 +75,8 @@ class GrammarTokenizer:
         end: int,
         bounds: Bounds = Bounds(),
     ) -> None:
-        """tokenizer: the JSON of the tokenizers library. width: the number of its tokens. vocabulary: width of the
-        target's logits. end: the token that ends a text, below both."""
+        """tokenizer: the JSON of the tokenizers library. width: at least the number of its tokens. vocabulary:
+        width of the target's logits. end: the token that ends a text, below both."""
         told = {"tokenizer": tokenizer, "width": width, "vocabulary": vocabulary, "end": end}
         self._told = json.dumps(told).encode()
         self.bounds, self.number = bounds, next(self.numbers)
