@@ -72,13 +72,13 @@ class GrammarTokenizer:
         tokenizer: str,
         width: int,
         vocabulary: int,
-        ends: Sequence[int],
+        end: int,
         bounds: Bounds = Bounds(),
     ) -> None:
-        """tokenizer: the JSON of the tokenizers library. width: the number of its tokens. vocabulary: width of the
-        target's logits. ends: the tokens that end a text, all below both."""
-        told = {"tokenizer": tokenizer, "width": width, "vocabulary": vocabulary}
-        self._told = json.dumps(told | {"ends": list(ends)}).encode()
+        """tokenizer: the JSON of the tokenizers library. width: at least the number of its tokens. vocabulary:
+        width of the target's logits. end: the token that ends a text, below both."""
+        told = {"tokenizer": tokenizer, "width": width, "vocabulary": vocabulary, "end": end}
+        self._told = json.dumps(told).encode()
         self.bounds, self.number = bounds, next(self.numbers)
         self._forget()
         _tokenizers.add(self)

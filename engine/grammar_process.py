@@ -38,7 +38,7 @@ def main(descriptor: int, making: float, masking: float, megabytes: int) -> None
     signal.setitimer(signal.ITIMER_PROF, TOKENIZER_SECONDS)
     told = json.loads(pipe.recv_bytes())
     try:
-        tokenizer = llguidance.LLTokenizer(told["tokenizer"], told["width"], told["ends"])
+        tokenizer = llguidance.LLTokenizer(told["tokenizer"], told["width"], told["end"])
     except Exception as error:  # noqa: BLE001 - of the tokenizer's form
         pipe.send_bytes(REASON + str(error).encode())
         return
@@ -80,7 +80,7 @@ def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, fl
         try:
             if "schema" in wish:
                 text, old = None, text
-                text = GrammarText.of(old, tokenizer, wish, told["ends"], told["vocabulary"])
+                text = GrammarText.of(old, tokenizer, wish, told["end"], told["vocabulary"])
             answer = text.answer(wish["committed"], wish["after"], wish["most"])
         except MemoryError:
             answer = REASON + b"it takes too much memory"
@@ -97,10 +97,10 @@ class Failed(Exception):
 class GrammarText:
     """One text and the state of its grammar."""
 
-    def __init__(self, tokenizer, wish: dict, ends: Sequence[int], vocabulary: int) -> None:
+    def __init__(self, tokenizer, wish: dict, end: int, vocabulary: int) -> None:
         from llguidance import LLMatcher
 
-        self._tokenizer, self._wish, self._ends = tokenizer, wish, set(ends)
+        self._tokenizer, self._wish, self._end = tokenizer, wish, end
         self._bits = (1 << vocabulary) - 1
         self._bytes = (vocabulary + 7) // 8
         self._grammar = LLMatcher.grammar_from_json_schema(wish["schema"], overrides=wish["layout"])
@@ -108,12 +108,12 @@ class GrammarText:
         self._begin()
 
     @classmethod
-    def of(cls, old, tokenizer, wish, ends, vocabulary) -> "GrammarText":
+    def of(cls, old, tokenizer, wish, end, vocabulary) -> "GrammarText":
         """A new text. old: the last text of this process, or None; its grammar is made again only if it must be."""
         if old is not None and old._wish["schema"] == wish["schema"] and old._matcher.reset():
             old._committed, old._ended = [], False
             return old
-        return cls(tokenizer, wish, ends, vocabulary)
+        return cls(tokenizer, wish, end, vocabulary)
 
     def _begin(self) -> None:
         from llguidance import LLMatcher
@@ -126,7 +126,7 @@ class GrammarText:
     def answer(self, committed: Sequence[int], after: Sequence[int], most: int) -> bytes:
         """Commit tokens; then up to ``most`` tokens that must follow ``after``, and the mask after these."""
         self._commit(committed)
-        if self._ended or self._ends & set(after):
+        if self._ended or self._end in after:
             return ANY
         try:
             if self._consume(after) < len(after):
@@ -151,10 +151,11 @@ class GrammarText:
 
     def _follow(self, tokens: Sequence[int]) -> None:
         """Go on with committed tokens."""
-        end = next((place for place, one in enumerate(tokens) if one in self._ends), None)
-        if self._consume(tokens[:end]) < len(tokens[:end]):
+        self._ended = self._end in tokens
+        kept = tokens[: tokens.index(self._end)] if self._ended else tokens
+        if self._consume(kept) < len(kept):
             raise Failed("the text left the grammar")
-        self._ahead, self._ended = 0, end is not None
+        self._ahead = 0
 
     def _consume(self, tokens: Sequence[int]) -> int:
         """Returns how many of the tokens the grammar allows."""
@@ -175,7 +176,7 @@ class GrammarText:
             token = mask.bit_length() - 1
             if mask.bit_count() != 1 or len(forced) == most:
                 return forced, mask
-            if token in self._ends:
+            if token == self._end:
                 return [*forced, token], None
             self._consume([token])
             forced.append(token)

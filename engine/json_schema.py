@@ -34,7 +34,8 @@ class JsonSchema(Constraint):
 
     def __init__(self, schema: str, tokenizer, vocabulary: int, ends: Collection[int]) -> None:
         """tokenizer: a fast tokenizer of transformers. vocabulary: width of the target's logits. ends:
-        the tokens that end a text.
+        the tokens that end a text of the target. One of them ends a document, so that it is forced: the tokenizer's
+        own if it is among them.
 
         Raises UserError for a text that is not a JSON schema, for a schema with something that cannot be kept, for one
         that no token of the vocabulary can begin, for a tokenizer that grammars cannot use, and if no token ends a
@@ -115,10 +116,12 @@ def _grammar_tokenizer(tokenizer, vocabulary: int, ends: frozenset[int]) -> Gram
     backend.no_padding()
     backend.no_truncation()
     size = backend.get_vocab_size(with_added_tokens=True)
-    usable = sorted(end for end in ends if end < min(vocabulary, size))
+    usable = {end for end in ends if end < min(vocabulary, size)}
     if not usable:
         raise UserError("A JSON schema needs a target with an end-of-text token.")
-    return GrammarTokenizer(backend.to_str(), max(vocabulary, size), vocabulary, usable)
+    own = tokenizer.eos_token_id
+    end = own if own in usable else min(usable)
+    return GrammarTokenizer(backend.to_str(), max(vocabulary, size), vocabulary, end)
 
 
 def _at_a_place(refusal: Refused) -> str:

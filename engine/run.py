@@ -161,7 +161,7 @@ def _open(request: RunRequest, readings: dict[tuple, PromptReading] | None, tell
         prompt.tokens,
         request.max_new_tokens,
         memory=request.memory,
-        constraint=_constraint(request, models.target, prompt.ends),
+        constraint=_constraint(request, models.target),
         most_nodes=request.most_nodes,
         ends=prompt.ends,
         stop_strings=StopStrings(models.target.tokenizer, stops) if stops else None,
@@ -218,14 +218,11 @@ def _setting(
     )
 
 
-def _constraint(
-    request: RunRequest, target: LanguageModel, ends: frozenset[int]
-) -> Constraint | None:
-    """ends: tokens that end this text, besides those that end every text of the target."""
+def _constraint(request: RunRequest, target: LanguageModel) -> Constraint | None:
     if request.json_schema is None:
         return None
-    ends |= target.end_tokens
-    return JsonSchema(request.json_schema, target.tokenizer, target.vocab_size, ends)
+    vocabulary, ends = target.vocab_size, target.end_tokens
+    return JsonSchema(request.json_schema, target.tokenizer, vocabulary, ends)
 
 
 def pick_verifier(key: str | None, cls, sampling: Sampling, options: dict) -> Verifier:

@@ -203,15 +203,19 @@ class _Check:
             value = schema.get(keyword)
             if value is True and keyword.removeprefix("exclusive").lower() not in schema:
                 raise unusable(f"{_at(keyword, place)} is true, which belongs to a bound beside it")
+            if type(value) in (int, float) and value * direction >= 2**63:  # the engine's integers
+                raise unusable(
+                    f"{_at(keyword, place)} leaves no number within 2 to the power of 63"
+                )
             if isinstance(value, int) and not isinstance(value, bool):
                 schema[keyword] = _rounded(value, direction)
         given = [schema[one] for one in ("const", "multipleOf") if one in schema]
         given += list_of(schema, "enum")
         for value in _leaves(given):
-            if isinstance(value, int) and int(float(value)) != value:
+            if type(value) in (int, float) and abs(value) > 2**53:
                 raise unusable(
-                    f"the integer {value} is kept only where it is a bound; elsewhere "
-                    "integers must lie within 2 to the power of 53."
+                    f"the number {value} is kept only where it is a bound; elsewhere numbers must lie within 2 to the "
+                    "power of 53"
                 )
             if isinstance(value, str) and writes_controls(value):
                 self.controls = place or "the schema"

@@ -11,6 +11,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from engine.batch.together import decode_together
 from engine.checkpoint_rules import check_rules, unapplied
+from engine.constraint import Constraint
 from engine.drafters import drafter
 from engine.errors import UserError
 from engine.loops import run_loop
@@ -166,6 +167,57 @@ def test_rules_that_leave_nothing_are_refused():
     module.generation_config = GenerationConfig(suppress_tokens=list(range(61)))
     with pytest.raises(UserError, match="forbid every token"):
         check_rules(language_model(module, None, "ruled", lean=False))
+
+
+EVEN = [token for token in range(61) if token % 2 == 0]
+
+
+class Even(Constraint):
+    """Only even tokens, as a schema allows only some."""
+
+    def allowed(self, continuation):
+        mask = torch.zeros(61, dtype=torch.bool)
+        mask[EVEN] = True
+        return mask
+
+    def commit(self, tokens):
+        self.committed += len(tokens)
+
+
+BENEATH = ["no repeated pairs", "suppressed", "suppressed at the beginning", "bad words"]
+
+
+@pytest.mark.parametrize("key", ["none", "chain"])
+@pytest.mark.parametrize("name", BENEATH)
+def test_the_rules_hold_beneath_another_constraint(name, key):
+    module = tiny_hf_model("gpt2", seed=2)
+    module.generation_config = GenerationConfig(**RULES[name])
+    ids = torch.tensor([PROMPT])
+    written = module.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        do_sample=False,
+        max_new_tokens=NEW,
+        prefix_allowed_tokens_fn=lambda *_: EVEN,
+    )
+    model = language_model(copy.deepcopy(module), None, "ruled", lean=False)
+    request = replace(request_of(model, key), constraint=Even())
+    found = [token for step in run_loop(model, request) for token in step.output]
+    assert found == written[0, len(PROMPT) :].tolist()
+    free = replace(request_of(model, key), constraint=None)
+    assert found != [token for step in run_loop(model, free) for token in step.output]
+
+
+def test_where_both_leave_nothing_the_run_fails_and_rules_of_length_are_left_out():
+    module = tiny_hf_model("gpt2", seed=2)
+    module.generation_config = GenerationConfig(suppress_tokens=EVEN)
+    model = language_model(copy.deepcopy(module), None, "ruled", lean=False)
+    with pytest.raises(UserError, match="suppress_tokens or bad_words_ids"):
+        list(run_loop(model, replace(request_of(model, "none"), constraint=Even())))
+    module.generation_config = GenerationConfig(min_new_tokens=60, eos_token_id=EVEN)
+    model = language_model(copy.deepcopy(module), None, "ruled", lean=False)
+    steps = list(run_loop(model, replace(request_of(model, "none"), constraint=Even())))
+    assert [step.stop for step in steps] == ["eos"], "the constraint decides where the text ends"
 
 
 def test_they_are_said_when_a_checkpoint_is_opened(tmp_path, caplog):

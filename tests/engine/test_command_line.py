@@ -201,6 +201,53 @@ def test_a_mistake_is_one_line_and_code_2(call, mistake, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir()), "a file was left behind"
 
 
+DEAD_END = {
+    "type": "object",
+    "properties": {"a": {"type": "array", "items": {"const": 1}, "maxItems": 1}},
+    "required": ["a"],
+    "additionalProperties": False,
+    "patternProperties": {"^a$": {"type": "array"}},
+}
+"""After the list comes a comma or a brace. Behind a comma the grammar engine finds no name that is left."""
+
+
+def test_a_text_that_cannot_go_on_is_an_error_and_no_end(call, tmp_path):
+    schema, path = tmp_path / "schema.json", tmp_path / "t.ndjson"
+    schema.write_text(json.dumps(DEAD_END), encoding="utf-8")
+    stops = set()
+    for seed in range(3):
+        code, out, err = call(
+            *("run", "--drafter", "none", "--prompt", "Write:", "--json-schema", str(schema)),
+            *("--temperature", "2", "--seed", str(seed), "--trace", str(path)),
+        )
+        summary = read_trace(path).summary
+        assert summary["text"] == out and (code == 2) == (summary["stop"] == "error")
+        if code == 2:
+            assert (
+                err.startswith("error: The JSON schema came to a dead end") and err.count("\n") == 1
+            )
+        else:
+            assert json.loads(out.removesuffix("<|endoftext|>"))
+        stops.add(summary["stop"])
+    assert "error" in stops
+
+
+def test_an_empty_schema_is_no_free_text(call, tmp_path):
+    (tmp_path / "empty.json").touch()
+    code, out, err = call(
+        *(
+            "run",
+            "--drafter",
+            "none",
+            "--prompt",
+            "a",
+            "--json-schema",
+            str(tmp_path / "empty.json"),
+        )
+    )
+    assert (code, out, err) == (2, "", "error: The JSON schema is empty.\n")
+
+
 def test_a_draft_with_another_vocabulary(call, tmp_path):
     """The same model, but two of its tokens have changed places."""
     other = tmp_path / "draft"

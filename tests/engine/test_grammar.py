@@ -36,7 +36,7 @@ HOSTILE = {
 
 
 def of_embedded(bounds: Bounds = BOUNDS) -> GrammarTokenizer:
-    return GrammarTokenizer(TOKENIZER.backend_tokenizer.to_str(), SIZE, SIZE, [END], bounds)
+    return GrammarTokenizer(TOKENIZER.backend_tokenizer.to_str(), SIZE, SIZE, END, bounds)
 
 
 @pytest.fixture(scope="module")
