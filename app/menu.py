@@ -11,6 +11,7 @@ from engine.drafters import drafters
 from engine.options import Option
 from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
+from engine.parts.loading import half_precision
 from engine.run import pick_verifier
 from engine.sampling import Sampling
 from engine.verifiers import Verifier, verifiers
@@ -57,7 +58,8 @@ def drafter_menu() -> dict[str, dict]:
             "title": cls.title,
             "family": cls.family,
             "summary": cls.summary,
-            "exact": all(_automatic(cls, s).lossless_with(cls.kinds(s)) for s in (COLD, WARM)),
+            "exact": _word(cls) == "lossless",
+            "word": _word(cls),
             "missing": missing(cls.needs),
             "elsewhere": {
                 name: why for name in families() if name and (why := missing(cls.needs, name))
@@ -68,7 +70,7 @@ def drafter_menu() -> dict[str, dict]:
                 for option in cls.options
             ]
             + _draft_option(cls.needs),
-            "rules": {name: _exactness(rule, cls) for name, rule in verifiers().items()},
+            "rules": {name: _in_words(_exactness(rule, cls)) for name, rule in verifiers().items()},
             "automatic": {"cold": _automatic(cls, COLD).key, "warm": _automatic(cls, WARM).key},
         }
         for key, cls in drafters().items()
@@ -115,6 +117,18 @@ def rule_menu() -> dict[str, dict]:
 def _automatic(cls, sampling: Sampling) -> Verifier:
     """The rule that judges this drafter unless another is chosen, with its default options."""
     return pick_verifier(None, cls, sampling, {})
+
+
+def _word(cls) -> str:
+    """For the drafter under the rules that judge it unless another is chosen."""
+    exact = all(_automatic(cls, s).lossless_with(cls.kinds(s)) for s in (COLD, WARM))
+    return _in_words("lossless" if exact else "lossy")
+
+
+def _in_words(exactness: str) -> str:
+    """The same, where the page's target computes in half precision without the word that would promise too much."""
+    rounds = half_precision(model_paths().target)
+    return exactness.replace("lossless", "equal up to rounding") if rounds else exactness
 
 
 def _exactness(rule: type[Verifier], cls) -> str:

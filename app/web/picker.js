@@ -38,7 +38,7 @@
     let value = null, entries = null, active = null, models = "";
 
     function entry(key) {
-      const { title, family, summary, exact } = drafters[key], missing = P.missing(key, models), word = exact ? "lossless" : "lossy";
+      const { title, family, summary, word } = drafters[key], missing = P.missing(key, models);
       const option = el("div", { role: "option", class: "pg-picker-option", id: Draftscope.freshId("option"), "data-key": key, "aria-selected": "false",
         "aria-disabled": missing ? "true" : null, "aria-label": `${title}, ${missing || word}. ${summary} (${key})`,
         onclick: () => pick(one), onpointermove: () => light(one) },

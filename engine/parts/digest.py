@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.errors import UserError
 from engine.parts.files import json_object
+from engine.parts.hub import name_of
 
 FIELD = "draftscope_target"
 """The entry of a part's config.json that holds the digest."""
@@ -40,5 +41,5 @@ def check_belongs(part: str | Path, target: str | Path, noun: str) -> None:
     found = digest_of(target) if named is not None and Path(target).is_dir() else None
     if named is not None and found is not None and named != found:
         raise UserError(
-            f"The {noun} in {Path(part).name} was trained for another target than {Path(target).name}."
+            f"The {noun} in {name_of(part)} was trained for another target than {name_of(target)}."
         )

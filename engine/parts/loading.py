@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import torch
 
 from engine.errors import UserError
 from engine.parts.digest import check_belongs
 from engine.parts.draft import open_model
+from engine.parts.files import read_config
 from engine.parts.kinds import kind_of
 from engine.target.language_model import LanguageModel
 
@@ -73,6 +75,14 @@ def load_models(
             parts[role] = found.load(path, target, kind, where)
             folders[role] = path
         return Models(target, parts, folders)
+
+
+def half_precision(path: str) -> bool:
+    """Whether a model in this folder, opened without naming a dtype, computes in half precision on this machine."""
+    if _dtype(None, None) is not None:
+        return False
+    told = read_config(Path(path))
+    return told.get("dtype", told.get("torch_dtype")) in ("bfloat16", "float16")
 
 
 def _flag(role: str) -> str:

@@ -24,7 +24,7 @@ def make_datastore(text: Path, folder: Path, target: str) -> int:
     """
     content = _read(text)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(target)
+        tokenizer = AutoTokenizer.from_pretrained(target, trust_remote_code=False)
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no tokenizer to open at {target}.") from error
     tokens: list[int] = []

@@ -5,8 +5,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from transformers import LlamaConfig
 
 from app.live import opened
+from app.menu import drafter_menu
 from app.own import Choice, OwnModels, page_converses
 from app.own import own as page_own
 from app.own_models import _set, refuse_gone, shown
@@ -15,9 +17,10 @@ from engine.ending import typed
 from engine.errors import UserError
 from engine.parts.admission import Allowed
 from engine.parts.draft import open_model
+from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
 from presets import family
-from tests.pairs import strangers_pair
+from tests.pairs import SIZES, make, strangers_pair
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +70,32 @@ def test_who_was_away_for_long_gives_the_place_up(pair):
     own.load("b", pair[1], "")
     assert own.resident() == [pair[1]]
     own.leave("b")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_the_menu_promises_no_more_than_the_target_s_numbers_keep(tmp_path, monkeypatch, dtype):
+    """A GPU takes the dtype of the configuration, a CPU float32."""
+    (tmp_path / "config.json").write_text(json.dumps({"dtype": dtype}))
+    monkeypatch.setattr("app.menu.model_paths", lambda *_: ModelPaths(str(tmp_path)))
+    for gpu, word in (
+        (False, "lossless"),
+        (True, ("lossless", "equal up to rounding")[dtype == "bfloat16"]),
+    ):
+        monkeypatch.setattr("torch.cuda.is_available", lambda gpu=gpu: gpu)
+        chain = drafter_menu()["chain"]
+        assert chain["word"] == chain["rules"]["greedy"].partition(",")[0] == word
+        assert chain["exact"] == (word == "lossless")
+
+
+def test_what_the_page_leaves_out_is_named(tmp_path):
+    config = LlamaConfig(vocab_size=4160, eos_token_id=None, **SIZES)
+    folder = make(tmp_path / "m", config, 1, do_sample=True, min_p=0.6)
+    file = folder / "generation_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "num_beams": 4}))
+    own = OwnModels(Allowed((str(tmp_path),)))
+    told = own.load("a", str(folder), "")
+    assert told["left_out"] == ["min_p = 0.6", "num_beams = 4"]
+    own.leave("a")
 
 
 def test_it_is_off_where_strangers_come_in(pair):
