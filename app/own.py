@@ -71,11 +71,7 @@ class Choice:
         if self.paths is None:
             return {}
         found = {key: lacking(cls.needs, self.paths.parts) for key, cls in drafters().items()}
-        return {
-            key: f"needs {parts}, which is not loaded"
-            for key, parts in found.items()
-            if parts
-        }
+        return {key: f"needs {parts}, which is not loaded" for key, parts in found.items() if parts}
 
 
 class OwnModels:
