@@ -105,9 +105,8 @@ def refuse_gone(session: str, seen: object) -> None:
     gone += ["the conversation"] if turns else []
     gone += [] if gone else ["what was set under “Conversation and own models”"]
     raise UserError(
-        f"Your connection was away for too long, and {' and '.join(gone)} "
-        f"{'are' if len(gone) > 1 else 'is'} no longer here. The next run uses this page’s own models, "
-        "and begins anew."
+        f"No longer here: {' and '.join(gone)}. The connection was away for too long, or the server began "
+        "anew; the next run uses this page’s own models, without a conversation."
     )
 
 

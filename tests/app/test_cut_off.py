@@ -55,6 +55,6 @@ def test_what_is_gone_is_told_before_the_next_run(wire):
     section(wire, "put_away", {})
     wire.own = seen  # the page still shows it
     *_, (_, state, message) = wire.run("Hello", "none", 4)
-    assert state == "error" and "no longer here" in message
+    assert state == "error" and "No longer here" in message
     wire.own = ""
     assert turns(wire, "Hello") == 0

@@ -112,10 +112,10 @@ def test_odd_calls_of_every_endpoint(wire, server):
 def test_odd_runs_are_refused_in_one_sentence(wire, server):
     odd, sent = Odd(SEED + 1), 0
     for kind in ("run", "race") * 6:
-        values = wire.watch_values("Once upon", "none", 1)
+        values = [*wire.watch_values("Once upon", "none", 1), wire.own]
         if kind == "race":
             lanes = [{"drafter": "none"}, {"drafter": "chain"}]
-            values = ["Once upon", json.dumps(lanes), 0, 0, 1, 0, 1, ""]
+            values = ["Once upon", json.dumps(lanes), 0, 0, 1, 0, 1, "", wire.own]
         body = {
             "fn_index": wire.event(kind, "click")["id"],
             "data": odd.spoiled(values),

@@ -1,6 +1,7 @@
 """One visitor's connection to the page, which talks to the server as a browser does, but without a browser."""
 
 import json
+import socket
 import threading
 import time
 import uuid
@@ -61,7 +62,8 @@ class Wire:
         """Lose the heartbeat, as when the network breaks for a moment, and give the server time to notice."""
         while self._heart is None:
             time.sleep(0.05)
-        self._heart.close()
+        stream = self._heart.extensions["network_stream"]
+        stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
         time.sleep(1.0)
 
     def event(self, elem_id: str, name: str) -> dict:
