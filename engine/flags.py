@@ -142,6 +142,7 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
     add("--target", metavar="DIR", help="target model: a directory or hub name")
     add("--draft", metavar="DIR", help="draft model for it")
     add("--diffusion", metavar="DIR", help="diffusion drafter for it")
+    add("--part", metavar="NAME=DIR", action="append", default=[], help="another part, by its role")
     add("--json", metavar="OUT", help="write the figures here")
     add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
     add("--peer", choices=("transformers", "openvino"), default="transformers", help="beside whom")
@@ -151,4 +152,4 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
         default="peers",
         help="kernels, gpu and pieces need a CUDA GPU",
     )
-    bench.set_defaults(action=action, preset=None, part=[])
+    bench.set_defaults(action=action, preset=None)

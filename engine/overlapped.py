@@ -120,6 +120,8 @@ class OverlappedText(Text):
         """The target's pass, and a draft after the tokens that it reads."""
         behind = [*self.context, *question.tree.tokens]
         room = min(self._limit, self.drafter.max_context) - len(behind)
+        if self.request.most_nodes is not None:  # a shorter chain is exact: no drawn token decides
+            room = min(room, self.request.most_nodes - len(question.tree))
 
         def draft() -> list[Guess]:
             return _guesses(self.drafter, behind, room) if room > 0 else []

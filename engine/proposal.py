@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -18,24 +18,23 @@ from engine.verifiers.base import Verdict
 class Proposal:
     """A drafter's own tree, and the tree that the target sees.
 
-    own: as the drafter numbers its nodes. tree: the same, below the forced tokens if there are any.
-    forced: how many there are. node_of: the drafter's node of each node of ``tree``.
+    own: as the drafter numbers its nodes. tree: the same, behind the forced tokens if there are any.
+    forced: how many there are; the drafter's node i is node i + forced of ``tree``.
     """
 
     own: DraftTree
     tree: DraftTree
     forced: int = 0
-    node_of: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, own: DraftTree, forced: Sequence[int]) -> Proposal:
-        if not forced:
-            return cls(own, own)
-        tree = DraftTree()
-        last = tree.chain(forced, "forced")
-        places = tree.graft(own, last)
-        tree.exhibits = own.exhibits  # a drafter may add to them when it observes
-        return cls(own, tree, len(forced), {place: node for node, place in enumerate(places)})
+        return cls(own, own.behind(forced) if forced else own, len(forced))
+
+    def judged(self, verdict: Verdict) -> tuple[int, int]:
+        """How many tokens of the drafter's tree were kept, and how many were judged, of the longest branch. Forced tokens
+        are not drafted: that they were kept says nothing about the drafter."""
+        kept = max(0, len(verdict.accepted) - self.forced)
+        return kept, min(kept + 1, self.own.deepest)
 
     def kept(
         self,
@@ -50,9 +49,8 @@ class Proposal:
         """The outcome in the drafter's own node numbers. Its context already held the forced tokens."""
         path, logits, root = verdict.accepted, seen.logits, draft.root
         if self.forced:
-            path = [self.node_of[node] for node in path if node in self.node_of]
-            rows = [self.forced] + [place + 1 for place in self.node_of]
-            logits, output = logits[rows], output[self.forced :]
+            path = [node - self.forced for node in path[self.forced :]]
+            logits, output = logits[self.forced :], output[self.forced :]
             root = self.tree.tokens[self.forced - 1]
         if verdict.final == "none":
             path = path[:-1]

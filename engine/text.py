@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
@@ -36,7 +37,7 @@ class TextRequest:
     """A request for up to max_new_tokens after a prompt (at least one token long), and how to write them.
 
     memory: the visitor's; a fresh one if None. chance: for tests; the seed's own if None.
-    most_nodes: of a step; None is any number. ends: tokens that end this text, besides those that end every
+    most_nodes: of a step, forced tokens included; None is any number. ends: tokens that end this text, besides those that end every
     text of the target. stop_strings: strings that end the text once it contains one of them.
     """
 
@@ -74,6 +75,7 @@ class Text:
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
+        self._drafted = 0  # nodes of the drafter's largest tree so far
         self.acceptance = Acceptance()
         self._counted: dict[str, int] = {}
 
@@ -114,28 +116,38 @@ class Text:
     def _propose(self) -> Proposal:
         most = min(self._limit, self.drafter.max_context)
         depth = most - len(self.context) - 1  # one place for the final token
-        forced = self._forced(depth)
+        forced = self._forced(min(depth, self._most_forced()))
         room = depth - len(forced)
         own = DraftTree()
         if room > 0:
             own = self.drafter.propose([*self.context, *forced], room).truncated(room)
-            self._refuse_many(len(own))
+            self._refuse_many(len(own), len(forced))
             refuse_nan_among(own.q, f"The drafter {self.drafter.key}")
+            self._drafted = max(self._drafted, len(own))
         return Proposal.of(own, forced)
 
-    def _refuse_many(self, nodes: int) -> None:
+    def _most_forced(self) -> float:
+        """How many forced tokens leave room for a tree as large as the options say, or as the largest one so far. The
+        tree that comes must not decide: its size may depend on the tokens drawn."""
+        most = self.request.most_nodes
+        if most is None:
+            return math.inf
+        return max(0, most - max(self._drafted, self.drafter.most_nodes))
+
+    def _refuse_many(self, nodes: int, forced: int) -> None:
         """Cutting a tree to size could make an exact rule lossy, so the tree is refused."""
         most = self.request.most_nodes
-        if most is not None and nodes > most:
+        if most is not None and nodes + forced > most:
+            behind = f" behind {forced} forced tokens" if forced else ""
             raise UserError(
-                f"With these options {self.drafter.title} drafts {nodes} nodes in a step; "
+                f"With these options {self.drafter.title} drafts {nodes} nodes in a step{behind}; "
                 f"at most {most} are allowed here."
             )
 
-    def _forced(self, depth: int) -> list[int]:
-        """Tokens that the constraint leaves no choice about."""
+    def _forced(self, most: float) -> list[int]:
+        """Up to ``most`` tokens that the constraint leaves no choice about."""
         constraint = self.request.constraint
-        return [] if constraint is None or depth <= 0 else constraint.forced((), depth)
+        return [] if constraint is None or most <= 0 else constraint.forced((), int(most))
 
     def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
         """Have the tree judged by the target's pass over root and tree."""
@@ -200,8 +212,7 @@ class Text:
         load = load or Load(rows=draft.count, context=draft.position, chances=own)
         kept = self._proposal.kept(draft, verdict, output, seen, features, times, load)
         self.drafter.observe(kept)
-        accepted = len(verdict.accepted)
-        self.acceptance.see(accepted, min(accepted + 1, tree.deepest))
+        self.acceptance.see(*self._proposal.judged(verdict))
         times["commit"] = clock.lap()
         self.context += output
         self.stop = self._why_stop()

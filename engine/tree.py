@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine.target.seen import Begun, Probes
 
 ROOT = -1  # as a parent: the last committed token, which is not a node of the tree
+FORCED = "forced"  # as a source: the constraint left no choice
 
 Kind = Literal["one_hot", "iid", "without_replacement"]
 
@@ -139,6 +140,29 @@ class DraftTree:
                 )
         self.exhibits += other.exhibits
         return [place_of[node] for node in range(len(other))]
+
+    @property
+    def forced(self) -> int:
+        """How many of the nodes the constraint forced. They are the first ones, a chain below the root."""
+        return self.sources.count(FORCED)
+
+    def behind(self, forced: Sequence[int]) -> DraftTree:
+        """The same tree behind tokens that the constraint forces, with its laws, exhibits, probes and the rows that the
+        drafter has read. Node i becomes node i + len(forced); the last forced token takes the place of the root."""
+        size, whole = len(forced), DraftTree()
+        whole.chain(forced, FORCED)
+        whole.tokens += self.tokens
+        whole.parents += [parent + size for parent in self.parents]
+        whole.depths += [depth + size for depth in self.depths]
+        whole.q += self.q
+        whole.sources += self.sources
+        whole.laws = self.laws
+        for parent, drawn in self.draws.items():
+            whole.draws[parent + size] = [Draw(d.node + size, d.kind, d.law) for d in drawn]
+        whole.exhibits = self.exhibits  # a drafter may add to them when it observes
+        whole.probes = None if self.probes is None else self.probes.behind(size)
+        whole.begun = self.begun
+        return whole
 
     def children(self, parent: int) -> list[int]:
         """Distinct children in the order in which they were first drawn."""

@@ -39,8 +39,8 @@ RECORD = {
 
 @dataclass
 class Row:
-    """One drafter, with or without the schema, over all prompts. forced: kept tokens that were
-    drafted for free."""
+    """One drafter, with or without the schema, over all prompts. forced: kept tokens that the schema
+    forced."""
 
     drafter: str
     schema: bool
@@ -97,7 +97,7 @@ def _count(models: Models, row: Row, prompt: list[int], most: int) -> int:
     for step in run_loop(target, request):
         row.tokens += len(step.output)
         row.steps += 1
-        row.forced += sum(step.tree.sources[node] == "forced" for node in step.verdict.accepted)
+        row.forced += min(step.tree.forced, len(step.verdict.accepted))
     return row.tokens - before
 
 

@@ -110,7 +110,7 @@ def _between(before: Sequence[int], read: bool) -> Words:
     """before: the tokens between the two copies. read: whether the pass had a second copy."""
     note = "Read in the same pass, and forgotten after it."
     if not read:
-        note = "This draft was not reflected on: a second copy has no room in the pass or behind the text, or forced tokens stand before the draft."
+        note = "This draft was not reflected on: a second copy has no room in the pass or behind the text."
     return Words(
         title="Between the draft and its second copy",
         note=note,

@@ -39,7 +39,7 @@ from engine.verifiers import verifier
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
 
-METHOD = 9  # version of the measurement; results of other versions are not used
+METHOD = 10  # version of the measurement; results of other versions are not used
 PROMPTS = (
     "Once upon a time, there was a little",
     "def area(width, height):\n    return",
@@ -143,10 +143,12 @@ def measure(
 ) -> Measured | None:
     """Milliseconds of a step, drafting to commit, and its tokens, by size: geometric means over the prompts, of each
     text's median and mean. Sizes take turns on each prompt, so that a busy moment slows all of them; a first round on one
-    prompt is a warm-up. All sizes share a memory, as the runs of one visitor do. Noise: how much the medians of two
-    halves of one text differ. None if the measurement was given up.
+    prompt is a warm-up. Each size has a memory of its own for all prompts, as the runs of one visitor have: another
+    size or the warm-up has written the same texts, which a drafter that learns would copy. Noise: how much the medians
+    of two halves of one text differ. None if the measurement was given up.
     """
-    sizes, memory = known.gains[cls.key], Memory()
+    sizes = known.gains[cls.key]
+    memories = {size: Memory() for size in sizes}
     costs, gains = ({size: [] for size in sizes} for _ in range(2))  # of each prompt
     spreads: list[float] = []
     prompts = [*known.prompts[:1], *known.prompts]
@@ -161,6 +163,7 @@ def measure(
             done = (turn + place / len(sizes)) / len(prompts)
             tell(what, done)
             drafter = cls.build(options | {cls.size_option: size}, models)
+            memory = memories[size] if turn else Memory()
             taken, written = _taken(drafter, models, prompt, memory)
             if turn and taken:
                 costs[size].append(median(taken[FIRST:] or taken))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -58,18 +58,32 @@ class Probes:
     def __len__(self) -> int:
         return len(self.parents)
 
+    def behind(self, forced: int) -> Probes:
+        """The probes of the same tree behind so many forced tokens, which are rows between the root and the tree."""
+        return replace(
+            self,
+            joins=[replace(join, made=_below(join.made, forced)) for join in self.joins],
+            parents=[parent + forced for parent in self.parents],
+            # where the constraint leaves one token, every probe names it
+            again=[*self.again[:1]] * forced + [*self.again],
+        )
+
     @property
     def rows(self) -> list[int]:
         """The row of each probe's parent: the root in row 0, node i in row i + 1, probes after the nodes."""
         return [parent + 1 for parent in self.parents]
 
 
+def _below(made: Callable[[Tensor], Tensor], first: int) -> Callable[[Tensor], Tensor]:
+    return lambda states: made(states[first:])
+
+
 @dataclass(frozen=True)
 class Begun:
     """How far the drafter, which consists of the target's own first layers, has read the rows it proposes.
 
-    The session's scratch rows are the root and the first nodes, in the order of a draft's rows, and have
-    been read through the layers below ``layer``. states: [R, H], the rows' hidden states at that layer.
+    The session's scratch rows are the root, the forced tokens and the first nodes, in the order of a draft's rows, and
+    have been read through the layers below ``layer``. states: [R, H], the rows' hidden states at that layer.
     """
 
     layer: int

@@ -217,7 +217,7 @@ class Totals:
         for model, count in step.passes.items():
             self.passes[model] = self.passes.get(model, 0) + count
         self.new_tokens += len(step.output)
-        accepted = len(step.verdict.accepted)
+        accepted = max(0, len(step.verdict.accepted) - step.tree.forced)
         self.histogram += [0] * (accepted + 1 - len(self.histogram))
         self.histogram[accepted] += 1
         self.milliseconds["prefill"] += step.prefill_milliseconds
@@ -228,17 +228,17 @@ class Totals:
     def _add_depths(self, step: Step) -> None:
         if not step.verdict.walk:
             return  # tokens that nobody checked say nothing about acceptance
-        tree, depths = step.tree, step.tree.depths
+        tree, forced = step.tree, step.tree.forced
         judged = {entry.node for entry in step.verdict.judgements}
-        parents = set(tree.parents)
-        for place in step.verdict.walk:
-            if place in parents:
-                depth = 1 if place == ROOT else depths[place] + 1
-                self._depth(depth)["reached"] += 1
-        for node in judged:
-            self._depth(depths[node])["judged"] += 1
-        for node in step.verdict.accepted:
-            self._depth(depths[node])["accepted"] += 1
+        # forced tokens are not drafted; depths are those below the last of them
+        places = [place for place in step.verdict.walk if place >= forced + ROOT]
+        for place in {*places} & {*tree.parents}:
+            depth = 0 if place == ROOT else tree.depths[place]
+            self._depth(depth + 1 - forced)["reached"] += 1
+        for name, nodes in (("judged", judged), ("accepted", step.verdict.accepted)):
+            for node in nodes:
+                if node >= forced:
+                    self._depth(tree.depths[node] - forced)[name] += 1
 
     def _depth(self, depth: int) -> dict:
         while len(self.by_depth) < depth:

@@ -121,8 +121,7 @@ def _parted(tree: DraftTree) -> tuple[list[int], list[int]]:
     while children := tree.children(place):
         place = children[0]
         branch.append(place)
-    count = sum(tree.sources[node] == "forced" for node in branch)
-    return branch[:count], branch[count:]
+    return branch[: tree.forced], branch[tree.forced :]
 
 
 def _table(tree: DraftTree, step: list[int], found: list[float], kept: bool) -> Table:

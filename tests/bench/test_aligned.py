@@ -1,9 +1,13 @@
 """The bench of aligned drafts: what is expected of a draft, and by what it is judged."""
 
+import re
+
 import pytest
 import torch
 
 from engine.bench import aligned
+from engine.errors import UserError
+from engine.flags import parser
 from engine.training.divergences import DIVERGENCES
 
 P = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]])
@@ -18,6 +22,15 @@ def test_the_expected_acceptance_is_the_overlap_of_both_laws():
 def test_distances_are_means_over_the_positions_of_all_workloads():
     found = aligned.distances({"story": (P.log(), Q.log()), "edit": (P[1:].log(), Q[1:].log())})
     assert found["total_variation"] == pytest.approx(0.4 / 3)
+
+
+def test_without_drafts_to_compare_it_names_a_flag_that_the_bench_has(tiny_paths, tmp_path):
+    with pytest.raises(UserError, match="There is nothing to compare") as told:
+        aligned.run_aligned(tiny_paths, {"story": ["a b c"]}, None)
+    (flag,) = re.findall(r"--\S+ \S+=\S+(?=\))", str(told.value))
+    name, given = flag.replace("DIR", str(tmp_path)).split()
+    asked = parser(id, id, id, str).parse_args(["bench", "--suite", "aligned", name, given])
+    assert asked.part == [f"distillspec={tmp_path}"]
 
 
 @pytest.mark.parametrize("gained, told", [(0.031, "met"), (0.029, "missed")])

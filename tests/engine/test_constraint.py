@@ -1,19 +1,31 @@
 """Constraints: which tokens a mask excludes, and how forced tokens are drafted and kept."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
 from engine.constraint import Constraint, masked, masked_tree
 from engine.decode import decode
+from engine.drafters import drafter, drafters
 from engine.drafters.base import Drafter
 from engine.drafters.none import NoDrafter
+from engine.errors import UserError
+from engine.load import GUESS
+from engine.loops import run_loop
+from engine.opening import language_model
 from engine.proposal import Proposal
 from engine.sampling import Sampling
+from engine.target.seen import Begun, Join, Probes
+from engine.target.session import Session
 from engine.text import TextRequest
+from engine.trace.recording import Totals
 from engine.tree import ROOT, DraftTree
 from engine.verifiers import verifier
 from tests.engine.tiny import VOCABULARY, tiny_model
+from tests.parts import on_trial, tiny_parts
 from tests.soundness import assert_sound
+from tests.verifiers.tiny import tiny_models
 
 LOW = float("-inf")
 PROMPT = [3, 14, 15, 9, 2, 6]
@@ -127,8 +139,8 @@ def test_forced_tokens_are_drafted_and_kept_and_the_text_is_that_of_plain_decodi
     plain = written(model, NoDrafter({}), Unforced(), sampling, rule)
     expected = [token for step in plain for token in step.output]
     assert set(Cycle.FORCED) <= set(expected), "nothing was forced; the test would see nothing"
-    for drafter in (NoDrafter({}), Guess()):
-        steps = written(model, drafter, Cycle(), sampling, rule)
+    for drafting in (NoDrafter({}), Guess()):
+        steps = written(model, drafting, Cycle(), sampling, rule)
         assert [token for step in steps for token in step.output] == expected
         assert len(steps) < len(plain)
         forced = [forced_nodes(step) for step in steps]
@@ -148,12 +160,12 @@ def forced_nodes(step) -> list[int]:
 
 
 def test_the_drafter_sees_its_own_tree_below_the_forced_tokens():
-    model, drafter = tiny_model("llama"), Guess()
-    steps = written(model, drafter, Cycle(), Sampling(), "greedy")
+    model, drafting = tiny_model("llama"), Guess()
+    steps = written(model, drafting, Cycle(), Sampling(), "greedy")
     text = list(PROMPT)
     forced_ones = 0
-    asked = iter(drafter.asked)
-    for step, kept in zip(steps, drafter.told, strict=True):
+    asked = iter(drafting.asked)
+    for step, kept in zip(steps, drafting.told, strict=True):
         forced = [step.tree.tokens[node] for node in forced_nodes(step)]
         if len(kept.tree):
             assert next(asked) == text + forced
@@ -176,4 +188,186 @@ def test_a_proposal_without_forced_tokens_is_the_drafters_tree():
     assert found.tree is own and found.forced == 0
     below = Proposal.of(own, [8, 9])
     assert below.tree.tokens == [8, 9, 1, 2] and below.tree.parents == [-1, 0, 1, 2]
-    assert below.node_of == {2: 0, 3: 1} and own.tokens == [1, 2]
+    assert below.forced == below.tree.forced == 2 and own.tokens == [1, 2]
+
+
+def test_probes_and_rows_that_were_read_stay_with_the_tree_behind_forced_tokens():
+    own = DraftTree()
+    law = torch.tensor([0.5, 0.25, 0.25])
+    first = own.draw(ROOT, 1, "iid", law)
+    own.draw(own.draw(first, 2, "iid", law), 0, "iid", law)
+    own.draw(ROOT, 2, "iid", law)  # a sibling that was drawn after its nephews
+    states = torch.arange(4.0)[:, None]
+    own.begun = Begun(1, states)
+    own.probes = Probes([Join(0, 2, lambda rows: rows[[1, 3]])], [ROOT, 2, 4], [4, 4, 4, 5, 6])
+    tree = Proposal.of(own, [8, 9]).tree
+    assert_sound(tree)
+    assert tree.tokens == [8, 9, *own.tokens] and tree.parents == [-1, 0, 1, 2, 3, 1]
+    assert [[draw.node for draw in tree.draws[place]] for place in (1, 2, 3)] == [[2, 5], [3], [4]]
+    assert tree.begun is own.begun
+    assert tree.probes.parents == [1, 4, 6], "the root, a node, the first probe"
+    assert tree.probes.again == [4, 4, 4, 4, 4, 5, 6]
+    (join,) = tree.probes.joins
+    assert torch.equal(join.made(torch.arange(7.0)), torch.tensor([3.0, 5.0]))
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """A target of many tokens and every part for it."""
+    return tiny_parts(
+        tiny_model("llama"), drafters().values(), lambda m: language_model(m, None, "t", lean=False)
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "has"),
+    [
+        ("kangaroo", "begun"),
+        ("del", "begun"),
+        ("ppd", "probes"),
+        ("hidden_transfer", "probes"),
+        ("lookahead", "probes"),
+    ],
+)
+def test_passes_behind_forced_tokens_have_probes_and_go_on_from_rows_already_read(
+    parts, key, has, monkeypatch
+):
+    model, found, look = parts.target, [], Session.look
+
+    def looked(session, draft):
+        if draft.tree.forced and (has == "probes" or len(draft.tree) > draft.tree.forced):
+            found.append(getattr(draft, has) is not None)
+        return look(session, draft)
+
+    monkeypatch.setattr(Session, "look", looked)
+    plain = written(model, NoDrafter({}), Unforced(), Sampling(), "greedy")
+    drafted = written(model, on_trial(drafter(key), parts), Cycle(), Sampling(), "greedy")
+    assert [t for step in drafted for t in step.output] == [t for s in plain for t in s.output]
+    assert found and all(found)
+
+
+def test_a_draft_behind_forced_tokens_is_reflected_on(parts):
+    """With no weight on the reflection, the text is the target's own."""
+    plain = written(parts.target, NoDrafter({}), Unforced(), Sampling(), "greedy")
+    drafting = on_trial(drafter("reflective"), parts)
+    for weight in (0.0, 0.3):
+        rule = verifier("reflective", {"weight": weight})
+        request = TextRequest(drafting, rule, Sampling(), PROMPT, 40, constraint=Cycle())
+        steps = list(decode(parts.target, request))
+        behind = [step for step in steps if 0 < step.tree.forced < len(step.tree)]
+        assert behind and all(step.tree.probes is not None for step in behind)
+        for step in behind:
+            assert step.verdict.accepted[: step.tree.forced] == [*range(step.tree.forced)]
+        if not weight:
+            assert [t for s in steps for t in s.output] == [t for s in plain for t in s.output]
+
+
+class Wrong(Guess):
+    """Drafts a token that the constraint never allows, and so is never kept."""
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        tree.chain([50, 51][:max_depth], "wrong")
+        return tree
+
+
+def test_forced_tokens_are_no_drafts_that_were_kept():
+    """Neither in a text's estimate, which other texts learn from, nor in the summary of a trace."""
+    drafting, totals = Wrong(), Totals()
+    steps = written(tiny_model("llama"), drafting, Cycle(), Sampling(), "greedy")
+    assert sum(step.tree.forced for step in steps) > 6
+    chances = [kept.load.chances[0] for kept in drafting.told]
+    assert chances[0] == GUESS and all(a >= b for a, b in pairwise(chances)) and chances[-1] < 0.3
+    for step in steps:
+        totals.add(step)
+    found = totals.summary("length", "")
+    assert found["acceptance_rate"] == 0 and found["accepted_histogram"] == [len(steps)]
+    drafted = sum(len(step.tree) > step.tree.forced for step in steps)
+    row = {"depth": 1, "reached": drafted, "judged": drafted, "accepted": 0}
+    assert found["acceptance_by_depth"] == [row]
+    assert found["mean_accepted"] == 40 / len(steps), "they are tokens of the text all the same"
+
+
+def test_forced_tokens_alone_say_nothing_about_acceptance():
+    class Told(NoDrafter):
+        def observe(self, kept):
+            chances.append(kept.load.chances[0])
+
+    chances: list[float] = []
+    totals = Totals()
+    for step in written(tiny_model("llama"), Told({}), Cycle(), Sampling(), "greedy"):
+        totals.add(step)
+    assert set(chances) == {GUESS}
+    found = totals.summary("length", "")
+    assert found["acceptance_rate"] is None and found["acceptance_by_depth"] == []
+
+
+class Long(Cycle):
+    FORCED = tuple(range(11, 30)) * 2
+
+
+def bounded(drafting, constraint, most):
+    request = TextRequest(
+        drafting,
+        verifier("greedy"),
+        Sampling(),
+        PROMPT,
+        100,
+        constraint=constraint,
+        most_nodes=most,
+    )
+    return list(decode(tiny_model("llama"), request))
+
+
+class Few(Guess):
+    """Drafts three nodes, of which its options say nothing."""
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        for token in (1, 2, 3):
+            tree.draw(ROOT, token, source="few")
+        return tree
+
+
+@pytest.mark.parametrize("drafting", [NoDrafter, Few])
+def test_the_limit_on_nodes_holds_for_forced_tokens_too(drafting):
+    def fresh():
+        return drafting({}) if drafting is NoDrafter else drafting()
+
+    free = bounded(fresh(), Long(), None)
+    assert max(len(step.tree) for step in free) > 8, "the test would see nothing"
+    steps = bounded(fresh(), Long(), 8)
+    assert max(len(step.tree) for step in steps) <= 8
+    assert max(step.tree.forced for step in steps) >= 5
+    assert [t for step in steps for t in step.output] == [t for step in free for t in step.output]
+
+
+def test_a_tree_too_large_with_its_forced_tokens_is_refused():
+    class Late(Few):
+        """Drafts nothing until many tokens are forced at once."""
+
+        title = "Late"
+
+        def propose(self, context, max_depth):
+            forced = tuple(context[-6:]) == Long.FORCED[2:8]
+            return super().propose(context, max_depth) if forced else DraftTree()
+
+    with pytest.raises(
+        UserError, match="drafts 3 nodes in a step behind 8 forced tokens; at most 8"
+    ):
+        bounded(Late(), Long(), 8)
+
+
+@pytest.mark.parametrize("most", [3, 5])
+def test_the_limit_holds_where_tokens_wait_for_the_next_step(most):
+    """In the overlapped loop a step holds the tokens that wait and those that are being drafted."""
+    models = tiny_models(4)
+    tokens = []
+    for limit in (None, most):
+        made = drafter("pearl").build({"length": 3}, models)
+        request = TextRequest(made, verifier("greedy"), Sampling(), [1, 2], 40, most_nodes=limit)
+        steps = list(run_loop(models.target, request))
+        tokens.append([token for step in steps for token in step.output])
+        largest = max(len(step.tree) for step in steps)
+        assert largest <= limit if limit else largest == 5
+    assert tokens[0] == tokens[1]

@@ -3,10 +3,13 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
+from statistics import geometric_mean
 
 import pytest
 
 from engine.drafters import drafter
+from engine.loops import run_loop
+from engine.memory import Memory
 from engine.options import resolve
 from engine.parts.loading import load_models
 from engine.policies import calibration, draft_size, patience
@@ -22,8 +25,11 @@ from engine.policies.draft_size import (
 )
 from engine.policies.patience import Patience
 from engine.sampling import Sampling
+from engine.text import TextRequest
+from engine.verifiers import verifier
 from presets import family
 from tests.engine.family import offered
+from tests.verifiers.tiny import tiny_models
 
 
 @pytest.fixture(autouse=True)
@@ -195,6 +201,30 @@ def test_every_drafter_with_a_size_can_be_measured(key, monkeypatch):
     assert set(found.costs) == {1, 4} == set(found.gains)
     assert all(cost > 0 for cost in found.costs.values())
     assert all(tokens >= 1 for tokens in found.gains.values())
+
+
+def spelled(prompt: str) -> dict:
+    """One token for each letter."""
+    return {"input_ids": [ord(letter) % 16 for letter in prompt]}
+
+
+@pytest.mark.parametrize("key", ["suffix", "aded", "token_recycling", "suffix_hybrid"])
+def test_a_size_gains_what_its_own_texts_gain(key, monkeypatch):
+    """Drafters that learn must not copy texts that another size, or the warm-up, wrote after the same prompts."""
+    cls, models = drafter(key), tiny_models(16)
+    models.target.tokenizer = spelled
+    prompts = ["a red boat", "count to nine", "once upon"]
+    found = measure(cls, declared(key), models, Known({key: gains_of(0.7, 1, 16)}, prompts))
+    for size in (1, 16):
+        memory, means = Memory(), []
+        for prompt in prompts:
+            made = cls.build(declared(key, **{cls.size_option: size}), models)
+            text = spelled(prompt)["input_ids"]
+            rule, most = verifier("greedy"), draft_size.TOKENS
+            request = TextRequest(made, rule, Sampling(), text, most, memory=memory)
+            steps = list(run_loop(models.target, request, recorded=False))
+            means.append(sum(len(step.output) for step in steps) / len(steps))
+        assert found.gains[size] == pytest.approx(geometric_mean(means))
 
 
 def test_drawn_tokens_get_the_usual_size(memory, models, monkeypatch):

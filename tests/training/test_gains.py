@@ -11,6 +11,7 @@ from engine.text import TextRequest
 from engine.training import gains
 from engine.verifiers import verifier
 from presets import family, prompts
+from tests.verifiers.tiny import tiny_models
 
 PROMPTS = {kind: [entry["prompt"] for entry in prompts(kind)[:2]] for kind in ("story", "template")}
 NEW_TOKENS = 40
@@ -33,6 +34,19 @@ def mean_with(cls, models, size: int, some: list[str]) -> float:
         steps = decode(models.target, request)
         accepted += [len(step.verdict.accepted) for step in steps]
     return 1 + sum(accepted) / len(accepted)
+
+
+@pytest.mark.parametrize("key", ["suffix", "aded", "token_recycling", "suffix_hybrid"])
+def test_a_gain_does_not_depend_on_the_sizes_measured_before(key, monkeypatch):
+    """Drafters that learn must not copy texts that another size wrote after the same prompts."""
+    cls, models = drafter(key), tiny_models(16)
+    models.target.tokenizer = lambda text: {"input_ids": [ord(one) % 16 for one in text]}
+    some = {"story": ["a red boat", "once upon"], "count": ["count to nine"]}
+    found = []
+    for sizes in ((16,), (1, 4, 16)):
+        monkeypatch.setattr(gains, "SIZES", sizes)
+        found.append(gains.gains(cls, models, some, NEW_TOKENS)[16])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("key", ["chain", "dflash"])
