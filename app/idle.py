@@ -6,6 +6,7 @@ tenth of a core. Here the queue sleeps until an event arrives, so a click waits 
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 import gradio as gr
 from gradio import queueing
@@ -44,8 +45,8 @@ class _Asyncio:
         return await asyncio.sleep(delay, result)
 
 
-def rest(page: gr.Blocks) -> None:
-    """Let this page's queue sleep until an event arrives."""
+def rest(page: gr.Blocks) -> Callable[[], None]:
+    """Let this page's queue sleep until an event arrives. Returns the function that wakes it for another reason."""
     queue = page._queue
     pause = _Sleep(queue.sleep_when_free)
     pause.queue, pause.arrived = queue, asyncio.Event()
@@ -61,3 +62,4 @@ def rest(page: gr.Blocks) -> None:
     queue.sleep_when_free = pause
     queue.progress_update_sleep_when_free = PROGRESS_SECONDS
     queueing.asyncio = _Asyncio()
+    return pause.arrived.set

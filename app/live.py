@@ -12,6 +12,7 @@ from app.own import own
 from app.race import Race
 from app.seats import FAILED, Job, Seat, Seats
 from app.settings import LIMITS, Limits
+from app.visitors import VISITORS
 from engine.chat import checked
 from engine.errors import UserError
 from engine.run import Run, RunRequest, open_runs
@@ -24,10 +25,11 @@ Update = tuple[str | None, str, str]
 
 LOADING = "Loading the models; only the first run waits for this."
 EXPIRED = "That run waited too long and was let go; press Run to begin again."
+PUT_OUT = "That run was paused with its page closed, and made room for somebody else; press Run to begin again."
 HANGING = {"watch": ("whatif", "plain")}
 """The seats that depend on the run of a tab and go with it. They are separate seats, so that the run stays as it is."""
 
-seats = Seats()
+seats = Seats(here=VISITORS.here, address=VISITORS.address)
 memories = Memories()
 
 
@@ -122,9 +124,14 @@ def resume(session: str, tab: str, single: bool = False) -> Iterator[Update]:
     """Continue the paused run. single: for one step only."""
     seat = seats.get(session, tab)
     if seat is None or seat.state == "gone":
-        yield None, "error", EXPIRED
+        yield None, "error", _lost(session, tab)
         return
     yield from seat.advance(single)
+
+
+def _lost(session: str, tab: str) -> str:
+    """Why the visitor's run is no longer here."""
+    return PUT_OUT if seats.put_out(session, tab) else EXPIRED
 
 
 def ask(session: str, tab: str, what: str) -> None:
@@ -138,7 +145,7 @@ def stop(session: str, tab: str) -> Update | None:
     """Stop a running or paused run. If an event is advancing the run, that event reports the stop."""
     seat = seats.get(session, tab)
     if seat is None or seat.state == "gone":
-        return None, "error", EXPIRED
+        return None, "error", _lost(session, tab)
     if seat.ask("stop"):
         return None
     text = seat.stop()

@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import sys
+import time
 from typing import TextIO
 
 from pythonjsonlogger.json import JsonFormatter
@@ -27,6 +28,36 @@ class Words(logging.Formatter):
         given = {name: value for name, value in vars(record).items() if name not in _PLAIN}
         pairs = " ".join(f"{name}={value}" for name, value in given.items())
         return printable(f"{super().format(record)} {pairs}".rstrip())
+
+
+class Sparing(logging.Filter):
+    """Of warnings and errors, lets each kind of line through some times a minute. The first line of the next minute says
+    how many were left out. A stranger can cause such lines at will."""
+
+    def __init__(self, most: int = 10, seconds: float = 60.0) -> None:
+        super().__init__()
+        self._most, self._seconds = most, seconds
+        self._counts: dict[tuple, tuple[float, int]] = {}
+        """Kind of line -> since when, and how many since then."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        kind = (
+            record.name,
+            str(record.msg),
+            str(record.args) if len(str(record.args)) < 99 else "",
+        )
+        now = time.monotonic()
+        since, count = self._counts.get(kind, (now, 0))
+        if now - since > self._seconds:
+            if count > self._most:
+                record.left_out = count - self._most
+            since, count = now, 0
+        if kind not in self._counts and len(self._counts) > 999:
+            self._counts.clear()
+        self._counts[kind] = since, count + 1
+        return count < self._most
 
 
 class Printable:
@@ -50,6 +81,9 @@ def configure() -> None:
     handler = logging.StreamHandler(sys.stderr)
     fields = {"asctime": "time", "levelname": "level", "name": "logger", "message": "event"}
     as_lines = JsonFormatter("%(asctime)s %(levelname)s %(name)s %(message)s", rename_fields=fields)
+    sparing = Sparing()
+    handler.addFilter(sparing)
+    logging.getLogger("uvicorn.error").addFilter(sparing)  # it has a handler of its own
     handler.setFormatter(as_lines if as_json else Words("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     level = os.environ.get("DRAFTSCOPE_LOG_LEVEL", "info").upper()

@@ -56,6 +56,9 @@ STEPS = _counter("draftscope_steps", "Steps of the engine: passes of the target 
 ENGINE_SECONDS = _counter(
     "draftscope_engine_seconds", "Engine time, by stage of a step.", (*BY_DRAFTER, "stage")
 )
+TURNED_AWAY = _counter(
+    "draftscope_turned_away", "Requests that were refused before they reached the page.", ("kind",)
+)
 REFUSED = _counter("draftscope_refused", "Runs that could not begin, told in a sentence.", ("tab",))
 
 

@@ -1,8 +1,24 @@
 """The whole page, and how it is served."""
 
+import os
+
 import gradio as gr
 
-from app import api, assets, idle, link, live, logs, service, shutdown, theme, warm, words
+from app import (
+    answers,
+    api,
+    assets,
+    connections,
+    idle,
+    link,
+    live,
+    logs,
+    service,
+    shutdown,
+    theme,
+    warm,
+    words,
+)
 from app.compare import Compare
 from app.learn import Learn
 from app.menu import offer
@@ -11,6 +27,8 @@ from app.own import own
 from app.parts import QUICK, SPARE, html
 from app.seats import sweep_forever
 from app.settings import LIMITS, MCP, address
+from app.shares import Shares
+from app.visitors import proxies
 from app.watch import Watch
 
 
@@ -43,8 +61,10 @@ def build() -> gr.Blocks:
         page.unload(_leave)
         api.offer_endpoints()
     most = LIMITS.running + LIMITS.waiting + SPARE
-    page.queue(max_size=2 * most, default_concurrency_limit=8)
-    idle.rest(page)
+    page.queue(max_size=2 * most, default_concurrency_limit=8, api_open=False)
+    page.shares = shares = Shares(page)
+    shares.woken = idle.rest(page)
+    answers.in_sentences(page)
     return page
 
 
@@ -66,6 +86,8 @@ def launch(page: gr.Blocks, **settings) -> None:
     host, port = address()
     head = assets.head(offer())
     logs.configure()
+    os.environ["FORWARDED_ALLOW_IPS"] = proxies()  # read by uvicorn
+    connections.use()
     service.measure()
     sweep_forever(live.seats)
     warm.warm(after=4.0)
@@ -81,7 +103,7 @@ def launch(page: gr.Blocks, **settings) -> None:
             "max_file_size": LIMITS.trace_bytes,
             "theme": theme.theme(),
             "head": head,
-            "app_kwargs": service.app_settings(head),
+            "app_kwargs": service.app_settings(head, page.shares),
             "mcp_server": MCP,
             "prevent_thread_lock": True,
             "state_session_capacity": 500,

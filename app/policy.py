@@ -1,20 +1,26 @@
 """The content security policy of the served page: what a browser may load and run here.
 
 Gradio compiles its components' scripts from text, so ``'unsafe-eval'`` stays allowed. Of the scripts in the page's
-markup, only those run that the server itself put there; the policy names them by their digest. So a smuggled-in
-``<script>`` or ``onerror=`` does nothing, and nothing leaves the server.
+markup, only those run that stand in gradio's template, which carry a nonce, and those of our own head, which the policy
+names by their digest. So a smuggled-in ``<script>`` or ``onerror=`` does nothing, and nothing leaves the server.
 """
 
 import base64
 import hashlib
 import os
+import re
+import secrets
 from html.parser import HTMLParser
 
+from gradio import routes
+from jinja2 import ChoiceLoader, DictLoader
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SPACES = ("https://huggingface.co", "https://*.hf.space")
 """The sites that show a Space in a frame."""
+PAGE = "frontend/index.html"
+NONCE = 'nonce="{{ request.state.nonce }}"'
 
 
 class _Inline(HTMLParser):
@@ -51,7 +57,7 @@ def digests(page: str) -> list[str]:
 
 
 def policy(scripts: list[str]) -> str:
-    """The policy for a page with these inline scripts, as ``digests`` names them."""
+    """The policy for a page that runs these inline scripts: their digests, or the nonce that they carry."""
     embedders = os.environ.get("DRAFTSCOPE_EMBEDDED_BY", "").split()
     if "SPACE_ID" in os.environ:
         embedders += SPACES
@@ -82,27 +88,26 @@ class Policy:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        held: Message | None = None
-        body = b""
+        nonce = secrets.token_urlsafe(16)
+        scope.setdefault("state", {})["nonce"] = nonce
 
         async def answer(message: Message) -> None:
-            nonlocal held, body
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers["Referrer-Policy"] = "same-origin"
                 if headers.get("content-type", "").startswith("text/html"):
-                    held = message
-                    return
-            elif held is not None:
-                body += message.get("body", b"")
-                if message.get("more_body"):
-                    return
-                scripts = [*digests(body.decode("utf-8", "replace")), *self._head]
-                headers = MutableHeaders(scope=held)
-                headers["Content-Security-Policy"] = policy(scripts)
-                await send(held)
-                message, held = {"type": "http.response.body", "body": body}, None
+                    scripts = [f"'nonce-{nonce}'", *self._head]
+                    headers["Content-Security-Policy"] = policy(scripts)
             await send(message)
 
         await self._app(scope, receive, answer)
+
+
+def with_nonces() -> None:
+    """Let gradio's own scripts, those that stand in its template, carry the nonce of the request. The template is
+    changed before anything is filled in, so a script that came in with the content has none."""
+    loader = routes.templates.env.loader
+    source, *_ = loader.get_source(routes.templates.env, PAGE)
+    marked = re.sub(r"<script(?![^>]*\ssrc=)", f"<script {NONCE}", source)
+    routes.templates.env.loader = ChoiceLoader([DictLoader({PAGE: marked}), loader])

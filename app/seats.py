@@ -7,7 +7,8 @@ by the browser session and the tab that it belongs to.
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 from app.settings import LIMITS, Limits
@@ -36,6 +37,8 @@ class Seat:
     def __init__(self, job: Job, turns: Turns = TURNS, limits: Limits = LIMITS) -> None:
         self.job = job
         self._turns, self._limits = turns, limits
+        self.client = ""
+        """The address of the visitor; "" while it is not known."""
         self.spent = 0.0
         """Seconds of computing so far."""
         self.text = job.header()
@@ -77,7 +80,7 @@ class Seat:
             return
         turn, message = None, ""
         try:
-            turn = self._turns.enter()
+            turn = self._turns.enter(self.client)
             yield self.text, "running", ""
             sent = time.monotonic()
             while self.asked is None:
@@ -168,9 +171,17 @@ class Seat:
 class Seats:
     """The seats of all visitors: bounded in number, each with a time to live."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
-        self._limits = limits
+    def __init__(
+        self,
+        limits: Limits = LIMITS,
+        here: Callable[[str], bool] = lambda session: True,
+        address: Callable[[str], str] = lambda session: "",
+    ) -> None:
+        """here: whether a visitor still has the page open. address: a visitor's; "" where it is not known."""
+        self._limits, self._here, self._address = limits, here, address
         self._seats: dict[tuple[str, str], Seat] = {}
+        self._put_out: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Whose paused runs made room for others, the latest last."""
         self._lock = threading.Lock()
 
     def get(self, session: str, tab: str) -> Seat | None:
@@ -180,16 +191,30 @@ class Seats:
     def put(self, session: str, tab: str, seat: Seat) -> Seat:
         """Give the visitor this seat in place of the last one.
 
-        Raises UserError, and lets the new run go, when every seat is taken by others.
+        Raises UserError, and lets the new run go, when every seat is taken by others, or every seat of the visitor's
+        share.
         """
         self.leave(session, tab)
         self.sweep()
+        seat.client = self._address(session)
         with self._lock:
-            if len(self._seats) >= self._limits.kept and not self._make_room():
+            theirs = [k for k, s in self._seats.items() if s.client and s.client == seat.client]
+            if len(theirs) >= self._limits.client_kept and not self._make_room(theirs):
+                seat.free()
+                raise UserError(
+                    f"{len(theirs)} runs from your address are kept here, as many as one may have; "
+                    "close a page that you no longer need."
+                )
+            if len(self._seats) >= self._limits.kept and not self._make_room(self._seats):
                 seat.free()
                 raise UserError("Too many people are running things here now; try again soon.")
             self._seats[session, tab] = seat
+            self._put_out.pop((session, tab), None)
         return seat
+
+    def put_out(self, session: str, tab: str) -> bool:
+        """Whether this visitor's paused run made room for others."""
+        return (session, tab) in self._put_out
 
     def leave(self, session: str, tab: str | None = None) -> None:
         """Let a visitor's runs go: on one tab, or on all."""
@@ -224,12 +249,21 @@ class Seats:
         with self._lock:
             return sum(seat.state == "running" for seat in self._seats.values())
 
-    def _make_room(self) -> bool:
-        """Drop the oldest run that is over; paused and running ones stay."""
-        over = [k for k, s in self._seats.items() if s.state not in ("running", "paused")]
-        if over:
-            self._seats.pop(min(over, key=lambda k: self._seats[k].touched)).free()
-        return bool(over)
+    def _make_room(self, among: Collection[tuple[str, str]]) -> bool:
+        """Drop the oldest run that is over, else the oldest paused one whose visitor is not here. Running ones stay, and
+        paused ones whose visitor is."""
+        over = [k for k in among if self._seats[k].state not in ("running", "paused")]
+        left = [k for k in among if self._seats[k].state == "paused" and not self._here(k[0])]
+        candidates = over or left
+        if not candidates:
+            return False
+        key = min(candidates, key=lambda k: self._seats[k].touched)
+        self._seats.pop(key).free()
+        if not over:
+            self._put_out[key] = None
+            while len(self._put_out) > self._limits.kept:
+                self._put_out.popitem(last=False)
+        return True
 
     def __len__(self) -> int:
         return len(self._seats)

@@ -1,6 +1,7 @@
 """Endpoints for those who run the server: /health and /metrics. Neither tells anything about a single visitor."""
 
 import os
+from dataclasses import asdict
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware import Middleware
@@ -9,28 +10,36 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app import guard, live, metrics, shutdown, warm
-from app.policy import Policy
+from app.policy import Policy, with_nonces
+from app.settings import LIMITS
+from app.shares import Shares
 from app.turns import TURNS
 
 
 async def health(_: Request) -> JSONResponse:
     """200 while runs can begin, 503 while closing. "loading": drafters are being tried ahead of time, and a run may
-    have to wait for that."""
+    have to wait for that. "limits": what everything on the server is held to (``app.settings.Limits``)."""
     if shutdown.closing.is_set():
         return JSONResponse({"status": "closing"}, 503)
-    return JSONResponse({"status": "ready" if warm.ready.is_set() else "loading"})
+    status = "ready" if warm.ready.is_set() else "loading"
+    return JSONResponse({"status": status, "limits": asdict(LIMITS)})
 
 
 async def told(_: Request) -> Response:
     return Response(metrics.as_text(), media_type=CONTENT_TYPE_LATEST)
 
 
-def app_settings(head: str) -> dict:
+def app_settings(head: str, shares: Shares) -> dict:
     """The settings that gradio's web application gets besides the page. head: the HTML added to the document."""
+    with_nonces()
     routes = [Route("/health", health)]
     if os.environ.get("DRAFTSCOPE_METRICS", "1") != "0":
         routes.append(Route("/metrics", told))
-    return {"routes": routes, "middleware": [*guard.middleware(), Middleware(Policy, head=head)]}
+    return {
+        "routes": routes,
+        "middleware": [Middleware(Policy, head=head)],
+        "lifespan": guard.around(shares),
+    }
 
 
 def measure() -> None:

@@ -45,6 +45,25 @@ class Limits:
     """Steps after which a run lets the runs in line go first."""
     kept_runs: int = 96
     """Runs kept for visitors: running, paused, or just finished."""
+    client_running: int = 3
+    """Runs of one address that take turns. A share does not slow an address down while nobody else is there: all runs
+    together take one step at a time."""
+    client_waiting: int = 16
+    """Runs of one address that may stand in line."""
+    client_kept: int = 32
+    """Runs kept for one address."""
+    client_requests: int = 256
+    """Requests of one address that may be open; a page holds two or three."""
+    client_calls: int = 8
+    """Calls of one address that are worked on at once; others wait."""
+    unread_seconds: int = 10
+    """Seconds after which a request whose answer nobody reads is let go."""
+    body_megabytes: int = 10
+    """Largest request; one that brings a file of ``trace_megabytes`` always fits."""
+    body_seconds: int = 30
+    """Seconds within which a request must be complete."""
+    bodies_megabytes: int = 128
+    """Most memory for all requests that are being received; one address may take a quarter."""
     kept_seconds: int = 600
     """Seconds after which a paused run is let go."""
     memories: int = 64
@@ -73,6 +92,11 @@ class Limits:
         return self.trace_megabytes * 1_000_000
 
     @property
+    def body_bytes(self) -> int:
+        """The most that one request may have. A trace grows by an eighth when it is sent as JSON."""
+        return max(self.body_megabytes * 1_000_000, self.trace_bytes * 5 // 4)
+
+    @property
     def visitor_megabytes(self) -> int:
         """The most that one visitor may take: four runs with their traces (Watch, Compare, a what-if, and the plain run
         that is measured beside them) and one memory."""
@@ -89,6 +113,10 @@ class Limits:
             ("Lanes", f"{self.lanes} a race"),
             ("Computing", f"{self.run_seconds:,} seconds a run"),
             ("Runs at once", f"{self.running} take turns, {self.waiting} more wait in line"),
+            (
+                "Of one address",
+                f"{self.client_running} take turns, {self.client_waiting} wait, {self.client_kept} are kept",
+            ),
             ("A paused run", f"is kept for {self.kept_seconds // 60 or 1} minutes"),
             ("Memory", f"{self.visitor_megabytes:,} MB a visitor, at the very most"),
             ("A file to open", f"{self.trace_megabytes} MB"),

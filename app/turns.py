@@ -27,13 +27,20 @@ class Turns:
         self._changed = threading.Condition()
         self._engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
-    def enter(self) -> "Turn":
+    def enter(self, client: str = "") -> "Turn":
         """A place among the runs that take turns, else at the end of the line. Raises UserError, the stated refusal,
-        where the line is full."""
+        where the line is full, or the client's share of it. client: whose run it is; "" is nobody's, and has no
+        share."""
         with self._changed:
-            turn = Turn(self)
-            if len(self._active) < self._limits.running:
+            turn = Turn(self, client)
+            theirs = sum(one.client == client for one in self._line) if client else 0
+            if self._may_run(turn):
                 self._active[turn] = None
+            elif theirs >= self._limits.client_waiting:
+                raise UserError(
+                    f"This machine is full for you: {theirs} runs from your address wait already. "
+                    "Try again when one of them has ended."
+                )
             elif len(self._line) < self._limits.waiting:
                 self._line[turn] = None
             else:
@@ -57,9 +64,14 @@ class Turns:
         with self._changed:
             self._changed.notify_all()
 
+    def _may_run(self, turn: "Turn") -> bool:
+        theirs = sum(one.client == turn.client for one in self._active) if turn.client else 0
+        return len(self._active) < self._limits.running and theirs < self._limits.client_running
+
     def _promote(self) -> None:
-        while self._line and len(self._active) < self._limits.running:
-            turn, _ = self._line.popitem(last=False)
+        """Let in the first of the line, past those whose client has its share already."""
+        while turn := next(filter(self._may_run, self._line), None):
+            del self._line[turn]
             turn.taken = 0
             self._active[turn] = None
         self._changed.notify_all()
@@ -68,8 +80,9 @@ class Turns:
 class Turn:
     """One run's place, from ``Turns.enter`` until ``leave``."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: Turns, client: str = "") -> None:
         self._turns = turns
+        self.client = client
         self.taken = 0
         """Steps taken since the run came out of the line."""
 

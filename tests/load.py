@@ -58,7 +58,7 @@ def visitor(url: str, number: int, until: float, book: Book) -> None:
     chance = random.Random(number)
     while time.monotonic() < until:
         try:
-            wire = Wire(url)
+            wire = Wire(url, f"127.0.1.{1 + number % 250}")
             for _ in range(chance.randint(1, 3)):
                 if time.monotonic() > until:
                     break

@@ -1,5 +1,7 @@
 """One server for all tests of the page."""
 
+import tempfile
+
 import pytest
 
 from tests.app.serving import serving
@@ -9,7 +11,7 @@ from tests.app.visitor import SHORT, Visitor
 @pytest.fixture(scope="package")
 def server():
     """Closed when the process turns to tests of something else, because it holds gigabytes."""
-    with serving() as running:
+    with tempfile.TemporaryFile("w+") as errors, serving(errors=errors) as running:
         yield running
 
 

@@ -27,6 +27,8 @@ class Server:
     quiet: bool
     """Whether the machine was idle enough to be held to a time limit."""
     process: subprocess.Popen
+    errors: IO | None
+    """Its standard error, where somebody wants that."""
 
 
 def quiet() -> bool:
@@ -58,7 +60,7 @@ def serving(
             if process.poll() is not None or time.monotonic() - began > patience:
                 raise RuntimeError(f"app.py did not come up (exit code {process.poll()})")
             time.sleep(0.1)
-        yield Server(url, time.monotonic() - began, process.pid, calm, process)
+        yield Server(url, time.monotonic() - began, process.pid, calm, process, errors)
     finally:
         process.terminate()
         try:

@@ -57,4 +57,4 @@ def test_a_drafter_that_cannot_be_tried_is_logged_and_the_next_one_is_tried(read
 
 def test_a_server_that_tries_nothing_is_ready_at_once(server):
     with urllib.request.urlopen(f"{server.url}/health", timeout=30) as answer:
-        assert json.load(answer) == {"status": "ready"}
+        assert json.load(answer)["status"] == "ready"

@@ -222,13 +222,6 @@ def test_no_file_of_the_server_is_handed_out(server, path):
     assert "DRAFTSCOPE" not in answer.text or answer.status_code >= 400
 
 
-def test_an_upload_that_is_too_large_is_refused(server):
-    big = {"files": ("a.ndjson", b"x" * 9_000_000)}
-    answer = httpx.post(f"{server.url}{PREFIX}/upload", files=big, timeout=120)
-    assert answer.status_code >= 400
-    harmless(answer.text)
-
-
 def test_a_section_tells_no_control_character():
     told = json.loads(shown(Choice(), problem="a\x1b[31m\u202eb\nc"))
     assert told["problem"] == "a⟨1b⟩[31m⟨202e⟩b c"

@@ -1,10 +1,13 @@
 """The content security policy of the served page, in a browser that enforces it."""
 
+import asyncio
+import re
 import urllib.request
 
 import pytest
+from starlette.responses import HTMLResponse
 
-from app.policy import digests, policy
+from app.policy import Policy, digests, policy
 
 ATTACK = """async () => {
   const box = document.createElement("div");
@@ -37,9 +40,30 @@ def test_the_page_comes_with_a_policy_that_names_its_own_scripts(server):
     rules = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
     assert rules["default-src"] == "'self'" and rules["object-src"] == "'none'"
     assert "'unsafe-inline'" not in rules["script-src"] and "http" not in rules["script-src"]
-    assert digests(page) and all(one in rules["script-src"] for one in digests(page))
+    inline = re.findall(r"<script\b(?![^>]*\ssrc=)([^>]*)>", page)
+    nonce = re.search(r"'nonce-([\w-]{20,})'", rules["script-src"])[1]
+    assert inline and all(f'nonce="{nonce}"' in one for one in inline)
+    assert answer(server.url)[0]["content-security-policy"] != headers["content-security-policy"]
     headers, _ = answer(f"{server.url}/config")
     assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_policy_does_not_follow_what_goes_out():
+    """A script in the content of an answer, however it came there, is not one of ours."""
+    sent = []
+
+    async def page(scope, receive, send):
+        html = HTMLResponse("<script>alert('Hello, world.');</script>")
+        await html(scope, receive, send)
+
+    async def send(message):
+        sent.append(message)
+
+    asked = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    asyncio.run(Policy(page, "<script>ours</script>")(asked, None, send))
+    told = dict(sent[0]["headers"])[b"content-security-policy"].decode()
+    assert digests("<script>ours</script>")[0] in told
+    assert digests("<script>alert('Hello, world.');</script>")[0] not in told
 
 
 def test_smuggled_scripts_do_not_run_and_nothing_leaves(visit):

@@ -23,7 +23,8 @@ def config(url: str) -> dict:
 class Wire:
     """One tab. Its heartbeat stays open until ``leave``; the end of the heartbeat tells the server of a closed tab."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, address: str | None = None) -> None:
+        """address: the one of this machine that the visitor comes from, for example 127.0.0.7."""
         self.url, self.session = url, uuid.uuid4().hex
         self._config = config(url)
         self._ids = {
@@ -32,7 +33,8 @@ class Wire:
             if one["props"].get("elem_id")
         }
         self._streams: list[httpx.Response] = []
-        self._http = httpx.Client(base_url=url + PREFIX, timeout=PATIENCE)
+        transport = httpx.HTTPTransport(local_address=address)
+        self._http = httpx.Client(base_url=url + PREFIX, timeout=PATIENCE, transport=transport)
         threading.Thread(target=self._beat, daemon=True).start()
 
     def _beat(self) -> None:

@@ -1,0 +1,76 @@
+"""Connections under bounds, below what an ASGI application sees: a request must begin, an answer must be read, and one
+address holds a bounded number of connections."""
+
+import asyncio
+import ipaddress
+from collections import Counter
+
+import uvicorn.config
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from app.refusals import note
+from app.settings import LIMITS
+from app.visitors import client, proxies
+
+
+class Connection(AutoHTTPProtocol):
+    limits = LIMITS
+    proxies = [ipaddress.ip_network(one, strict=False) for one in proxies().split(",") if one]
+    """These carry many visitors, so their connections are not counted."""
+    _open: Counter[str] = Counter()
+    _peer = ""
+    _watch: asyncio.TimerHandle | None = None
+    _last = None
+    """The request that was under way, or over, when the connection was last looked at."""
+    _unread = 0
+    """Bytes that waited for the client when it was last looked at; 0 while none do."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        host = self.client[0] if self.client else ""
+        if not self._is_proxy(host):
+            self._peer = client(host)
+            self._open[self._peer] += 1
+            if self._open[self._peer] > self.limits.client_requests:
+                note("connections")
+                transport.abort()
+                return
+        self._look_again()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._watch:
+            self._watch.cancel()
+        if self._peer:
+            self._open[self._peer] -= 1
+            if not self._open[self._peer]:
+                del self._open[self._peer]
+            self._peer = ""
+
+    def _is_proxy(self, host: str) -> bool:
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return True  # a socket of this machine: only a proxy connects there
+        return any(address in network for network in self.proxies)
+
+    def _look_again(self) -> None:
+        self._watch = self.loop.call_later(self.limits.body_seconds, self._look)
+
+    def _look(self) -> None:
+        """End a connection on which no request has begun since the last look, and one whose client has read nothing since the last
+        look. Gradio's streams, the heartbeat too, send something at least every 15 seconds, and are read."""
+        unread = self.transport.get_write_buffer_size()
+        idle = self.cycle is None or self.cycle.response_complete
+        still = idle and self._last is self.cycle
+        if (unread and self._unread and unread >= self._unread) or (still and not unread):
+            note("connection-idle" if not unread else "connection-unread")
+            self.transport.abort()
+            return
+        self._unread, self._last = unread, self.cycle
+        self._look_again()
+
+
+def use() -> None:
+    """Let uvicorn, which gradio starts, make its connections of this kind."""
+    uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:Connection"

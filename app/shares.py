@@ -1,0 +1,131 @@
+"""Gradio's queue under shares: one client's events are bounded in number, and an event begins once its answer is read.
+
+An event whose visitor is not here (``app.visitors``) is parked: it takes no thread and no place in the line, and is let
+go after some seconds, or earlier where its client or the whole house needs the room.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import fastapi
+import gradio as gr
+from gradio.data_classes import PredictBodyInternal
+from gradio.queueing import Event
+from gradio.server_messages import ProcessCompletedMessage
+
+from app.refusals import note, note_failure
+from app.settings import LIMITS, Limits
+from app.visitors import VISITORS, Visitors, client
+
+FULL = "Your address has {} requests under way here, as many as one may; wait until one has ended."
+UNREAD = "Nobody read the answer to that request, so it was let go; send it again."
+EVERY = 2.0
+"""Seconds between two looks at what was left behind."""
+KEPT = 30.0
+"""Seconds for which the answers to somebody who is not here are kept."""
+
+
+class Shares:
+    def __init__(
+        self, page: gr.Blocks, visitors: Visitors = VISITORS, limits: Limits = LIMITS
+    ) -> None:
+        self._page, self._queue = page, page._queue
+        self._visitors, self._limits = visitors, limits
+        self._parked: dict[str, tuple[Event, float]] = {}
+        """Id -> event, and when it came; the oldest first."""
+        self._left: dict[str, float] = {}
+        """Session that is not here, but has left something -> since when."""
+        self._push, self._queue.push = self._queue.push, self.push
+        visitors.arrived = self._arrived
+        self.woken: Callable[[], None] = lambda: None
+        """Called when there is more in the queue."""
+
+    def session_of(self, event_id: str) -> str:
+        """The session of this event, even if only its answer is left; "" where there is none."""
+        event = self._queue.event_ids_to_events.get(event_id)
+        if event:
+            return event.session_hash
+        pending = self._queue.pending_event_ids_session
+        return next((one for one, ids in pending.items() if event_id in ids), "")
+
+    async def push(self, body: PredictBodyInternal, request: fastapi.Request, username):
+        """As gradio's, but HTTPException with a sentence: 429 where the client has its share already, 404 for a private
+        function that is called as if it were a program's."""
+        function = self._page.fns.get(body.fn_index)
+        if function and function.api_visibility == "private" and "/call/" in request.url.path:
+            raise fastapi.HTTPException(404, "There is no endpoint of that name.")
+        who = client(request.client.host if request.client else "")
+        most = self._limits.client_running + self._limits.client_waiting
+        if len(self._of(who)) >= most and not self._let_go_first(who):
+            note("share")
+            raise fastapi.HTTPException(429, FULL.format(most))
+        house = self._limits.running + self._limits.waiting
+        if len(self._parked) >= house:
+            self._let_go_first(None)
+        success, event_id, state = await self._push(body, request, username)
+        event = self._queue.event_ids_to_events.get(event_id) if success else None
+        if event is not None:
+            self._visitors.seen(event.session_hash, who)
+            if not self._visitors.here(event.session_hash):
+                self._park(event)
+        return success, event_id, state
+
+    def _of(self, who: str) -> list[Event]:
+        return [
+            event
+            for event in self._queue.event_ids_to_events.values()
+            if client(event.request.client.host if event.request.client else "") == who
+        ]
+
+    def _park(self, event: Event) -> None:
+        line = self._queue.event_queue_per_concurrency_id[event.concurrency_id].queue
+        if event in line:
+            line.remove(event)
+            self._parked[event._id] = event, time.monotonic()
+
+    def _arrived(self, session: str) -> None:
+        """The visitor is here: their events stand in line."""
+        for event_id, (event, _) in list(self._parked.items()):
+            if event.session_hash == session:
+                del self._parked[event_id]
+                self._queue.event_queue_per_concurrency_id[event.concurrency_id].queue.append(event)
+                self.woken()
+
+    def _let_go_first(self, who: str | None) -> bool:
+        """Let go of the event that has been parked longest, of this client or of all. False where there is none."""
+        for event, _ in self._parked.values():
+            if who is None or event in self._of(who):
+                self._let_go(event)
+                return True
+        return False
+
+    def _let_go(self, event: Event) -> None:
+        self._parked.pop(event._id, None)
+        self._queue.event_ids_to_events.pop(event._id, None)
+        self._queue.send_message(
+            event, ProcessCompletedMessage(output={"error": UNREAD}, success=False)
+        )
+        note("unread")
+
+    async def sweep(self) -> None:
+        """Let go, again and again, of what nobody reads."""
+        while not self._queue.stopped:
+            await asyncio.sleep(EVERY)
+            try:
+                self._swept()
+            except Exception as error:  # noqa: BLE001
+                note_failure(error)
+
+    def _swept(self) -> None:
+        now, queue = time.monotonic(), self._queue
+        for event, came in list(self._parked.values()):
+            if now - came > self._limits.unread_seconds:
+                self._let_go(event)
+        busy = {event.session_hash for event in queue.event_ids_to_events.values()}
+        known = {*queue.pending_messages_per_session, *queue.pending_event_ids_session}
+        away = {one for one in known - busy if not self._visitors.here(one)}
+        self._left = {one: self._left.get(one, now) for one in away}
+        for session in [one for one, since in self._left.items() if now - since > KEPT]:
+            queue.pending_messages_per_session.pop(session, None)
+            queue.pending_event_ids_session.pop(session, None)

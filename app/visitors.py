@@ -1,0 +1,107 @@
+"""Who is here: the address of each browser session, and whether the session still holds a connection open.
+
+Shares are counted by address, because anybody may make up any number of sessions. A session is *here* while its
+heartbeat, or an answer to it, is being read.
+"""
+
+import ipaddress
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from engine.errors import UserError
+
+PROXIES = "DRAFTSCOPE_PROXIES"
+PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
+"""Where the proxies of a Space are; nobody else reaches it from there."""
+MOST = 4000
+
+
+def client(host: str | None) -> str:
+    """The address that shares are counted by: of IPv6 the first 64 bits, because a visitor has all of the rest."""
+    try:
+        address = ipaddress.ip_address((host or "").partition("%")[0])
+    except ValueError:
+        return host or ""
+    if address.version == 6 and address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    if address.version == 6:
+        return str(ipaddress.ip_network((address, 64), strict=False).network_address)
+    return str(address)
+
+
+def proxies(environment: Mapping[str, str] = os.environ) -> str:
+    """The proxies whose word about a visitor's address is taken: DRAFTSCOPE_PROXIES, addresses and networks separated
+    by commas. If it is not set: a Space's own, elsewhere none. Raises UserError for anything else."""
+    given = environment.get(PROXIES)
+    if given is None:
+        return PRIVATE if "SPACE_ID" in environment else ""
+    named = [one.strip() for one in given.split(",") if one.strip()]
+    for one in named:
+        try:
+            ipaddress.ip_network(one, strict=False)
+        except ValueError:
+            raise UserError(
+                f"{PROXIES} lists addresses and networks; {one!r} is neither."
+            ) from None
+    return ",".join(named)
+
+
+@dataclass
+class _Visit:
+    address: str = ""
+    streams: int = 0
+
+
+class Visitors:
+    """The sessions seen last; those with open streams are never forgotten."""
+
+    def __init__(self) -> None:
+        self._visits: OrderedDict[str, _Visit] = OrderedDict()
+        self._lock = threading.Lock()
+        self.arrived: Callable[[str], None] = lambda session: None
+        """Called with each session that opens a stream."""
+
+    def seen(self, session: str, address: str) -> None:
+        """A request of this session came from this address."""
+        with self._lock:
+            self._of(session).address = address
+
+    @contextmanager
+    def stream(self, session: str, address: str) -> Iterator[None]:
+        """The session is here until the context ends."""
+        with self._lock:
+            visit = self._of(session)
+            visit.address = address
+            visit.streams += 1
+        try:
+            self.arrived(session)
+            yield
+        finally:
+            with self._lock:
+                visit.streams -= 1
+
+    def here(self, session: str) -> bool:
+        visit = self._visits.get(session)
+        return visit is not None and visit.streams > 0
+
+    def address(self, session: str) -> str:
+        """Empty for a session that no request named."""
+        visit = self._visits.get(session)
+        return visit.address if visit else ""
+
+    def _of(self, session: str) -> _Visit:
+        visit = self._visits.setdefault(session, _Visit())
+        self._visits.move_to_end(session)
+        while len(self._visits) > MOST:
+            gone = next((one for one, v in self._visits.items() if not v.streams), None)
+            if gone in (None, session):
+                break
+            del self._visits[gone]
+        return visit
+
+
+VISITORS = Visitors()
