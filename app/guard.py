@@ -45,6 +45,8 @@ OPEN = {
 closed."""
 CALLS = re.compile(rf"{API}/(run|api|call(?!/v2/)|queue/join|component_server)(/.*)?")
 """Posts whose body names a session."""
+PAGE = re.compile(rf"/|/config/?|{API}/(info|openapi\.json)/?")
+"""The page and its descriptions, which are large and made anew for each request."""
 STREAM = re.compile(rf"{API}/(heartbeat|queue/data|call)(/.*)?")
 SESSION = re.compile(r"[\w.-]{1,64}", re.ASCII)
 SENTENCES = {
@@ -72,7 +74,7 @@ class Guard:
         self._visitors, self._limits = visitors, limits
         self._bodies = Bodies(limits)
         self._open: Counter[str] = Counter()
-        self._calls: dict[str, asyncio.Semaphore] = {}
+        self._turns: dict[tuple[str, bool], asyncio.Semaphore] = {}
         self._unnamed_proxy = not proxies()
         """Whether the host is yet to be told, should there be a proxy that no setting names."""
 
@@ -114,7 +116,11 @@ class Guard:
                 session = self._reads(path, scope)
                 if session:
                     held.enter_context(self._visitors.stream(session, who))
-                await self._app(scope, receive, answer)
+                if PAGE.fullmatch(path):
+                    async with self._turn(who, page=True):
+                        await self._app(scope, receive, answer)
+                else:
+                    await self._app(scope, receive, answer)
                 return
             body = await held.enter_context(self._bodies.read(who)).whole(headers, receive)
             if CALLS.fullmatch(path):
@@ -124,7 +130,7 @@ class Guard:
             if re.fullmatch(MCP, path):
                 await self._app(scope, receive, answer)
                 return
-            async with self._calls.setdefault(who, asyncio.Semaphore(self._limits.client_calls)):
+            async with self._turn(who):
                 await self._app(scope, receive, answer)
 
     @contextmanager
@@ -138,7 +144,15 @@ class Guard:
             self._open[who] -= 1
             if not self._open[who]:
                 del self._open[who]
-                self._calls.pop(who, None)
+                for key in [(who, True), (who, False)]:
+                    self._turns.pop(key, None)
+
+    def _turn(self, who: str, page: bool = False) -> asyncio.Semaphore:
+        """The client's calls take turns, and so do the descriptions of the page, one at a time: each takes much
+        computing."""
+        return self._turns.setdefault(
+            (who, page), asyncio.Semaphore(1 if page else self._limits.client_calls)
+        )
 
     def _reads(self, path: str, scope: Scope) -> str:
         """The session whose answers this request reads; "" for a request of another kind."""

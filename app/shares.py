@@ -30,7 +30,8 @@ class Shares:
     def __init__(
         self, page: gr.Blocks, visitors: Visitors = VISITORS, limits: Limits = LIMITS
     ) -> None:
-        self._queue, self._visitors, self._limits = page._queue, visitors, limits
+        self._page, self._queue = page, page._queue
+        self._visitors, self._limits = visitors, limits
         self._parked: dict[str, tuple[Event, float]] = {}
         """Id -> event, and when it came; the oldest first."""
         self._left: dict[str, float] = {}
@@ -49,7 +50,11 @@ class Shares:
         return next((one for one, ids in pending.items() if event_id in ids), "")
 
     async def push(self, body: PredictBodyInternal, request: fastapi.Request, username):
-        """As gradio's, but HTTPException 429 with a sentence where the client has its share already."""
+        """As gradio's, but HTTPException with a sentence: 429 where the client has its share already, 404 for a private
+        function that is called as if it were a program's."""
+        function = self._page.fns.get(body.fn_index)
+        if function and function.api_visibility == "private" and "/call/" in request.url.path:
+            raise fastapi.HTTPException(404, "There is no endpoint of that name.")
         who = client(request.client.host if request.client else "")
         most = self._limits.client_running + self._limits.client_waiting
         if len(self._of(who)) >= most and not self._let_go_first(who):

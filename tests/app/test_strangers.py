@@ -147,6 +147,14 @@ def test_runs_cannot_be_begun_around_the_queue(stranger):
     wire.leave()
 
 
+def test_private_functions_are_no_endpoints(stranger):
+    wire = Wire(stranger.url)
+    values = wire.watch_values("Once", "none", 8)
+    name = wire.event("run", "click")["api_name"]
+    assert "no endpoint" in said(stranger.post(f"/call/{name}", {"data": values}))
+    wire.leave()
+
+
 NONSENSE = [
     ("/run/predict", {}),
     ("/run/predict", []),
