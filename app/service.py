@@ -11,14 +11,17 @@ from starlette.routing import Route
 from app import guard, live, metrics, shutdown, warm
 from app.policy import Policy
 from app.turns import TURNS
+from engine.cpu.budget import graph_memory
 
 
 async def health(_: Request) -> JSONResponse:
     """200 while runs can begin, 503 while closing. "loading": drafters are being tried ahead of time, and a run may
-    have to wait for that."""
+    have to wait for that. graphs: those beyond one for each model, and the bytes that they take and may take."""
     if shutdown.closing.is_set():
         return JSONResponse({"status": "closing"}, 503)
-    return JSONResponse({"status": "ready" if warm.ready.is_set() else "loading"})
+    kept = graph_memory()
+    graphs = {"count": len(kept), "bytes": kept.used, "most_bytes": kept.most}
+    return JSONResponse({"status": "ready" if warm.ready.is_set() else "loading", "graphs": graphs})
 
 
 async def told(_: Request) -> Response:
@@ -38,3 +41,11 @@ def measure() -> None:
     metrics.gauge("vllm:num_requests_running", "Runs that advance now.", live.seats.running)
     metrics.gauge("vllm:num_requests_waiting", "Runs in line.", lambda: TURNS.counts()[1])
     metrics.gauge("draftscope_kept_runs", "Runs kept for visitors.", lambda: len(live.seats))
+    kept = graph_memory()
+    metrics.gauge(
+        "draftscope_graphs", "Compiled graphs beyond one for each model.", lambda: len(kept)
+    )
+    metrics.gauge("draftscope_graph_bytes", "Memory that these graphs take.", lambda: kept.used)
+    metrics.gauge(
+        "draftscope_graph_bytes_limit", "Memory that these graphs may take.", lambda: kept.most
+    )
