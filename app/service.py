@@ -14,15 +14,19 @@ from app.policy import Policy, with_nonces
 from app.settings import LIMITS
 from app.shares import Shares
 from app.turns import TURNS
+from engine.cpu.budget import graph_memory
 
 
 async def health(_: Request) -> JSONResponse:
     """200 while runs can begin, 503 while closing. "loading": drafters are being tried ahead of time, and a run may
-    have to wait for that. "limits": what everything on the server is held to (``app.settings.Limits``)."""
+    have to wait for that. "graphs": those beyond one for each model, and the bytes that they take and may take. "limits":
+    what everything on the server is held to (``app.settings.Limits``)."""
     if shutdown.closing.is_set():
         return JSONResponse({"status": "closing"}, 503)
+    kept = graph_memory()
+    graphs = {"count": len(kept), "bytes": kept.used, "most_bytes": kept.most}
     status = "ready" if warm.ready.is_set() else "loading"
-    return JSONResponse({"status": status, "limits": asdict(LIMITS)})
+    return JSONResponse({"status": status, "graphs": graphs, "limits": asdict(LIMITS)})
 
 
 async def told(_: Request) -> Response:
@@ -47,3 +51,11 @@ def measure() -> None:
     metrics.gauge("vllm:num_requests_running", "Runs that advance now.", live.seats.running)
     metrics.gauge("vllm:num_requests_waiting", "Runs in line.", lambda: TURNS.counts()[1])
     metrics.gauge("draftscope_kept_runs", "Runs kept for visitors.", lambda: len(live.seats))
+    kept = graph_memory()
+    metrics.gauge(
+        "draftscope_graphs", "Compiled graphs beyond one for each model.", lambda: len(kept)
+    )
+    metrics.gauge("draftscope_graph_bytes", "Memory that these graphs take.", lambda: kept.used)
+    metrics.gauge(
+        "draftscope_graph_bytes_limit", "Memory that these graphs may take.", lambda: kept.most
+    )

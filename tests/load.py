@@ -3,7 +3,8 @@
 Starts the page, lets so many real Gradio connections use it for so long (runs on Watch, races, pauses, closed
 tabs), after a warm-up of the same kind, and prints what a host wants to know. Exit code 1 where a claim fails:
 an error that is no stated refusal, a finished run that is no valid trace of its own prompt, a visitor too many
-who does not get the page within three seconds, memory that grew by more than a twentieth.
+who does not get the page within three seconds, memory that grew by more than a twentieth, more memory than --most
+at any time or than --fresh one minute after the start.
 """
 
 import argparse
@@ -28,6 +29,7 @@ WORDS = ["dog", "cat", "bird", "tree", "river", "boat", "house", "little", "red"
 DRAFTERS = ("chain", "dyspec", "prompt_lookup", "none", "token_recycling")
 REFUSED = "This machine is full"
 GROWTH, PATIENCE = 1.05, 3.0
+MOST, FRESH, MINUTE = 3000.0, 1500.0, 60.0
 
 
 @dataclass
@@ -184,9 +186,13 @@ def main() -> int:
     parser.add_argument("--visitors", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--warm-up", type=float, help="seconds; as long as the crowd if left out")
+    parser.add_argument("--most", type=float, default=MOST, help="megabytes of memory")
+    parser.add_argument("--fresh", type=float, default=FRESH, help="the same, soon after the start")
     given = parser.parse_args()
     with serving() as server:
         Wire(server.url).ready()
+        time.sleep(MINUTE)
+        fresh = resident(server.pid)
         warm = crowd(server.url, server.pid, given.visitors, given.warm_up or given.seconds)
         time.sleep(5)
         before = resident(server.pid)
@@ -198,15 +204,22 @@ def main() -> int:
         time.sleep(5)
         after = resident(server.pid)
     book.errors += warm[0].errors
+    if fresh > given.fresh:
+        book.fail(f"a minute after the start the server takes {fresh:.0f} MB")
+    peak = max([*warm[1], before, *memory, after])
+    if peak > given.most:
+        book.fail(f"the server takes {peak:.0f} MB")
     if after > GROWTH * before:
         book.fail(f"memory grew from {before:.0f} to {after:.0f} MB")
     if not drawn or drawn[0] > PATIENCE:
         book.fail(f"one visitor more had the page after {drawn or 'never'} s")
-    report(book, memory, before, after, drawn, given)
+    report(book, fresh, memory, before, after, drawn, given)
     return 1 if book.errors else 0
 
 
-def report(book: Book, memory: list[float], before: float, after: float, drawn, given) -> None:
+def report(
+    book: Book, fresh: float, memory: list[float], before: float, after: float, drawn, given
+) -> None:
     waits = sorted(book.waits) or [0.0]
     numbers = {
         "visitors": given.visitors,
@@ -216,6 +229,7 @@ def report(book: Book, memory: list[float], before: float, after: float, drawn, 
         "median_wait_s": round(waits[len(waits) // 2], 2),
         "last_place_in_line": max(book.places, default=0),
         "steps_a_second": round(book.steps / given.seconds, 1),
+        "memory_after_a_minute_mb": round(fresh),
         "memory_mb": [round(one) for one in memory],
         "memory_before_and_after_mb": [round(before), round(after)],
         "one_more_visitor_has_the_page_after_s": [round(one, 2) for one in drawn],

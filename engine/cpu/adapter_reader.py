@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from engine.cpu.arrays import chain_bias, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns
-from engine.cpu.fixed import Graphs, Size, fixed_sizes
+from engine.cpu.fixed import Graphs, Size, any_columns, fixed_sizes
 from engine.cpu.graph import attended_after
 from engine.cpu.model import CompiledModel
 from engine.cpu.row_shape import RowShape, change_in_rows
@@ -69,16 +69,14 @@ class CompiledAdapter:
         self._change = change_in_rows(config.num_hidden_layers, numbers)
         self._sizes = fixed_sizes(numbers, SIZES)
 
-        def make(size: Size | None) -> Calls:
-            fixed = None
-            if size is not None:
-                fixed = {place: tuple(each.shape) for place, each in enumerate(self._given(size))}
+        def make(rows: int | None) -> Calls:
+            fixed = None if rows is None else any_columns(self._given, rows)
             return Calls(compiled(graph, self._given(Size(3, 3)), f"adapter {config}", fixed))
 
-        def example(size: Size) -> list[np.ndarray]:
-            return [each.numpy() for each in self._given(size)]
+        def example(rows: int) -> list[np.ndarray]:
+            return [each.numpy() for each in self._given(Size(rows, FIRST))]
 
-        self.graphs = Graphs(make, self._sizes, example)
+        self.graphs = Graphs(make(None), make, self._sizes, example)
         self._compare(adapter, head)
 
     def _given(self, size: Size) -> list[Tensor]:
@@ -127,7 +125,7 @@ class CompiledReader(AdapterReader):
             columns.append(fresh, rows)
             return torch.from_numpy(logits.copy())
 
-        graph = self._made.graphs.of(shape, capacity)
+        graph = self._made.graphs.of(shape)
         given = [padded(states, shape), places, np.array([rows - 1]), added]
         found = graph(given, [0, 1], take, columns.given)
         self.length = start + rows

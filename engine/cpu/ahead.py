@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
 from engine.cpu.arrays import ahead_bias
+from engine.cpu.budget import Family
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import PassedColumns
@@ -93,6 +94,10 @@ class AheadPass:
     count: int
     features: bool
 
+    @property
+    def nbytes(self) -> int:
+        return self.graph.nbytes
+
     def __call__(self, tokens: list[int], start: int, columns: Columns) -> ReadChain:
         """Read one or two tokens after the first ``start`` columns, and ``count`` - 1 rows that follow; all are added
         to the columns. Returns ``count`` rows, of which the first is the last of the tokens."""
@@ -117,26 +122,30 @@ class AheadPasses:
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         self._module, self._passes = module, passes
         self.blocks = BLOCKS if passes.sizes and passes.windows == [None] else ()
-        self._made: dict[tuple[int, tuple[int, ...], int], AheadPass | None] = {}
+        self._made: Family[AheadPass] = Family()
 
     def prepare(self, features: tuple[int, ...], coming: Expected) -> None:
         """Make the graphs that return these features, for this text."""
         for count in self.blocks:
             for capacity in self._passes.capacities(coming, count):
-                self.graph(count, features, capacity)
+                self.graph(count, features, capacity, ahead=True)
 
-    def graph(self, count: int, features: tuple[int, ...], capacity: int) -> AheadPass | None:
+    def graph(
+        self, count: int, features: tuple[int, ...], capacity: int, ahead: bool = False
+    ) -> AheadPass | None:
         """The graph for this number of rows, these features and buffers of this capacity, made on first use; None if it
-        cannot be made, or gives other numbers than plain passes."""
+        cannot be made, gives other numbers than plain passes, or has no room. ahead: no pass wants it yet."""
+        if count not in self.blocks:
+            return None
         key = count, features, capacity
-        if key not in self._made:
-            try:
-                self._made[key] = self._compiled(*key) if count in self.blocks else None
-            except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
-                reason = in_one_line(error)
-                log.info("There is no graph for %d rows ahead: %s", count, reason)
-                self._made[key] = None
-        return self._made[key]
+        return self._made.of(key, lambda: self._tried(*key), ahead)
+
+    def _tried(self, count: int, *how: object) -> AheadPass | None:
+        try:
+            return self._compiled(count, *how)
+        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
+            log.info("There is no graph for %d rows ahead: %s", count, in_one_line(error))
+            return None
 
     def _compiled(self, count: int, features: tuple[int, ...], capacity: int) -> AheadPass:
         graph = AheadGraph(self._module, count, features)

@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from dataclasses import dataclass
 from threading import Lock
 from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
 
+from engine.cpu.budget import Family
 from engine.cpu.pace import PACE, Shortest
 from engine.cpu.store import Compiled, in_one_line
 from engine.cpu.threads import threads
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 SMALL = 2**14
 """An argument of up to this many elements is copied to the place where the graph expects one of its shape, which
 takes less time than giving the graph another place."""
+MOST_PLACES = 64
+"""Such places that a graph keeps."""
 
 
 def shared(array: np.ndarray):
@@ -36,7 +39,13 @@ class Calls:
     def __init__(self, graph: Compiled) -> None:
         self._graph, self._lock = graph, Lock()
         self._whole = _Request(graph.model)
+        self._halved: Family[_Half] = Family()
         self._shortest = Shortest()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, without those of the graph on half of the threads."""
+        return self._graph.nbytes
 
     def __call__(
         self,
@@ -53,24 +62,35 @@ class Calls:
         """
         with self._lock:
             if is_halved():
-                return take(*self._half(given, wanted, columns))
+                return take(*self._request(True)(given, wanted, columns))
             half = PACE.half
-            request = self._half if half else self._whole
+            request = self._request(half)
             began = perf_counter()
             found = request(given, wanted, columns)
             seconds = perf_counter() - began
             PACE.saw(self._shortest.slowness(given[0].shape, seconds, not half))
             return take(*found)
 
-    @cached_property
-    def _half(self) -> "_Request":
-        if threads() == 1:
+    def _request(self, half: bool) -> "_Request":
+        """On half of the threads if wanted, and if there is room for another graph."""
+        if not half or threads() == 1:
             return self._whole
+        found = self._halved.of("half", self._half)
+        return self._whole if found is None else found.request
+
+    def _half(self) -> "_Half | None":
         try:
-            return _Request(self._graph.on_threads(threads() // 2))
+            request = _Request(self._graph.on_threads(threads() // 2))
         except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind; its file may be gone
             log.info("A graph stays on all threads: %s", in_one_line(error))
-            return self._whole
+            return None
+        return _Half(request, self.nbytes)
+
+
+@dataclass(frozen=True)
+class _Half:
+    request: "_Request"
+    nbytes: int
 
 
 class _Request:
@@ -103,6 +123,8 @@ class _Request:
         else:
             key = index, array.shape
             if key not in self._places:
+                if len(self._places) >= MOST_PLACES:
+                    self._places.clear()
                 own = np.empty_like(array, order="C")
                 self._places[key] = own, shared(own)
             own, place = self._places[key]

@@ -18,6 +18,8 @@ STEP = 128
 
 MOST_FREE = 4
 """Buffers of one size that a model keeps from texts that have ended."""
+MOST_FREE_BYTES = 2**26
+"""Bytes of all such buffers of a model."""
 
 
 class Buffer:
@@ -52,7 +54,8 @@ class Buffers:
 
     def give_back(self, buffer: Buffer) -> None:
         free = self._free.setdefault(buffer.numbers.shape, [])
-        if len(free) < MOST_FREE:
+        held = sum(each.numbers.nbytes for every in self._free.values() for each in every)
+        if len(free) < MOST_FREE and held + buffer.numbers.nbytes <= MOST_FREE_BYTES:
             free.append(buffer)
 
 

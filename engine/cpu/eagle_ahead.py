@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from engine.cpu.ahead import BLOCKS
 from engine.cpu.arrays import ahead_bias
+from engine.cpu.budget import Family
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.graph import attended
@@ -83,6 +84,10 @@ class AheadPass:
     graph: Calls
     count: int
 
+    @property
+    def nbytes(self) -> int:
+        return self.graph.nbytes
+
     def __call__(self, columns: Columns, pairs: tuple[Tensor, Tensor], place: int) -> ReadChain:
         """Read up to MOST_PAIRS pairs [R, H] after the columns in use, the first one at this place of the text, and the
         rows that follow; all are added to the columns. Returns ``count`` rows, of which the first is that of the last
@@ -110,19 +115,19 @@ class AheadPasses:
         self._cell, self._target = cell, target.model
         fits = bool(sizes) and isinstance(target, CompiledModel) and _reads_its_drafts(cell, target)
         self.blocks = BLOCKS if fits else ()
-        self._made: dict[tuple[int, int], AheadPass | None] = {}
+        self._made: Family[AheadPass] = Family()
 
-    def graph(self, count: int, capacity: int) -> AheadPass | None:
+    def graph(self, count: int, capacity: int, ahead: bool = False) -> AheadPass | None:
         """The graph for this number of levels and buffers of this capacity, made on first use; None if it cannot be
-        made."""
-        key = count, capacity
-        if key not in self._made:
-            try:
-                self._made[key] = AheadPass(self._compiled(*key), count)
-            except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
-                log.info("There is no graph for %d levels: %s", count, in_one_line(error))
-                self._made[key] = None
-        return self._made[key]
+        made, or has no room. ahead: no pass wants it yet."""
+        return self._made.of((count, capacity), lambda: self._tried(count, capacity), ahead)
+
+    def _tried(self, count: int, capacity: int) -> AheadPass | None:
+        try:
+            return AheadPass(self._compiled(count, capacity), count)
+        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
+            log.info("There is no graph for %d levels: %s", count, in_one_line(error))
+            return None
 
     def _compiled(self, count: int, capacity: int) -> Calls:
         cell, rows, config = self._cell, MOST_PAIRS, self._cell.config

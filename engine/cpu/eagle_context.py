@@ -16,7 +16,7 @@ from engine.cpu.arrays import HIDDEN, padded
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns, capacities
 from engine.cpu.eagle_ahead import MOST_PAIRS, AheadPass, AheadPasses
-from engine.cpu.fixed import Graphs, Size, fixed_sizes
+from engine.cpu.fixed import Graphs, Size, any_columns, fixed_sizes
 from engine.cpu.graph import attended_after
 from engine.cpu.row_shape import RowShape, change_in_rows
 from engine.cpu.store import compiled, in_one_line
@@ -78,17 +78,16 @@ class CompiledCell:
         graph = _Pass(cell, target.model.get_output_embeddings())
         width, described = config.hidden_size, f"eagle {config} {cell.pieces}"
 
-        def make(size: Size | None) -> Calls:
+        def make(rows: int | None) -> Calls:
             fixed = None
-            if size is not None:
-                wanted = self._arguments(size, width)
-                fixed = {number: tuple(each.shape) for number, each in enumerate(wanted)}
+            if rows is not None:
+                fixed = any_columns(lambda size: self._arguments(size, width), rows)
             return Calls(compiled(graph, self._arguments(Size(3, 3), width), described, fixed))
 
-        def example(size: Size) -> list[np.ndarray]:
-            return [argument.numpy() for argument in self._arguments(size, width)]
+        def example(rows: int) -> list[np.ndarray]:
+            return [argument.numpy() for argument in self._arguments(Size(rows, FIRST), width)]
 
-        self.graphs = Graphs(make, self.sizes, example)
+        self.graphs = Graphs(make(None), make, self.sizes, example)
         self.ahead = AheadPasses(cell, target, self.sizes)
 
     def _arguments(self, size: Size, width: int) -> list[Tensor]:
@@ -117,11 +116,10 @@ class CompiledContext(EagleContext):
 
     def expect(self, coming: Expected) -> None:
         for rows in self._made.sizes:
-            for capacity in capacities(coming, rows):
-                self._made.graphs.of(rows, capacity)
+            self._made.graphs.of(rows, ahead=True)
         for count in self.blocks:
             for capacity in capacities(coming, MOST_PAIRS + count):
-                self._ahead.graph(count, capacity)
+                self._ahead.graph(count, capacity, ahead=True)
 
     def read(self, states: Tensor, embedded: Tensor) -> Read:
         for start in range(0, len(states), MOST_ROWS):
@@ -191,7 +189,7 @@ class CompiledContext(EagleContext):
             return Read(*(torch.from_numpy(each.copy()) for each in (found[first:rows], logits)))
 
         given = [padded(one, shape) for one in (states.numpy(), embedded.numpy(), places)]
-        graph = self._made.graphs.of(shape, capacity)
+        graph = self._made.graphs.of(shape)
         return graph([*given, looked, added], range(3), take, columns.given)
 
 

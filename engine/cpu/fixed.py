@@ -1,19 +1,21 @@
-"""Graphs of one function: one for all sizes and, for a small model, one for each usual size.
+"""Graphs of one function: one for all sizes and, for a small model, one for each usual number of rows.
 
-A graph whose sizes are fixed takes less time than one that works them out in each pass. Each graph holds a copy of
-the weights.
+A graph prepares all of its operations anew for a pass that has other sizes than the last one. A graph for one number of
+rows does so only where the number of columns changes, which is seldom within a text. Each graph holds a copy of the
+weights, so those for usual numbers are made only while ``engine.cpu.budget`` has room for them.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor
 
+from engine.cpu.budget import Family
 from engine.cpu.calls import Calls
 from engine.cpu.store import in_one_line
 
@@ -25,19 +27,12 @@ MOST_PARAMETERS = 20_000_000
 """Beyond this size, the copies of the weights would take more memory than they are worth."""
 
 
-MOST_GRAPHS = 12
-"""Graphs of fixed sizes that are kept: those used last."""
-
-
 @dataclass(frozen=True)
 class Size:
     """rows: of a pass, spare ones included. columns: that its buffers hold."""
 
     rows: int
     columns: int
-
-    def __str__(self) -> str:
-        return f"{self.rows} rows and {self.columns} columns"
 
 
 GRAPHS = "DRAFTSCOPE_GRAPHS"
@@ -51,50 +46,63 @@ def fixed_sizes(parameters: int, sizes: Sequence[int] = SIZES) -> Sequence[int]:
 
 
 class Graphs:
-    """make(size): compiles the graph; None: for all sizes. rows: the numbers of rows for which there are graphs of their
-    own, one for each number of columns, made on first use. example(size): arguments on which such a graph must agree
-    with the graph for all sizes. Raises whatever ``make`` raises for the graph for all sizes."""
+    """general: the graph for all sizes. make(rows): compiles a graph for this number of rows. rows: the numbers for which
+    there may be graphs of their own, made on first use. example(rows): arguments on which such a graph must agree
+    with the graph for all sizes."""
 
     def __init__(
         self,
-        make: Callable[[Size | None], Calls],
+        general: Calls,
+        make: Callable[[int], Calls],
         rows: Sequence[int],
-        example: Callable[[Size], list[np.ndarray]],
+        example: Callable[[int], list[np.ndarray]],
     ) -> None:
+        self.general = general
         self._make, self._rows, self._example = make, rows, example
-        self.general = make(None)
-        self._fixed: OrderedDict[Size, Calls] = OrderedDict()
+        self.fixed: Family[Calls] = Family()
 
-    def of(self, rows: int, columns: int) -> Calls:
-        """The graph for a pass of this many rows over buffers of this many columns."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the graph for all sizes."""
+        return self.general.nbytes
+
+    def of(self, rows: int, ahead: bool = False) -> Calls:
+        """The graph for a pass of this many rows. ahead: no pass wants it yet."""
         if rows not in self._rows:
             return self.general
-        size = Size(rows, columns)
-        if size not in self._fixed:
-            self._fixed[size] = self._made(size)
-            if len(self._fixed) > MOST_GRAPHS:
-                self._fixed.popitem(last=False)
-        self._fixed.move_to_end(size)
-        return self._fixed[size]
+        found = self.fixed.of(rows, lambda: self._made(rows), ahead)
+        return self.general if found is None else found
 
-    def _made(self, size: Size) -> Calls:
-        """The graph for this size; the one for all sizes if it cannot be made or gives other numbers."""
+    def _made(self, rows: int) -> Calls | None:
+        """The graph for so many rows; None if it cannot be made or gives other numbers."""
         try:
-            fixed = self._make(size)
-            if self._agrees(fixed, size):
+            fixed = self._make(rows)
+            if self._agrees(fixed, rows):
                 return fixed
-            log.info("A graph for %s computes other numbers and is not used.", size)
+            log.info("A graph for %d rows computes other numbers and is not used.", rows)
         except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
-            log.info("There is no graph for %s: %s", size, in_one_line(error))
-        return self.general
+            log.info("There is no graph for %d rows: %s", rows, in_one_line(error))
+        return None
 
-    def _agrees(self, fixed: Calls, size: Size) -> bool:
-        given = self._example(size)
+    def _agrees(self, fixed: Calls, rows: int) -> bool:
+        given = self._example(rows)
         found, expected = (graph(given, (0, 1), _copied) for graph in (fixed, self.general))
         return all(
             np.allclose(one, other, rtol=1e-3, atol=1e-3 * other.std())
             for one, other in zip(found, expected, strict=True)
         )
+
+
+def any_columns(arguments: Callable[[Size], Sequence[Tensor]], rows: int) -> dict[int, list[int]]:
+    """By number of the argument, the sizes of a graph for this number of rows and any number of columns; -1 may vary.
+    arguments: of a pass of a size."""
+    few, more = (arguments(Size(rows, columns)) for columns in (128, 256))
+    return {
+        number: [size if size == other else -1 for size, other in zip(*shapes, strict=True)]
+        for number, shapes in enumerate(
+            (one.shape, two.shape) for one, two in zip(few, more, strict=True)
+        )
+    }
 
 
 def _copied(*outputs: np.ndarray) -> list[np.ndarray]:

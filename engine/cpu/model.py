@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.cpu.ahead import AheadPasses
+from engine.cpu.budget import Family
 from engine.cpu.calls import Calls
 from engine.cpu.columns import Columns
 from engine.cpu.convertible import NotConvertible
@@ -48,7 +49,7 @@ class CompiledModel(LanguageModel):
         self.passes = CompiledPasses(model)
         self.stretches = CompiledStretches(model, self.passes)
         self.ahead = AheadPasses(model, self.passes)
-        self._head: Calls | None = None
+        self._heads: Family[Calls] = Family()
 
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
         with suppress(Exception):  # the error is logged when a session is made
@@ -72,7 +73,7 @@ class CompiledModel(LanguageModel):
         self._prepare(pairwise(sorted({0, *cuts, self.layers})), (1, 1 + nodes))
 
     def prepare_exits(self, exits: Iterable[int]) -> None:
-        self._prepare(((0, layer) for layer in exits), (1,))
+        self._prepare(pairwise(sorted({0, *exits})), (1,))
 
     def _prepare(self, parts: Iterable[tuple[int, int]], rows: Sequence[int]) -> None:
         try:
@@ -81,11 +82,15 @@ class CompiledModel(LanguageModel):
             log.warning("%s drafts through its own module: %s", self.name, in_one_line(error))
 
     def head(self, hidden: Tensor) -> Tensor:
-        if self._head is None:
-            head = nn.Sequential(self.model.get_output_embeddings())
-            example = [torch.zeros(2, self.hidden_size)]
-            self._head = Calls(compiled(head, example, "head"))
-        return self._head([hidden.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
+        graph = self._heads.of("head", self._compiled_head) if self.passes.sizes else None
+        if graph is None:
+            with torch_threads(ALL):
+                return super().head(hidden)
+        return graph([hidden.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
+
+    def _compiled_head(self) -> Calls:
+        head = nn.Sequential(self.model.get_output_embeddings())
+        return Calls(compiled(head, [torch.zeros(2, self.hidden_size)], "head"))
 
 
 class CompiledSession(Session):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from engine.cpu.budget import Family
 from engine.cpu.calls import Calls
 from engine.cpu.store import in_one_line
 
@@ -26,17 +27,15 @@ class Openings:
 
     def __init__(self, make: Callable[[int], Calls], sizes: Sequence[int]) -> None:
         self._make, self._sizes = make, sizes
-        self._made: dict[int, Calls | None] = {}
+        self._made: Family[Calls] = Family()
 
-    def of(self, rows: int) -> tuple[int, Calls] | None:
+    def of(self, rows: int, ahead: bool = False) -> tuple[int, Calls] | None:
         """The number of rows, spare ones included, of a first pass over ``rows`` rows, and its graph; None if there is
-        none."""
+        none. ahead: no pass wants it yet."""
         size = next((size for size in self._sizes if rows <= size), None)
         if size is None:
             return None
-        if size not in self._made:
-            self._made[size] = self._tried(size)
-        graph = self._made[size]
+        graph = self._made.of(size, lambda: self._tried(size), ahead)
         return None if graph is None else (size, graph)
 
     def _tried(self, size: int) -> Calls | None:

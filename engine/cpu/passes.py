@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import RLock
 
 import numpy as np
 import torch
@@ -15,11 +16,12 @@ from engine.cpu.arrays import HIDDEN, bias, padded, positions
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns, capacities
 from engine.cpu.convertible import NotConvertible, check, seen, windows_of
-from engine.cpu.fixed import Graphs, Size, fixed_sizes
+from engine.cpu.fixed import Graphs, any_columns, fixed_sizes
 from engine.cpu.graph import NAME, PassGraph
+from engine.cpu.memory import give_back, not_wanted
 from engine.cpu.openings import LOOKED, SIZES, Openings
 from engine.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
-from engine.cpu.store import compiled
+from engine.cpu.store import Compiled, compiled
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
 from engine.target.expected import Expected
@@ -30,7 +32,15 @@ from engine.target.row_mask import RowMask
 _CPU = torch.device("cpu")
 _LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
 MOST_SETS = 4
-"""Sets of features whose graphs are kept, beside the graphs without features; each graph holds the weights."""
+"""Sets of features that may have graphs for usual sizes, beside the graphs without features."""
+
+
+class Pass(Calls):
+    """A graph of a whole pass. features: the indices into hidden_states that it returns."""
+
+    def __init__(self, graph: Compiled, traced: PassGraph, features: tuple[int, ...]) -> None:
+        super().__init__(graph)
+        self.traced, self.features = traced, features
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ class Way:
     """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. wanted: the part
     of these logits that is returned. columns: those from before the pass; None in an opening."""
 
-    graph: Calls
+    graph: Pass
     shape: int
     looked: np.ndarray
     wanted: slice
@@ -55,9 +65,9 @@ class Way:
 
 
 class CompiledPasses:
-    """The passes of one module, compiled, and compared with the module's own: graphs without features and,
-    once they are wanted, graphs with features. Of the graphs with features, the sets used last are kept; a session
-    holds the graphs that it uses.
+    """The passes of one module, compiled, and compared with the module's own. One graph takes passes of all sizes; it
+    is made anew, in place of the old one, when features are wanted that it does not return. Small modules also have
+    graphs for usual sizes, for each set of features and without; of the sets, those used last are kept.
 
     Raises NotConvertible, and whatever OpenVINO or the module raises while the graph is made.
     """
@@ -76,7 +86,13 @@ class CompiledPasses:
         self._buffers = Buffers()
         self._made: list[FeatureGraphs] = []  # most recently used last
         self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
+        self._lock = RLock()
+        self.general = self._compared(())
         self.graphs_with(())
+        if not self.sizes:  # few passes of a large module are its own
+            for weight in module.parameters():
+                not_wanted(weight.data_ptr(), weight.nbytes)
+            give_back()
 
     def columns(self, capacity: int) -> Columns:
         """Columns of a new text. capacity: how many it will need; those of a small model begin with FIRST."""
@@ -127,11 +143,10 @@ class CompiledPasses:
         made = self.graphs_with(features)
         for rows in range(max(coming.prompt - 1, 2), coming.prompt + most_rows):
             if coming.prompt:
-                made.openings.of(rows)
+                made.openings.of(rows, ahead=True)
         for rows in self.sizes:
             if rows <= rounded(most_rows, self.sizes):
-                for columns in self.capacities(coming, rows):
-                    made.graphs.of(rows, columns)
+                made.graphs.of(rows, ahead=True)
 
     def __call__(
         self,
@@ -148,7 +163,7 @@ class CompiledPasses:
         made: graphs that return the features. last: how many of the last rows get logits; None: all, 0: none.
         """
         way = self._way(len(given), columns, made, last)
-        return self._passed(given, mask, columns, made.features, features, last, way)
+        return self._passed(given, mask, columns, features, last, way)
 
     def _way(self, rows: int, columns: Columns, made: FeatureGraphs, last: int | None) -> Way:
         if columns.length == 0 and rows > 1 and last is not None and last <= LOOKED:
@@ -160,19 +175,19 @@ class CompiledPasses:
             looked, wanted = np.arange(shape), slice(0 if last is None else rows - last, rows)
         else:
             looked, wanted = np.arange(rows - max(last, 1), rows), slice(last)
-        return Way(made.graphs.of(shape, columns.capacity), shape, looked, wanted, columns)
+        return Way(made.graphs.of(shape), shape, looked, wanted, columns)
 
     def _passed(
         self,
         given: Tensor,
         mask: RowMask,
         columns: Columns,
-        returned: tuple[int, ...],
         features: tuple[int, ...],
         last: int | None,
         way: Way,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Like ``__call__``. returned: the features that the graph returns."""
+        """Like ``__call__``."""
+        returned = way.graph.features
         rows, capacity = len(given), 0 if way.columns is None else way.columns.capacity
         biases = [bias(mask, window, way.shape, capacity) for window in self.windows]
         wanted = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
@@ -204,22 +219,33 @@ class CompiledPasses:
     def graphs_with(self, features: tuple[int, ...]) -> FeatureGraphs:
         """Graphs that return these features and perhaps more; the graphs without features if none are wanted. They are
         made when first requested. Raises as the constructor does."""
-        for made in self._made:
-            if bool(made.features) == bool(features) and set(made.features) >= set(features):
-                self._made.remove(made)
-                self._made.append(made)
-                return made
-        if features in self._refused:
-            raise NotConvertible(self._refused[features])
-        graphs = self._graphs(features)
-        made = FeatureGraphs(features, graphs, self._openings(features, graphs))
+        with self._lock:
+            for made in self._made:
+                if bool(made.features) == bool(features) and set(made.features) >= set(features):
+                    self._made.remove(made)
+                    self._made.append(made)
+                    return made
+            if features in self._refused:
+                raise NotConvertible(self._refused[features])
+            self._return(features)
+            graphs = self._graphs(features)
+            made = FeatureGraphs(features, graphs, self._openings(features, graphs))
+            self._keep(made)
+            return made
+
+    def _return(self, features: tuple[int, ...]) -> None:
+        """Have the graph for all sizes return these features, too."""
+        if set(features) <= set(self.general.features):
+            return
         try:
-            self._compare(made)
+            wanted = tuple(sorted({*self.general.features, *features}))
+            self.general = self._compared(wanted)
         except NotConvertible as error:
             self._refused[features] = str(error)
             raise
-        self._keep(made)
-        return made
+        for made in self._made:
+            made.graphs.general = self.general
+        give_back()
 
     def _keep(self, made: FeatureGraphs) -> None:
         self._made.append(made)
@@ -227,33 +253,40 @@ class CompiledPasses:
         if len(sets) > MOST_SETS:
             self._made.remove(sets[0])
 
+    def _pass(self, graph: PassGraph, features: tuple[int, ...], rows: int | None) -> Pass:
+        """A compiled graph for this number of rows; None: for all sizes."""
+        given, sizes = self._arguments(3), None
+        if rows is not None:
+            sizes = any_columns(lambda size: self._arguments(size.rows, size.columns), rows)
+        with self.tracing():
+            made = compiled(graph, given, self.described(features), sizes)
+        return Pass(made, graph, features)
+
     def _graphs(self, features: tuple[int, ...]) -> Graphs:
-        graph = PassGraph(self._module, self.layers, self.windows, features)
+        graph = self.general.traced
+        if self.general.features != features:
+            graph = PassGraph(self._module, self.layers, self.windows, features)
 
-        def make(size: Size | None) -> Calls:
-            given, sizes = self._arguments(3), None
-            if size is not None:
-                wanted = self._arguments(size.rows, size.columns)
-                sizes = {number: tuple(each.shape) for number, each in enumerate(wanted)}
-            with self.tracing():
-                return Calls(compiled(graph, given, self.described(features), sizes))
+        def example(rows: int) -> list[np.ndarray]:
+            return [argument.numpy() for argument in self._arguments(rows, FIRST)]
 
-        def example(size: Size) -> list[np.ndarray]:
-            return [argument.numpy() for argument in self._arguments(size.rows, size.columns)]
+        def make(rows: int) -> Pass:
+            return self._pass(graph, features, rows)
 
-        return Graphs(make, self.sizes, example)
+        return Graphs(self.general, make, self.sizes, example)
 
     def _openings(self, features: tuple[int, ...], graphs: Graphs) -> Openings:
         graph = PassGraph(self._module, self.layers, self.windows, features)
         before = len(self.example)
 
-        def make(rows: int) -> Calls:
+        def make(rows: int) -> Pass:
             given = self._arguments(rows)[:-before]
             given[2] = given[2][-LOOKED:]
             given[3:] = [mask[:, -rows:] for mask in given[3:]]
             sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
             with self.tracing():
-                opening = Calls(compiled(graph, given, self.described(features), sizes))
+                made = compiled(graph, given, self.described(features), sizes)
+            opening = Pass(made, graph, features)
             self._compare_opening(opening, graphs, rows, features)
             return opening
 
@@ -268,23 +301,29 @@ class CompiledPasses:
         return [vectors, places, places, *[mask] * len(self.windows), *columns]
 
     @torch.no_grad()
-    def _compare(self, made: FeatureGraphs) -> None:
-        """Raises NotConvertible unless a prompt and a tree give the module's own numbers."""
+    def _compared(self, features: tuple[int, ...]) -> Pass:
+        """The graph for all sizes that returns these features. Raises NotConvertible unless a prompt and a tree give the
+        module's own numbers."""
+        graph = PassGraph(self._module, self.layers, self.windows, features)
+        made = self._pass(graph, features, None)
         generator = torch.Generator().manual_seed(0)
         columns = self._columns(64, self.shared_row_shape())
         cache = KVCache.empty(self.layers, 64)
         for mask in _trial_masks():
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)
-            found = self(tokens, mask, columns, made, made.features, None)
+            every = np.arange(count)
+            way = Way(made, count, every, slice(None), columns)
+            found = self._passed(tokens, mask, columns, features, None, way)
             positions = mask.row_positions[None]
-            expected = forward(self._module, tokens[None], positions, mask, cache, made.features)
+            expected = forward(self._module, tokens[None], positions, mask, cache, features)
             for one, other in zip(found, expected, strict=True):
                 if one is not None and not close(one, other[0]):
                     raise NotConvertible("the compiled graph gives other numbers")
+        return made
 
     def _compare_opening(
-        self, opening: Calls, graphs: Graphs, rows: int, features: tuple[int, ...]
+        self, opening: Pass, graphs: Graphs, rows: int, features: tuple[int, ...]
     ) -> None:
         """Raises ArithmeticError unless the graph for any number of rows gives the same numbers."""
         mask, last, found = chain_mask(rows), min(rows, LOOKED), []
@@ -294,14 +333,14 @@ class CompiledPasses:
             way = opened(rows, opening, rows, last)
             if not opens:
                 way = replace(way, graph=graphs.general, columns=columns)
-            found.append([*self._passed(tokens, mask, columns, features, features, last, way)])
+            found.append([*self._passed(tokens, mask, columns, features, last, way)])
             found[-1] += [layer.keys[:, :, :rows] for layer in columns.layers]
             found[-1] += [layer.values[:, :, :rows] for layer in columns.layers]
         if not all(one is None or close(one, other) for one, other in zip(*found, strict=True)):
             raise ArithmeticError("the compiled graph gives other numbers")
 
 
-def opened(shape: int, graph: Calls, rows: int, last: int) -> Way:
+def opened(shape: int, graph: Pass, rows: int, last: int) -> Way:
     """The first pass over a text, of which the last ``last`` rows get logits."""
     looked = np.arange(rows - min(shape, LOOKED), rows)
     wanted = slice(len(looked) - last, len(looked))

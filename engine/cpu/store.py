@@ -29,21 +29,26 @@ log = logging.getLogger(__name__)
 
 METHOD = 4  # version of the compilation; graphs of other versions are not used
 MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
+MOST_KEPT = 2**24
+"""Bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's numbers
+beside its own; a graph that was converted in this process shares the module's weights."""
+EXTRA = 12_000
+"""Bytes that a compiled graph takes for each of its operations, beside its weights; measured."""
 
 
 class Compiled:
     """A graph as OpenVINO runs it.
 
-    model: on the threads of this process. content: the bytes that remake it on another number of threads.
+    model: on the threads of this process. again(count): the same on another number of threads. nbytes: of memory.
     """
 
-    def __init__(self, model, content: Callable[[], bytes]) -> None:
-        self.model = model
-        self._content = content
+    def __init__(self, model, again: Callable[[int], object], nbytes: int = 0) -> None:
+        self.model, self.nbytes = model, nbytes
+        self._again = again
 
     def on_threads(self, count: int):
-        """Raises whatever OpenVINO raises if it cannot read its own bytes."""
-        return core().import_model(self._content(), "CPU", settings(count))
+        """The graph on this many threads; it takes as much memory again. Raises whatever OpenVINO raises."""
+        return self._again(count)
 
 
 def compiled(
@@ -59,18 +64,35 @@ def compiled(
     the graph, and ImportError if OpenVINO is not installed.
     """
     runtime = core()
-    path = _path(graph, example, f"{described} {sizes}" if sizes else described)
+    path = None
+    if sum(weight.nbytes for weight in graph.parameters()) <= MOST_KEPT:
+        path = _path(graph, example, f"{described} {sizes}" if sizes else described)
     found = None if path is None else _kept(runtime, path)
     if found is not None:
-        return Compiled(found, path.read_bytes)
+        return Compiled(found, lambda count: _read(path, count), 2 * path.stat().st_size)
     model = _model_of(graph, example)
     if sizes:
         model = model.clone()
         model.reshape({number: list(size) for number, size in sizes.items()})
     made = runtime.compile_model(model, "CPU", settings(threads()))
-    if path is not None and _keep(made, path):
-        return Compiled(made, path.read_bytes)
-    return Compiled(made, lambda: _content(made))
+    if path is not None:
+        _keep(made, path)
+    return Compiled(
+        made,
+        lambda count: runtime.compile_model(model, "CPU", settings(count)),
+        _needed(model),
+    )
+
+
+def _needed(model) -> int:
+    """Bytes of memory that an OpenVINO model takes once it is compiled."""
+    nodes = model.get_ordered_ops()
+    constants = (node for node in nodes if node.get_type_name() == "Constant")
+    return sum(node.get_byte_size() for node in constants) + EXTRA * len(nodes)
+
+
+def _read(path: Path, count: int):
+    return core().import_model(path.read_bytes(), "CPU", settings(count))
 
 
 _models: WeakKeyDictionary[nn.Module, object] = WeakKeyDictionary()
@@ -95,7 +117,7 @@ def _converted(graph: nn.Module, example: Sequence[Tensor]):
         )
     front = FrontEndManager().load_by_framework("pytorch")
     model = front.convert(front.load(traced))
-    join_products(model)
+    join_products(model, graph.parameters())
     if bf16_pays():
         split_products(model)
     share_matrices(model)

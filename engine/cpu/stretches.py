@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import torch
@@ -19,9 +18,10 @@ from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
 from engine.cpu.arrays import bias, padded, positions
+from engine.cpu.budget import Family
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Columns
-from engine.cpu.fixed import Graphs, Size
+from engine.cpu.fixed import Graphs, any_columns
 from engine.cpu.graph import PassedColumns
 from engine.cpu.passes import CompiledPasses, NotConvertible, spread
 from engine.cpu.row_shape import RowShape, rounded
@@ -29,6 +29,7 @@ from engine.cpu.store import compiled
 from engine.target.cache import KVCache
 from engine.target.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
 from engine.target.row_mask import RowMask
+from engine.threads import ALL, torch_threads
 
 ROWS = 3  # of the example with which a graph is traced
 
@@ -91,44 +92,64 @@ class _Stretch:
     windows: Sequence[int | None]
     graphs: Graphs
 
+    @property
+    def nbytes(self) -> int:
+        return self.graphs.nbytes
+
 
 class CompiledStretches:
-    """The stretches of one module, made when they are prepared."""
+    """The stretches of one module, made when they are prepared, as far as there is room for them: they hold the weights
+    again that the graph of whole passes holds."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         self._module, self._passes = module, passes
         self._count = passes.layers
-        self._norm: nn.Module | None = None  # set by the first ``prepare``
-        self._made: dict[tuple[int, int], _Stretch] = {}
-        self._end: Calls | None = None
+        self._norm: nn.Module | None = None  # set by the first ``prepare``, as is ``_after``
+        self._after: nn.Module | None = None
+        self._parts: set[tuple[int, int]] = set()
+        self._made: Family[_Stretch] = Family()
+        self._ends: Family[Calls] = Family()
 
     def prepare(self, parts: Iterable[tuple[int, int]], rows: Iterable[int]) -> None:
         """Make the stretches from the first of these layers up to the second, for passes of these numbers of rows.
         Raises NotConvertible if a stretch gives other numbers than the module, UserError if the module's parts have
         other names, and whatever OpenVINO or the module raises."""
         shapes = {rounded(each, self._passes.sizes) for each in rows}
-        for part in parts:
-            if part not in self._made:
-                self._made[part] = self._compiled(*part)
-            for shape, capacity in product(shapes, (FIRST, 2 * FIRST)):
-                self._made[part].graphs.of(shape, capacity)
-        if self._end is None:
+        if self._norm is None:
+            self._after = _EndGraph(self._module, self._count)
             self._norm = final_norm(self._module)
-            self._end = self._compiled_end()
+        for part in parts:
+            made = self._stretch(part, ahead=True)
+            self._parts.add(part)
+            if made is not None:
+                for shape in shapes:
+                    made.graphs.of(shape, ahead=True)
+        self._end(ahead=True)
 
     def way(self, layers: Layers) -> list[_Stretch] | None:
-        """The stretches that make up such a pass; None if there are none."""
+        """The stretches that make up such a pass; None if there are none, or no room for them."""
         stop = self._count if layers.stop is None else layers.stop
-        if layers.skipped or self._end is None:
+        if layers.skipped or self._norm is None:
             return None
         found, at = [], layers.first
         while at < stop:
-            ends = [end for first, end in self._made if first == at and end <= stop]
-            if not ends:
+            ends = [end for first, end in self._parts if first == at and end <= stop]
+            stretch = self._stretch((at, max(ends))) if ends else None
+            if stretch is None:
                 return None
-            found.append(self._made[at, max(ends)])
-            at = max(ends)
+            found.append(stretch)
+            at = stretch.stop
         return found
+
+    def _stretch(self, part: tuple[int, int], ahead: bool = False) -> _Stretch | None:
+        return self._made.of(part, lambda: self._compiled(*part), ahead)
+
+    def _end(self, ahead: bool = False) -> Calls | None:
+        """The graph after the last layer. A large model does without: its head alone is a large part of its weights, and
+        reading them takes nearly all of the time."""
+        if not self._passes.sizes:
+            return None
+        return self._ends.of(self._count, self._compiled_end, ahead)
 
     def __call__(
         self,
@@ -153,10 +174,14 @@ class CompiledStretches:
                 found[stretch.stop] = torch.from_numpy(rows)
         if layers.stop is not None:
             return Passed(torch.from_numpy(rows), found)
-        if head:
+        end = self._end() if head else None
+        if end is not None:
             shape = shapes.setdefault(self._count, self._passes.shared_row_shape()).of(count)
-            logits = self._end([padded(rows, shape)], [0], lambda logits: logits[:count].copy())
+            logits = end([padded(rows, shape)], [0], lambda logits: logits[:count].copy())
             out = torch.from_numpy(logits)
+        elif head:
+            with torch_threads(ALL):
+                out = self._after(torch.from_numpy(rows))
         if not head or self._count in found:
             normed = self._norm(torch.from_numpy(rows))
             if self._count in found:
@@ -183,7 +208,7 @@ class CompiledStretches:
 
         arguments = [padded(rows, shape), positions(mask, shape), *biases]
         shared = columns.between(stretch.first, stretch.stop)
-        graph = stretch.graphs.of(shape, columns.capacity)
+        graph = stretch.graphs.of(shape)
         return graph(arguments, range(3 if inner else 2), take, shared)
 
     @torch.no_grad()
@@ -196,21 +221,21 @@ class CompiledStretches:
             pairs, mask = spread(self._passes.example[2 * first : 2 * stop], rows, capacity)
             return [self._rows(rows), torch.arange(rows), *[mask] * len(windows), *pairs]
 
-        def make(size: Size | None) -> Calls:
+        def make(rows: int | None = None) -> Calls:
             given, sizes = arguments(ROWS), None
-            if size is not None:
-                wanted = arguments(size.rows, size.columns)
-                sizes = {number: tuple(each.shape) for number, each in enumerate(wanted)}
+            if rows is not None:
+                sizes = any_columns(lambda size: arguments(size.rows, size.columns), rows)
             with self._passes.tracing():
                 made = compiled(graph, given, described, sizes)
             if len(made.model.inputs) != len(given):
                 raise NotConvertible("its layers do not use all that a pass gives them")
             return Calls(made)
 
-        def example(size: Size) -> list[np.ndarray]:
-            return [argument.numpy() for argument in arguments(size.rows, size.columns)]
+        def example(rows: int) -> list[np.ndarray]:
+            return [argument.numpy() for argument in arguments(rows, FIRST)]
 
-        found = _Stretch(first, stop, windows, Graphs(make, self._passes.sizes, example))
+        graphs = Graphs(make(), make, self._passes.sizes, example)
+        found = _Stretch(first, stop, windows, graphs)
         self._compare(found)
         return found
 
@@ -221,9 +246,8 @@ class CompiledStretches:
     @torch.no_grad()
     def _compiled_end(self) -> Calls:
         rows = self._rows(ROWS)
-        graph = _EndGraph(self._module, self._count)
-        expected = graph(rows)
-        made = Calls(compiled(graph, [rows], self._passes.described("end")))
+        expected = self._after(rows)
+        made = Calls(compiled(self._after, [rows], self._passes.described("end")))
         found = made([rows.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
         if not _close(found, expected):
             raise NotConvertible("the compiled head gives other numbers")

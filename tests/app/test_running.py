@@ -54,7 +54,12 @@ def counted(server) -> dict[str, float]:
 def test_health(running):
     server, _ = running
     status, told = get(server, "/health")
-    assert status == 200 and json.loads(told)["status"] in ("loading", "ready")
+    found = json.loads(told)
+    assert status == 200 and found["status"] in ("loading", "ready")
+    graphs, counts = found["graphs"], counted(server)
+    assert 0 <= graphs["bytes"] <= graphs["most_bytes"] == counts["draftscope_graph_bytes_limit"]
+    assert counts["draftscope_graph_bytes"] <= graphs["most_bytes"]
+    assert {"draftscope_graphs"} <= counts.keys()
 
 
 def test_what_is_counted_is_what_the_trace_says(running):

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from engine.cpu import passes, store
-from engine.cpu.fixed import Size
 from engine.cpu.model import CompiledModel, CompiledSession, compiled_model
 from engine.cpu.store import _make_room
 from engine.gpu.model import JoinedModel
@@ -293,7 +292,7 @@ def test_a_graph_that_is_tried_beside_a_text_reads_its_own_columns():
     graphs = model.passes.graphs_with(()).graphs
 
     def tried():
-        return graphs.general(graphs._example(Size(4, 64)), (0,), lambda logits: logits.copy())
+        return graphs.general(graphs._example(4), (0,), lambda logits: logits.copy())
 
     first, session = tried(), model.session(64)
     session.prefill([5, 7, 9])

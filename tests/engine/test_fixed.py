@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.cpu import fixed, passes
-from engine.cpu.fixed import MOST_GRAPHS, SIZES, Size, fixed_sizes
+from engine.cpu.fixed import SIZES, fixed_sizes
 from engine.cpu.model import CompiledModel
 from engine.cpu.store import compiled
 from engine.opening import language_model
@@ -25,20 +25,6 @@ def made(monkeypatch) -> list[int | None]:
 
     monkeypatch.setattr(passes, "compiled", noted)
     return rows
-
-
-@pytest.fixture
-def capacities(monkeypatch) -> list[tuple[int, int]]:
-    """The rows and the capacity of every graph of fixed sizes that is made, apart from those for first passes."""
-    found: list[tuple[int, int]] = []
-
-    def noted(graph, example, described, sizes=None):
-        if sizes and len(sizes) > 4:
-            found.append((sizes[0][0], sizes[4][2]))
-        return compiled(graph, example, described, sizes)
-
-    monkeypatch.setattr(passes, "compiled", noted)
-    return found
 
 
 def test_a_pass_takes_the_smallest_number_that_it_fits_and_each_graph_is_made_once(made):
@@ -62,30 +48,15 @@ def test_what_is_expected_is_made_beforehand(made):
     assert not made
 
 
-@pytest.mark.parametrize(
-    "prompt, length, wanted",
-    [(20, 100, {128}), (20, 126, {128, 256}), (20, 900, {128, 256}), (125, 140, {256})],
-)
-def test_graphs_are_made_beforehand_for_the_next_capacities(capacities, prompt, length, wanted):
-    """Of passes of up to five rows."""
-    model = language_model(tiny_hf_model("llama"), None, "t")
-    model.expect((), 4, Expected(prompt, length))
-    assert {columns for rows, columns in capacities if rows == 5} == wanted
-
-
-def test_a_text_grows_through_all_capacities(capacities):
-    """The numbers of the module, before and after each buffer is full; only the graphs used last are kept."""
+def test_a_text_grows_through_all_capacities(made):
+    """The numbers of the module, before and after each buffer is full, from one graph for each number of rows."""
     module, fast = both(tiny_hf_model("llama"))
+    made.clear()
     sessions = [model.session(16) for model in (module, fast)]
     for count in (120, 3, 4, 3, 124, 3, 250, 3):
         expected, found = (session.extend(tokens(count, count)) for session in sessions)
         torch.testing.assert_close(found, expected, atol=5e-5, rtol=1e-4)
-    assert [columns for rows, columns in capacities if rows == 5] == [128, 256, 512]
-    for rows in (1, 5, 9, 13, 17):
-        for columns in (128, 256, 512):
-            fast.passes.graphs_with(()).graphs.of(rows, columns)
-    kept = fast.passes.graphs_with(()).graphs._fixed
-    assert len(kept) == MOST_GRAPHS and Size(17, 512) in kept and Size(1, 128) not in kept
+    assert made.count(5) == 1
 
 
 def test_the_first_pass_over_a_prompt_is_prepared(made):
@@ -133,7 +104,7 @@ def test_a_graph_that_computes_other_numbers_is_not_used(monkeypatch, caplog):
     with caplog.at_level("INFO", "engine.cpu.fixed"):
         torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said == "A graph for 5 rows and 128 columns computes other numbers and is not used."
+    assert said == "A graph for 5 rows computes other numbers and is not used."
 
 
 def test_a_graph_that_cannot_be_made_is_done_without(monkeypatch, caplog):
@@ -148,7 +119,7 @@ def test_a_graph_that_cannot_be_made_is_done_without(monkeypatch, caplog):
     with caplog.at_level("INFO", "engine.cpu.fixed"):
         torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said == "There is no graph for 5 rows and 128 columns: no such size"
+    assert said == "There is no graph for 5 rows: no such size"
 
 
 def test_models_with_many_parameters_have_one_graph(made, monkeypatch):

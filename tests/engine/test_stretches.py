@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.cpu.columns import FIRST
 from engine.cpu.model import CompiledModel
 from engine.opening import language_model
 from engine.target.layers import ATTENTION, Layers
@@ -62,7 +61,7 @@ def test_a_draft_and_what_goes_on_from_it(architecture):
 
 
 @pytest.mark.parametrize("architecture", CONVERT)
-def test_an_exit_is_one_stretch_and_its_rows_are_read_again(architecture):
+def test_the_rows_of_an_exit_are_read_again(architecture):
     """The states on the way to the exit are those of a whole pass, and so are the logits after it. Nothing goes through
     the module."""
     model = language_model(tiny_hf_model(architecture), None, "tiny")
@@ -74,7 +73,7 @@ def test_an_exit_is_one_stretch_and_its_rows_are_read_again(architecture):
     for one in (plain, session):
         one.prefill(PROMPT)
     expected = plain.look(draft)
-    assert [one.stop for one in model.stretches.way(Layers(stop=2))] == [2]
+    assert [one.stop for one in model.stretches.way(Layers(stop=2))] == [1, 2]
     no_module(model.model)
     states = session.states([2, 3], [-1, 0], Layers(stop=2))
     below = expected.features.view(3, 3, -1)[:2, :2].flatten(1)
@@ -94,7 +93,7 @@ def test_a_pass_takes_the_stretches_that_there_are():
         ]
     graphs = ways(Layers(stop=1))[0].graphs
     every = graphs.general
-    assert graphs.of(1, FIRST) is not every and graphs.of(2, FIRST) is every, (
+    assert graphs.of(1) is not every and graphs.of(2) is every, (
         "a draft's rows have a graph of their own"
     )
     assert ways(Layers(skipped=frozenset({(1, ATTENTION)}))) is None

@@ -1,0 +1,164 @@
+"""The compiled graphs that a process holds beyond one for each model, within a budget of bytes.
+
+Each compiled graph packs a copy of the weights for itself. A model needs one graph, which takes passes of all sizes;
+every other graph only saves time. So all the others share one budget: a graph is made while there is room. When there
+is none, passes do without the graph, until so many have done without that the graph is worth the time of making
+it; then the least recently used graphs go.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from typing import Generic, Protocol, TypeVar
+
+from engine.cpu.memory import give_back
+from engine.errors import UserError
+
+SETTING = "DRAFTSCOPE_GRAPH_MEMORY"
+USUAL = "1 GB"
+UNITS = {"MB": 10**6, "GB": 10**9}
+LACKING = 300
+"""Passes that do without a graph before others go for it. The graph saves a pass about a millisecond, and making the
+graph takes some hundred times as long."""
+AHEAD = 0.5
+"""Share of the budget that may be filled with graphs which no pass has wanted yet."""
+MOST_NOTES = 4096  # graphs of which the budget remembers that passes lacked them
+USUAL_GRAPH = 10**7  # bytes that a graph is taken to need before one of its kind was made
+
+
+class Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+T = TypeVar("T", bound=Sized)
+Key = tuple[int, Hashable]
+
+
+class Budget:
+    """most: bytes. Safe for several threads."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.used = most, 0
+        self._held: OrderedDict[Key, Sized] = OrderedDict()
+        self._lacked: OrderedDict[Key, int] = OrderedDict()
+        self._lock, self._making = threading.RLock(), threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def held(self, key: Key) -> Sized | None:
+        """The graph, which now counts as just used; None if it is not held."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is not None:
+                self._held.move_to_end(key)
+            return found
+
+    def lacks(self, key: Key, needed: int, ahead: bool) -> bool:
+        """Whether a pass must do without this graph of about ``needed`` bytes. ahead: no pass wants the graph yet."""
+        with self._lock:
+            if needed > self.most:
+                return True
+            if self.used + needed <= self.most * (AHEAD if ahead else 1):
+                return False
+            lacked = self._lacked.pop(key, 0) + (not ahead)
+            self._lacked[key] = lacked
+            if len(self._lacked) > MOST_NOTES:
+                self._lacked.popitem(last=False)
+            return lacked < LACKING
+
+    @contextmanager
+    def making(self, wait: bool) -> Iterator[bool]:
+        """One thread makes graphs at a time. wait: for the others; else the context is False beside them."""
+        free = self._making.acquire(blocking=wait)
+        try:
+            yield free
+        finally:
+            if free:
+                self._making.release()
+
+    def put(self, key: Key, graph: Sized) -> bool:
+        """Hold the graph; the least recently used ones go until there is room. False if it is larger than the budget."""
+        with self._lock:
+            self._lacked.pop(key, None)
+            if graph.nbytes > self.most:
+                return False
+            gone = []
+            while self.used + graph.nbytes > self.most:
+                gone.append(self._held.popitem(last=False)[1])
+                self.used -= gone[-1].nbytes
+            self._held[key] = graph
+            self.used += graph.nbytes
+        if gone:
+            gone.clear()
+            give_back()
+        return True
+
+    def drop(self, family: int) -> None:
+        """Let all graphs of this family go."""
+        with self._lock:
+            for key in [key for key in self._held if key[0] == family]:
+                self.used -= self._held.pop(key).nbytes
+            for key in [key for key in self._lacked if key[0] == family]:
+                del self._lacked[key]
+
+
+_families = count()
+
+
+class Family(Generic[T]):
+    """Graphs of one kind of one model, as far as the budget holds them."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        """budget: if not the process's."""
+        self._budget = graph_memory() if budget is None else budget
+        self._number = next(_families)
+        self._needed = USUAL_GRAPH
+        self._refused: set[Hashable] = set()
+        weakref.finalize(self, self._budget.drop, self._number).atexit = False
+
+    def of(self, key: Hashable, make: Callable[[], T | None], ahead: bool = False) -> T | None:
+        """The graph, made if there is room for it; None while passes must do without.
+
+        make: returns None for a graph that cannot be used, and is not asked for that graph again. ahead: no pass wants
+        the graph yet.
+        """
+        budget, place = self._budget, (self._number, key)
+        found = budget.held(place)
+        if found is not None or key in self._refused or budget.lacks(place, self._needed, ahead):
+            return found
+        with budget.making(wait=ahead) as free:
+            if not free:  # another thread makes a graph; a pass goes on without
+                return None
+            found = budget.held(place)
+            if found is not None:
+                return found
+            made = make()
+            if made is None:
+                self._refused.add(key)
+                return None
+            self._needed = made.nbytes
+            return made if budget.put(place, made) else None
+
+
+@cache
+def graph_memory() -> Budget:
+    """The budget of this process. Raises UserError for a setting that is no number of bytes."""
+    return Budget(wanted_bytes(os.environ.get(SETTING, "").strip() or USUAL))
+
+
+def wanted_bytes(text: str) -> int:
+    """Of "1 GB", "1.5 GB" or "300 MB". Raises UserError for other texts."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", text, re.IGNORECASE | re.ASCII)
+    if found is None:
+        raise UserError(f'{SETTING} must be a number of MB or GB, such as "{USUAL}", not {text!r}.')
+    return int(float(found[1]) * UNITS[found[2].upper()])

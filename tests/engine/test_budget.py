@@ -1,0 +1,236 @@
+"""Graphs beyond one for each model share a budget of bytes, and results do not depend on how large it is."""
+
+import gc
+import threading
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from engine.cpu import budget as room
+from engine.cpu.budget import LACKING, Budget, Family, graph_memory, wanted_bytes
+from engine.cpu.model import CompiledModel
+from engine.errors import UserError
+from engine.opening import language_model
+from engine.target.expected import Expected
+from engine.target.layers import Layers
+from engine.threads import halved
+from tests.engine.test_compiled import both, tokens
+from tests.engine.tiny import tiny_hf_model
+from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
+
+
+@dataclass
+class Graph:
+    name: str
+    nbytes: int = 100
+
+
+@pytest.fixture
+def small(monkeypatch) -> Budget:
+    """A budget for the graphs of the models that a test opens: enough for about three of ``tiny``."""
+    made = Budget(3 * sizes_of_a_tiny_graph())
+    monkeypatch.setattr(room, "graph_memory", lambda: made)
+    return made
+
+
+def sizes_of_a_tiny_graph() -> int:
+    model = CompiledModel(tiny_hf_model("llama"), None, "tiny")
+    model.session(16).feed([3], [-1])
+    return model.passes.graphs_with(()).graphs.of(1).nbytes
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [("1 GB", 10**9), ("1.5GB", 1_500_000_000), ("300 mb", 300_000_000), ("0 MB", 0)],
+)
+def test_the_setting_is_a_number_of_bytes(text, expected):
+    assert wanted_bytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["much", "1", "-1 GB", "1 TB", "GB", "1 GB 2", "١ GB"])
+def test_another_setting_is_refused_in_a_sentence(text):
+    with pytest.raises(UserError, match="DRAFTSCOPE_GRAPH_MEMORY must be"):
+        wanted_bytes(text)
+
+
+def test_the_least_recently_used_graphs_go():
+    budget = Budget(300)
+    family: Family[Graph] = Family(budget)
+    for name in "abc":
+        family.of(name, lambda name=name: Graph(name))
+    family.of("a", pytest.fail)
+    for _ in range(LACKING):
+        assert family.of("d", lambda: Graph("d")) is None
+    assert family.of("d", lambda: Graph("d", 150)).name == "d"
+    held = {name for name in "abcd" if family.of(name, lambda: None) is not None}
+    assert held == {"a", "d"} and budget.used == 250
+
+
+def test_passes_do_without_a_graph_until_it_is_worth_making():
+    budget, made = Budget(100), []
+    family: Family[Graph] = Family(budget)
+
+    def make(name: str) -> Graph:
+        made.append(name)
+        return Graph(name)
+
+    for _ in range(3):
+        assert family.of("a", lambda: make("a")).name == "a"
+    for _ in range(LACKING):
+        family.of("b", lambda: make("b"))
+        family.of("c", lambda: make("c"), ahead=True)
+    assert made == ["a"]
+    family.of("b", lambda: make("b"))
+    family.of("c", lambda: make("c"), ahead=True)
+    assert made == ["a", "b"], "no pass lacked c"
+    assert len(budget) == 1 and budget.used == 100
+
+
+def test_what_no_pass_wants_yet_leaves_room():
+    budget = Budget(400)
+    family: Family[Graph] = Family(budget)
+    family.of("first", lambda: Graph("first"))  # from here on the size of a graph is known
+    for name in "abc":
+        family.of(name, lambda name=name: Graph(name), ahead=True)
+    assert budget.used == 200
+    for name in "de":
+        assert family.of(name, lambda name=name: Graph(name)).name == name
+    assert budget.used == 400
+
+
+def test_a_graph_larger_than_the_budget_is_made_once_and_not_held():
+    budget, made = Budget(100), []
+    family: Family[Graph] = Family(budget)
+    for _ in range(3):
+        assert family.of("a", lambda: made.append(1) or Graph("a", 101)) is None
+    assert len(made) <= 1 and budget.used == 0
+
+
+def test_a_graph_that_cannot_be_used_is_tried_once():
+    budget, tried = Budget(100), []
+    family: Family[Graph] = Family(budget)
+    for _ in range(3):
+        assert family.of("a", lambda: tried.append(1)) is None
+    assert len(tried) == 1
+
+
+def test_graphs_go_with_their_model():
+    budget = Budget(300)
+    families = [Family(budget) for _ in range(2)]
+    for family in families:
+        family.of("a", lambda: Graph("a"))
+    del family, families[0]
+    gc.collect()
+    assert budget.used == 100 and families[0].of("a", pytest.fail).name == "a"
+
+
+def test_a_pass_does_not_wait_while_another_thread_makes_a_graph():
+    budget, making, done = Budget(300), threading.Event(), threading.Event()
+    family: Family[Graph] = Family(budget)
+
+    def slow() -> Graph:
+        making.set()
+        assert done.wait(30)
+        return Graph("a")
+
+    thread = threading.Thread(target=family.of, args=("a", slow))
+    thread.start()
+    assert making.wait(30)
+    assert family.of("b", lambda: Graph("b")) is None
+    done.set()
+    thread.join()
+    assert (
+        family.of("a", pytest.fail).name == "a" and family.of("b", lambda: Graph("b")) is not None
+    )
+
+
+def test_a_small_budget_is_kept_and_changes_no_result(small):
+    """Passes of many sizes, with and without features, at first in a budget of three graphs, then in none."""
+    module, fast = both(tiny_hf_model("llama"))
+    most = 0
+    for features in ((), (1, 3)):
+        sessions = [model.session(64, features) for model in (module, fast)]
+        fast.expect(features, 16, Expected(20, 200))
+        for count in (20, 1, 5, 9, 13, 17, 3, 40, 1, 130, 1, 9):
+            found = [one.feed(tokens(count, count), range(-1, count - 1)) for one in sessions]
+            for expected, other in zip(*found, strict=True):
+                if expected is not None:
+                    torch.testing.assert_close(other, expected, atol=5e-5, rtol=1e-4)
+            for one in sessions:
+                one.commit(range(count))
+            most = max(most, small.used)
+            assert small.used <= small.most
+    assert most > 0 and len(small) >= 2
+
+
+def test_a_model_without_a_budget_has_one_graph(monkeypatch):
+    """Its features, too, come from that graph."""
+    monkeypatch.setattr(room, "graph_memory", lambda: Budget(0))
+    module, fast = both(tiny_hf_model("llama"))
+    fast.expect((0, 2), 8, Expected(20, 200))
+    fast.prepare_exits([1, 2])
+    assert fast.stretches.way(Layers(stop=1)) is None
+    found = []
+    for model in (module, fast):
+        session = model.session(64, (0, 2))
+        session.prefill(tokens(9, 1))
+        found.append(session.feed(tokens(5, 2), range(-1, 4)))
+    for expected, other in zip(*found, strict=True):
+        torch.testing.assert_close(other, expected, atol=5e-5, rtol=1e-4)
+    assert len(fast.passes.graphs_with((0, 2)).graphs.fixed._budget) == 0
+
+
+def test_one_graph_returns_all_features_that_were_wanted():
+    """So the weights are not held once for each set of features."""
+    module, fast = both(tiny_hf_model("llama"))
+    for features in ((1,), (2, 0), (3,), ()):
+        found = []
+        for model in (module, fast):
+            session = model.session(64, features)
+            session.prefill(tokens(9, 1))
+            found.append(session.feed(tokens(30, 2), range(-1, 29)))
+        for expected, other in zip(*found, strict=True):
+            if expected is not None:
+                torch.testing.assert_close(other, expected, atol=5e-5, rtol=1e-4)
+    graphs = {id(fast.passes.graphs_with(each).graphs.general) for each in ((), (1,), (2, 0), (3,))}
+    assert len(graphs) == 1
+
+
+def test_exits_and_stretches_hold_each_layer_once():
+    model = CompiledModel(tiny_hf_model("llama"), None, "tiny")
+    model.prepare_exits([1, 2])
+    way = model.stretches.way(Layers(stop=2))
+    assert [(one.first, one.stop) for one in way] == [(0, 1), (1, 2)]
+    assert model.stretches.way(Layers(stop=1)) == way[:1]
+
+
+def test_graphs_on_half_of_the_threads_are_in_the_budget(monkeypatch):
+    """Where there is no room, a pass takes all threads."""
+    monkeypatch.setattr("engine.cpu.calls.threads", lambda: 2)
+    for most, count in ((10**9, 1), (0, 0)):
+        held = Budget(most)
+        monkeypatch.setattr(room, "graph_memory", lambda held=held: held)
+        model = CompiledModel(tiny_hf_model("llama"), None, "tiny")
+        before = len(held)
+        with halved():
+            model.session(64).feed(tokens(30, 1), range(-1, 29))
+        assert len(held) - before == count
+
+
+def test_joined_weights_are_the_module_s_own(tmp_path, monkeypatch):
+    """The graph's joined matrices are no second copy, and the module gives the same numbers as before."""
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))  # nothing was compiled before
+    module = tiny_hf_model("llama")
+    expected = module(torch.tensor([[3, 8, 5]])).logits
+    model = language_model(module, None, "tiny")
+    assert isinstance(model, CompiledModel)
+    attention = model.model.model.layers[0].self_attn
+    query, key = attention.q_proj.weight, attention.k_proj.weight
+    assert query.data_ptr() + query.nbytes == key.data_ptr()
+    module.set_attn_implementation("sdpa")
+    torch.testing.assert_close(module(torch.tensor([[3, 8, 5]])).logits, expected)
+
+
+def test_the_process_has_one_budget():
+    assert graph_memory() is graph_memory()
