@@ -22,14 +22,9 @@ FEWEST_ROWS = 4  # a program works on a row: fewer rows leave the GPU idle, and 
 
 def truncated(logits: Tensor, sampling: Sampling) -> Tensor:
     """Probabilities [R, V], for any sampling."""
-    cuts = not sampling.greedy and (sampling.top_k > 0 or sampling.top_p < 1)
-    if (
-        cuts
-        and not sampling.cuts
-        and on_gpu(logits)
-        and logits.shape[0] >= FEWEST_ROWS
-        and logits.stride(-1) == 1
-    ):
+    usual = not sampling.greedy and not sampling.cuts  # the kernel makes no further cuts
+    cuts = usual and (sampling.top_k > 0 or sampling.top_p < 1)
+    if cuts and on_gpu(logits) and logits.shape[0] >= FEWEST_ROWS and logits.stride(-1) == 1:
         return truncated_triton(logits, sampling)
     return distribution(logits, sampling)
 

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformers import GenerationConfig
+from transformers import CONFIG_MAPPING, GenerationConfig
 
 from engine.errors import UserError
 from engine.parts.eight_bit import SCALE, STORED
@@ -125,9 +125,11 @@ def _json(path: Path, name: str, most: int) -> dict:
 
 
 def _refuse_code(folder: Path, config: dict, name: str) -> None:
+    """A model of a kind that transformers knows opens without the code that comes with it."""
     tokenizer = folder / "tokenizer_config.json"
     settings = _json(tokenizer, name, MOST_CONFIG) if tokenizer.exists() else {}
-    if "auto_map" in config or "auto_map" in settings:
+    own_kind = "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING
+    if own_kind or "auto_map" in settings:
         raise UserError(f"{name} brings code of its own, which is not run here.")
 
 

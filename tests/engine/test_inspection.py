@@ -146,7 +146,7 @@ SPOILED = {
     "nan": lambda f: rewrite(f, initializer_range=float("nan")),
     "a long list": lambda f: rewrite(f, layer_types=["full_attention"] * 10**5),
     "deep": lambda f: rewrite(f, a=json.loads("[" * 50 + "1" + "]" * 50)),
-    "code": lambda f: rewrite(f, auto_map={"AutoModelForCausalLM": "evil.Model"}),
+    "code": lambda f: rewrite(f, model_type="own", auto_map={"AutoModelForCausalLM": "evil.Model"}),
     "another kind": lambda f: rewrite(f, model_type="t5"),
     "no kind": lambda f: rewrite(f, model_type="no such thing"),
     "a list for a config": lambda f: (f / "config.json").write_text("[1]"),

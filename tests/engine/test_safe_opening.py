@@ -1,6 +1,7 @@
 """Models from strangers: pickled weights run no code, code that comes with a model is not run, and the page's
 process sends the host's Hub token to nobody."""
 
+import json
 import os
 import pickle
 import shutil
@@ -77,6 +78,17 @@ def test_code_that_comes_with_a_model_is_not_run(model, tmp_path):
     )
     with pytest.raises(UserError):
         load_language_model(str(model))
+    assert not trap.exists()
+
+
+def test_a_known_kind_of_model_opens_without_the_code_beside_it(tmp_path):
+    folder, trap = tmp_path / "model", tmp_path / "sprung"
+    shutil.copytree(family().parts["draft"], folder)
+    (folder / "modeling_own.py").write_text(f"open({str(trap)!r}, 'w')\n")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config["auto_map"] = {"AutoModelForCausalLM": "modeling_own.Model"}
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    assert load_language_model(str(folder)).vocab_size > 0
     assert not trap.exists()
 
 
