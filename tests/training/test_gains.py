@@ -42,11 +42,11 @@ def test_a_gain_does_not_depend_on_the_sizes_measured_before(key, monkeypatch):
     cls, models = drafter(key), tiny_models(16)
     models.target.tokenizer = lambda text: {"input_ids": [ord(one) % 16 for one in text]}
     some = {"story": ["a red boat", "once upon"], "count": ["count to nine"]}
-    found = []
-    for sizes in ((16,), (1, 4, 16)):
-        monkeypatch.setattr(gains, "SIZES", sizes)
-        found.append(gains.gains(cls, models, some, NEW_TOKENS)[16])
-    assert found[0] == found[1]
+    monkeypatch.setattr(gains, "SIZES", (1, 4, 16))
+    together = gains.gains(cls, models, some, NEW_TOKENS)
+    for size, gain in together.items():
+        monkeypatch.setattr(gains, "SIZES", (size,))
+        assert gains.gains(cls, models, some, NEW_TOKENS) == {size: gain}
 
 
 @pytest.mark.parametrize("key", ["chain", "dflash"])
