@@ -31,7 +31,6 @@ graph takes some hundred times as long."""
 AHEAD = 0.5
 """Share of the budget that may be filled with graphs which no pass has wanted yet."""
 MOST_NOTES = 4096  # graphs of which the budget remembers that passes lacked them
-USUAL_GRAPH = 10**7  # bytes that a graph is taken to need before one of its kind was made
 
 
 class Sized(Protocol):
@@ -74,7 +73,7 @@ class Budget:
             self._lacked[key] = lacked
             if len(self._lacked) > MOST_NOTES:
                 self._lacked.popitem(last=False)
-            return lacked < LACKING
+            return lacked <= LACKING
 
     @contextmanager
     def making(self, wait: bool) -> Iterator[bool]:
@@ -122,7 +121,7 @@ class Family(Generic[T]):
         """budget: if not the process's."""
         self._budget = graph_memory() if budget is None else budget
         self._number = next(_families)
-        self._needed = USUAL_GRAPH
+        self._needed = 1  # bytes of a graph; unknown before the first was made
         self._refused: set[Hashable] = set()
         weakref.finalize(self, self._budget.drop, self._number).atexit = False
 

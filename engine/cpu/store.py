@@ -32,7 +32,7 @@ MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
 MOST_KEPT = 2**24
 """Bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's numbers
 beside its own; a graph that was converted in this process shares the module's weights."""
-EXTRA = 12_000
+EXTRA = 16_000
 """Bytes that a compiled graph takes for each of its operations, beside its weights; measured."""
 
 
