@@ -5,20 +5,27 @@ mantissa of 24 bits, so it is the sum of three bf16 numbers, which have 8 bits e
 exact in fp32. So the rows are split into three, all three are multiplied by the matrix in one product that sums in
 fp32, and the three results are added. No bit of the matrix is lost, nor of the rows, except for what is smaller than
 2^-126 and counts as 0; and the matrix takes half of the memory that it would take as fp32.
+
+Which kernel multiplies depends on the processor and on the number of rows, and a kernel might round where another does
+not. So every number of rows that a pass may have is tried first, with rows and a matrix whose products no kernel may
+round; that takes a second and is done once per machine.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import median
 
 import numpy as np
 
 from engine.cpu.joining import by_a_matrix
 from engine.cpu.runtime import core, own_operations
 from engine.cpu.threads import settings, threads, timed
+from engine.remembered import Remembered
+from engine.target.session import PREFILL_ROWS
 
 log = logging.getLogger(__name__)
 
@@ -28,20 +35,90 @@ EIGHT_BITS = 127  # the largest number in a row of 8-bit weights; its factor is 
 SAMPLE = 8  # rows that are looked at first, so that large matrices of other numbers cost little
 CLEARLY = 0.95
 """Products in bf16 must take less than this share of the time of fp32 products."""
+COUNTS = (*range(1, 65), *range(72, PREFILL_ROWS + 1, 8))
+"""Numbers of rows that are tried: those of all passes, because larger numbers are rounded up (``engine.cpu.row_shape``)."""
+PROVEN = Remembered("bf16_products.json")
 
 
 @cache
 def bf16_pays() -> bool:
-    """Whether this CPU multiplies rows by bf16 matrices faster than by fp32 matrices; measured once per process."""
+    """Whether this CPU multiplies rows by bf16 matrices faster than by fp32 matrices, and loses no bit. The time is
+    measured once per process. Of the rounds the fastest counts, because other work makes rounds slower only."""
     try:
         if "BF16" not in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             return False
-        passes = {split: _trial_pass(split) for split in (False, True)}
+        times = timed({split: _trial_pass(split) for split in (False, True)})
+        return min(times[True]) < CLEARLY * min(times[False]) and _proven()
     except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
         log.info("Products stay in fp32: %s", error)
         return False
-    times = timed(passes)
-    return median(times[True]) < CLEARLY * median(times[False])
+
+
+def _proven() -> bool:
+    """Whether products with any of COUNTS rows lose no bit; tried once per machine."""
+    known, here = PROVEN.read(), _machine()
+    if not isinstance(known.get(here), bool):
+        known[here] = lossless(multiply_in_thirds, COUNTS)
+        PROVEN.write(known)
+    return known[here]
+
+
+def _machine() -> str:
+    """Everything that the choice of kernels depends on."""
+    import openvino
+
+    limits = [os.environ.get(f"{prefix}_MAX_CPU_ISA", "") for prefix in ("ONEDNN", "DNNL")]
+    name = core().get_property("CPU", "FULL_DEVICE_NAME")
+    return " ".join([name, openvino.__version__, str(threads()), *limits]).strip()
+
+
+Multiply = Callable[[np.ndarray], np.ndarray]
+"""Rows [R, K] -> their products with a matrix [R, N]."""
+
+
+def lossless(making: Callable[[np.ndarray], Multiply], counts: Sequence[int]) -> bool:
+    """Whether products with a matrix [N, K] are exact, bit for bit, for these numbers of rows.
+
+    The numbers of rows and matrix are chosen so that a sum in fp32 has to round nowhere, in whichever order a kernel
+    adds: each of the three parts of a row gives whole multiples of a power of two, fewer than 2^24 of them, and the
+    large parts cancel. So all that differs from the exact product was lost by the kernel."""
+    rows, matrix = _telling_rows(max(counts)), _telling_matrix()
+    exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
+    multiply = making(matrix)
+    return all(np.array_equal(multiply(rows[:count]), exact[:count]) for count in counts)
+
+
+_HALF = 256  # columns; as many others have the same high parts
+_OUTPUTS = 256
+
+
+def _telling_rows(count: int) -> np.ndarray:
+    """[count, 2 * _HALF] whole numbers of 24 bits, with something in each third."""
+    numbers = np.random.default_rng(0)
+    high = numbers.integers(2**7 + 1, 2**8 - 1, (count, _HALF)) << 16
+    # a rest of 15 bits, so that its upper 8 bits are multiples of 2^7
+    rest = numbers.integers(2**14, 2**15 - 2**6, (count, 2 * _HALF))
+    signs = numbers.choice([-1, 1], (count, 2 * _HALF))
+    return (np.concatenate([high, high], 1) + signs * rest).astype(np.float32)
+
+
+def _telling_matrix() -> np.ndarray:
+    """[_OUTPUTS, 2 * _HALF]: the second half takes away the high parts that the first half adds."""
+    first = np.random.default_rng(1).integers(-3, 4, (_OUTPUTS, _HALF))
+    return np.concatenate([first, -first], 1).astype(np.float32)
+
+
+def multiply_in_thirds(matrix: np.ndarray) -> Multiply:
+    """Products as ``split_products`` makes them, on the threads of this process."""
+    import openvino
+    from openvino import opset13 as ops
+
+    given = ops.parameter([-1, matrix.shape[1]], np.float32)
+    model = openvino.Model([ops.matmul(given, matrix, False, True)], [given])
+    if split_products(model) != 1:
+        raise ValueError("the matrix is too small, or holds other numbers")
+    request = core().compile_model(model, "CPU", settings(threads())).create_infer_request()
+    return lambda rows: next(iter(request.infer([rows]).values()))
 
 
 @dataclass(frozen=True)
