@@ -10,7 +10,6 @@ prompts a workload, and all but the main journeys through the page. They carry t
 import argparse
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PASSED = Path(__file__).with_name("passed.json")
 ENGINE = ("engine", "presets/models")
+NOTEBOOKS = ("tests/test_notebook.py", "tests/test_lesson_notebook.py")
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "kernels": (("tests/kernels",), ("engine/kernels", "engine/gpu", "tests/kernels")),
     "training": (("tests/training",), ("engine/training", "engine/parts", "tests/training")),
@@ -26,8 +26,8 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*ENGINE, "tests/engine", "tests/drafters", "tests/verifiers", "tests/bench"),
     ),
     "page": (
-        ("tests/app", "tests/viz", "tests/presets", "tests/tools"),
-        ("app", "viz", "presets", "tools", "tests/app", "tests/viz", "tests/presets"),
+        ("tests/app", "tests/viz", "tests/presets", "tests/tools", *NOTEBOOKS),
+        ("app", "viz", "presets", "tools", "docs", "tests/app", "tests/viz", "tests/presets"),
     ),
 }
 """Name -> (folders of tests, folders and files that these tests depend on)."""
@@ -74,7 +74,6 @@ def run(name: str) -> int:
             *tests,
         ],
         cwd=ROOT,
-        env={**os.environ, "PROMPTS": "20"},
         check=False,
     ).returncode
     if code in (0, NOTHING_COLLECTED):

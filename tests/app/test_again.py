@@ -79,6 +79,7 @@ def test_another_temperature_finds_its_own_rule(finished):
     assert run["sampling"]["temperature"] == 0.7
 
 
+@pytest.mark.exhaustive
 def test_examples_can_be_asked_about():
     for file in trace_files().values():
         what_if_job(wish(file.read_text("utf-8"), {"drafter": "none"})).cancel()

@@ -6,6 +6,8 @@ import os
 import signal
 from urllib.parse import urlencode
 
+import pytest
+
 from engine.cpu.runtime import core
 from tests.app.serving import free_port, serving
 from tests.app.visitor import ENDLESS, Visitor
@@ -26,6 +28,7 @@ def check_whole(folder) -> list[str]:
     return [path.name for path in files]
 
 
+@pytest.mark.exhaustive
 def test_pages_outlive_their_server(browser, tmp_path):
     port, kept = free_port(), {"DRAFTSCOPE_CACHE": str(tmp_path)}
     writing = {

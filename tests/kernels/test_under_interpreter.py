@@ -10,6 +10,7 @@ import pytest
 HERE = Path(__file__).parent
 
 
+@pytest.mark.exhaustive
 def test_kernels_agree_with_their_references():
     pytest.importorskip("triton")
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
