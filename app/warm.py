@@ -7,6 +7,7 @@ import time
 
 from app import zero
 from app.settings import model_paths, tried_ahead
+from engine.cpu.budget import graph_memory
 from engine.drafters import drafter as drafter_class
 from engine.drafters import drafters
 from engine.errors import UserError
@@ -22,6 +23,7 @@ ready = threading.Event()
 def warm(after: float) -> None:
     """Begin to load after `after` seconds, because a page that is being opened comes first. Raises UserError where the
     host's setting is not a valid one."""
+    graph_memory()  # the host's setting is refused before the page is served
     wanted = chosen(tried_ahead())
     threading.Thread(target=_load, args=(after, wanted), name="warm", daemon=True).start()
 
@@ -44,8 +46,9 @@ def _load(after: float, wanted: list[str]) -> None:
         ready.set()
     time.sleep(after)
     try:
-        for key in wanted:
-            _try(key)
+        with graph_memory().spared():
+            for key in wanted:
+                _try(key)
     finally:
         ready.set()
     importlib.import_module("viz.figures")  # brings plotly

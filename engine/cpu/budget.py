@@ -30,6 +30,8 @@ LACKING = 300
 graph takes some hundred times as long."""
 AHEAD = 0.5
 """Share of the budget that may be filled with graphs which no pass has wanted yet."""
+SPARED = 0.2
+"""Share of the budget that may be filled while a server tries what its visitors may want."""
 MOST_NOTES = 4096  # graphs of which the budget remembers that passes lacked them
 
 
@@ -47,6 +49,7 @@ class Budget:
 
     def __init__(self, most: int) -> None:
         self.most, self.used = most, 0
+        self._share = 1.0
         self._held: OrderedDict[Key, Sized] = OrderedDict()
         self._lacked: OrderedDict[Key, int] = OrderedDict()
         self._lock, self._making = threading.RLock(), threading.RLock()
@@ -67,13 +70,22 @@ class Budget:
         with self._lock:
             if needed > self.most:
                 return True
-            if self.used + needed <= self.most * (AHEAD if ahead else 1):
+            if self.used + needed <= self.most * min(self._share, AHEAD if ahead else 1):
                 return False
             lacked = self._lacked.pop(key, 0) + (not ahead)
             self._lacked[key] = lacked
             if len(self._lacked) > MOST_NOTES:
                 self._lacked.popitem(last=False)
             return lacked <= LACKING
+
+    @contextmanager
+    def spared(self) -> Iterator[None]:
+        """Within this context, nearly all of the budget stays free for what visitors will use."""
+        self._share = SPARED
+        try:
+            yield
+        finally:
+            self._share = 1.0
 
     @contextmanager
     def making(self, wait: bool) -> Iterator[bool]:

@@ -99,6 +99,16 @@ def test_what_no_pass_wants_yet_leaves_room():
     assert budget.used == 400
 
 
+def test_a_server_that_tries_its_drafters_spares_the_budget():
+    budget = Budget(1000)
+    family: Family[Graph] = Family(budget)
+    with budget.spared():
+        for name in "abcd":
+            family.of(name, lambda name=name: Graph(name))
+        assert budget.used == 200
+    assert family.of("d", lambda: Graph("d")).name == "d"
+
+
 def test_a_graph_larger_than_the_budget_is_made_once_and_not_held():
     budget, made = Budget(100), []
     family: Family[Graph] = Family(budget)
