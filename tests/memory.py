@@ -7,6 +7,7 @@ embedded family, and with --large a Llama of random weights with 135 M parameter
 """
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
@@ -67,6 +68,7 @@ def measured(drafter: str, target: str | None, tokens: int) -> dict[str, float]:
         )
         for _ in open_run(wanted).steps():
             pass
+    gc.collect()
     give_back()
     after, most = resident()
     weights = 4 * load_models(paths, {}).target.parameters / 1e6

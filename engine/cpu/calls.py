@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 SMALL = 2**14
 """An argument of up to this many elements is copied to the place where the graph expects one of its shape, which
 takes less time than giving the graph another place."""
+MOST_HALVED = 10**8
+"""Bytes of a graph beyond which there is none on half of the threads, because that one would hold the weights again."""
 MOST_PLACES = 64
 """Such places that a graph keeps."""
 
@@ -73,7 +75,7 @@ class Calls:
 
     def _request(self, half: bool) -> "_Request":
         """On half of the threads if wanted, and if there is room for another graph."""
-        if not half or threads() == 1:
+        if not half or threads() == 1 or self.nbytes > MOST_HALVED:
             return self._whole
         found = self._halved.of("half", self._half)
         return self._whole if found is None else found.request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from engine.cpu.graph import NAME, PassGraph
 from engine.cpu.memory import give_back, not_wanted
 from engine.cpu.openings import LOOKED, SIZES, Openings
 from engine.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
-from engine.cpu.store import Compiled, compiled
+from engine.cpu.store import Compiled, compiled, last_of
 from engine.target.attention import NAME as PLAIN
 from engine.target.cache import KVCache
 from engine.target.expected import Expected
@@ -89,10 +90,7 @@ class CompiledPasses:
         self._lock = RLock()
         self.general = self._compared(())
         self.graphs_with(())
-        if not self.sizes:  # few passes of a large module are its own
-            for weight in module.parameters():
-                not_wanted(weight.data_ptr(), weight.nbytes)
-            give_back()
+        self.tidy()
 
     def columns(self, capacity: int) -> Columns:
         """Columns of a new text. capacity: how many it will need; those of a small model begin with FIRST."""
@@ -245,6 +243,15 @@ class CompiledPasses:
             raise
         for made in self._made:
             made.graphs.general = self.general
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Return the memory that making graphs of a large module took. Few passes are the module's own, so its weights
+        need not stay in memory."""
+        if not self.sizes:
+            gc.collect()  # a trace refers to itself
+            for weight in self._module.parameters():
+                not_wanted(weight.data_ptr(), weight.nbytes)
         give_back()
 
     def _keep(self, made: FeatureGraphs) -> None:
@@ -260,7 +267,7 @@ class CompiledPasses:
             sizes = any_columns(lambda size: self._arguments(size.rows, size.columns), rows)
         with self.tracing():
             made = compiled(graph, given, self.described(features), sizes)
-        return Pass(made, graph, features)
+        return Pass(made if self.sizes else last_of(graph, made), graph, features)
 
     def _graphs(self, features: tuple[int, ...]) -> Graphs:
         graph = self.general.traced

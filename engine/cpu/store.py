@@ -47,8 +47,15 @@ class Compiled:
         self._again = again
 
     def on_threads(self, count: int):
-        """The graph on this many threads; it takes as much memory again. Raises whatever OpenVINO raises."""
+        """The graph on this many threads; it takes as much memory again. Raises whatever OpenVINO raises, and
+        RuntimeError after ``only``."""
+        if self._again is None:
+            raise RuntimeError("it was made for one number of threads")
         return self._again(count)
+
+    def only(self) -> None:
+        """Let go of what ``on_threads`` needs."""
+        self._again = None
 
 
 def compiled(
@@ -56,16 +63,17 @@ def compiled(
     example: Sequence[Tensor],
     described: str,
     sizes: Mapping[int, Sequence[int]] | None = None,
+    kept: bool = True,
 ) -> Compiled:
     """The compiled graph. Every size may vary that is not fixed by the weights or by ``sizes``.
 
     example: arguments of the graph. described: text that identifies the graph, beside its weights. sizes: by
-    number of the argument; -1 is a size that may vary. Raises whatever OpenVINO raises if it cannot convert
+    number of the argument; -1 is a size that may vary. kept: in the cache folder, if the graph is small. Raises whatever OpenVINO raises if it cannot convert
     the graph, and ImportError if OpenVINO is not installed.
     """
     runtime = core()
     path = None
-    if sum(weight.nbytes for weight in graph.parameters()) <= MOST_KEPT:
+    if kept and sum(weight.nbytes for weight in graph.parameters()) <= MOST_KEPT:
         path = _path(graph, example, f"{described} {sizes}" if sizes else described)
     found = None if path is None else _kept(runtime, path)
     if found is not None:
@@ -82,6 +90,13 @@ def compiled(
         lambda count: runtime.compile_model(model, "CPU", settings(count)),
         _needed(model),
     )
+
+
+def last_of(graph: nn.Module, made: Compiled) -> Compiled:
+    """The same compiled graph, without what would make it for other sizes and threads: some 20 KB an operation."""
+    _models.pop(graph, None)
+    made.only()
+    return made
 
 
 def _needed(model) -> int:

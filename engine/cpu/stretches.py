@@ -25,7 +25,7 @@ from engine.cpu.fixed import Graphs, any_columns
 from engine.cpu.graph import PassedColumns
 from engine.cpu.passes import CompiledPasses, NotConvertible, spread
 from engine.cpu.row_shape import RowShape, rounded
-from engine.cpu.store import compiled
+from engine.cpu.store import compiled, last_of
 from engine.target.cache import KVCache
 from engine.target.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
 from engine.target.row_mask import RowMask
@@ -118,6 +118,7 @@ class CompiledStretches:
         if self._norm is None:
             self._after = _EndGraph(self._module, self._count)
             self._norm = final_norm(self._module)
+        known = len(self._parts)
         for part in parts:
             made = self._stretch(part, ahead=True)
             self._parts.add(part)
@@ -125,6 +126,8 @@ class CompiledStretches:
                 for shape in shapes:
                     made.graphs.of(shape, ahead=True)
         self._end(ahead=True)
+        if len(self._parts) > known:
+            self._passes.tidy()
 
     def way(self, layers: Layers) -> list[_Stretch] | None:
         """The stretches that make up such a pass; None if there are none, or no room for them."""
@@ -226,10 +229,10 @@ class CompiledStretches:
             if rows is not None:
                 sizes = any_columns(lambda size: arguments(size.rows, size.columns), rows)
             with self._passes.tracing():
-                made = compiled(graph, given, described, sizes)
+                made = compiled(graph, given, described, sizes, kept=False)
             if len(made.model.inputs) != len(given):
                 raise NotConvertible("its layers do not use all that a pass gives them")
-            return Calls(made)
+            return Calls(made if self._passes.sizes else last_of(graph, made))
 
         def example(rows: int) -> list[np.ndarray]:
             return [argument.numpy() for argument in arguments(rows, FIRST)]
