@@ -85,6 +85,8 @@ def _left_to_us(pairs: list) -> Iterator[tuple[int, str]]:
         cls = drafters().get(key) if isinstance(key, str) else None
         if cls is None or cls.size_option is None:
             continue
+        if not isinstance(pair.get("options") or {}, dict):
+            continue  # refused by the checks that follow
         usual = next(one.default for one in cls.options if one.name == cls.size_option)
         if _options(pair).get(cls.size_option, usual) == 0:
             yield place, cls.size_option

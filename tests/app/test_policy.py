@@ -1,6 +1,5 @@
 """The content security policy of the served page, in a browser that enforces it."""
 
-import asyncio
 import re
 import urllib.request
 
@@ -8,6 +7,7 @@ import pytest
 from starlette.responses import HTMLResponse
 
 from app.policy import Policy, digests, policy
+from tests.app.awaiting import awaited
 
 ATTACK = """async () => {
   const box = document.createElement("div");
@@ -60,7 +60,7 @@ def test_the_policy_does_not_follow_what_goes_out():
         sent.append(message)
 
     asked = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    asyncio.run(Policy(page, "<script>ours</script>")(asked, None, send))
+    awaited(Policy(page, "<script>ours</script>")(asked, None, send))
     told = dict(sent[0]["headers"])[b"content-security-policy"].decode()
     assert digests("<script>ours</script>")[0] in told
     assert digests("<script>alert('Hello, world.');</script>")[0] not in told

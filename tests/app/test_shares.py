@@ -18,6 +18,7 @@ from app.settings import LIMITS
 from app.turns import Turns
 from app.visitors import Visitors, client, proxies
 from engine.errors import UserError
+from tests.app.awaiting import awaited
 from tests.app.test_seats import Fake
 
 
@@ -84,7 +85,7 @@ def reading(parts: list[bytes], end: bool = True, held: Bodies | None = None, **
         with bodies.read("a") as one:
             return await one.whole(Headers({}), receive)
 
-    return asyncio.run(whole())
+    return awaited(whole())
 
 
 def test_a_body_within_bounds_is_passed_on_whole():
@@ -94,7 +95,7 @@ def test_a_body_within_bounds_is_passed_on_whole():
         again = replayed(body, None)
         return await again()
 
-    assert asyncio.run(twice()) == {"type": "http.request", "body": b"abc", "more_body": False}
+    assert awaited(twice()) == {"type": "http.request", "body": b"abc", "more_body": False}
 
 
 def test_a_body_that_does_not_end_is_refused():
@@ -240,6 +241,6 @@ def test_an_event_s_failure_is_a_sentence_and_no_traceback(capsys):
     in_sentences(page)
     function = page.fns[0]
     with pytest.raises(gr.Error) as told:
-        asyncio.run(page.process_api(function, []))
+        awaited(page.process_api(function, []))
     assert told.value.message == NONSENSE and not told.value.print_exception
     assert "secret" not in capsys.readouterr().err
