@@ -42,7 +42,12 @@ GRAPHS = "DRAFTSCOPE_GRAPHS"
 def fixed_sizes(parameters: int, sizes: Sequence[int] = SIZES) -> Sequence[int]:
     """The numbers of rows for which a model with this many parameters has graphs of their own. sizes: if it is small."""
     many = os.environ.get(GRAPHS, "many") != "one"
-    return sizes if many and parameters <= MOST_PARAMETERS else ()
+    return () if is_large(parameters) or not many else sizes
+
+
+def is_large(parameters: int) -> bool:
+    """Whether a model with this many parameters has one graph only."""
+    return parameters > MOST_PARAMETERS
 
 
 class Graphs:

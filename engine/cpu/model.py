@@ -82,7 +82,7 @@ class CompiledModel(LanguageModel):
             log.warning("%s drafts through its own module: %s", self.name, in_one_line(error))
 
     def head(self, hidden: Tensor) -> Tensor:
-        graph = self._heads.of("head", self._compiled_head) if self.passes.sizes else None
+        graph = self._heads.of("head", self._compiled_head) if not self.passes.large else None
         if graph is None:
             with torch_threads(ALL):
                 return super().head(hidden)

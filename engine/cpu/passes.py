@@ -17,7 +17,7 @@ from engine.cpu.arrays import HIDDEN, bias, padded, positions
 from engine.cpu.calls import Calls
 from engine.cpu.columns import FIRST, Buffers, Columns, capacities
 from engine.cpu.convertible import NotConvertible, check, seen, windows_of
-from engine.cpu.fixed import Graphs, any_columns, fixed_sizes
+from engine.cpu.fixed import Graphs, any_columns, fixed_sizes, is_large
 from engine.cpu.graph import NAME, PassGraph
 from engine.cpu.memory import give_back, not_wanted
 from engine.cpu.openings import LOOKED, SIZES, Openings
@@ -83,7 +83,7 @@ class CompiledPasses:
         self.layers = len(self.example) // 2
         numbers = sum(weight.numel() for weight in module.parameters())
         self._change = change_in_rows(self.layers, numbers)
-        self.sizes = fixed_sizes(numbers)
+        self.sizes, self.large = fixed_sizes(numbers), is_large(numbers)
         self._buffers = Buffers()
         self._made: list[FeatureGraphs] = []  # most recently used last
         self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
@@ -248,7 +248,7 @@ class CompiledPasses:
     def tidy(self) -> None:
         """Return the memory that making graphs of a large module took. Few passes are the module's own, so its weights
         need not stay in memory."""
-        if not self.sizes:
+        if self.large:
             gc.collect()  # a trace refers to itself
             for weight in self._module.parameters():
                 not_wanted(weight.data_ptr(), weight.nbytes)
@@ -267,7 +267,7 @@ class CompiledPasses:
             sizes = any_columns(lambda size: self._arguments(size.rows, size.columns), rows)
         with self.tracing():
             made = compiled(graph, given, self.described(features), sizes)
-        return Pass(made if self.sizes else last_of(graph, made), graph, features)
+        return Pass(last_of(graph, made) if self.large else made, graph, features)
 
     def _graphs(self, features: tuple[int, ...]) -> Graphs:
         graph = self.general.traced

@@ -150,7 +150,7 @@ class CompiledStretches:
     def _end(self, ahead: bool = False) -> Calls | None:
         """The graph after the last layer. A large model does without: its head alone is a large part of its weights, and
         reading them takes nearly all of the time."""
-        if not self._passes.sizes:
+        if self._passes.large:
             return None
         return self._ends.of(self._count, self._compiled_end, ahead)
 
@@ -232,7 +232,7 @@ class CompiledStretches:
                 made = compiled(graph, given, described, sizes, kept=False)
             if len(made.model.inputs) != len(given):
                 raise NotConvertible("its layers do not use all that a pass gives them")
-            return Calls(made if self._passes.sizes else last_of(graph, made))
+            return Calls(last_of(graph, made) if self._passes.large else made)
 
         def example(rows: int) -> list[np.ndarray]:
             return [argument.numpy() for argument in arguments(rows, FIRST)]

@@ -244,3 +244,24 @@ def test_joined_weights_are_the_module_s_own(tmp_path, monkeypatch):
 
 def test_the_process_has_one_budget():
     assert graph_memory() is graph_memory()
+
+
+def test_a_large_model_has_no_second_copy_of_its_graph(monkeypatch):
+    """Neither for half of the threads nor for its head; its exits and features have the module's numbers."""
+    monkeypatch.setattr("engine.cpu.fixed.MOST_PARAMETERS", 1000)
+    held = Budget(10**9)
+    monkeypatch.setattr(room, "graph_memory", lambda: held)
+    module, fast = both(tiny_hf_model("llama"))
+    found = []
+    for model in (module, fast):
+        model.prepare_exits([1, 2])
+        session = model.session(64, (0, 3))
+        session.prefill(tokens(9, 1))
+        with halved():
+            states = session.states([5], [-1], Layers(stop=2))
+        session.drop()
+        logits, features = session.feed(tokens(5, 2), range(-1, 4))
+        found.append((logits, features, states, model.head(model.norm(states))))
+    for expected, other in zip(*found, strict=True):
+        torch.testing.assert_close(other, expected, atol=5e-5, rtol=1e-4)
+    assert len(held) == 2, "a graph for each layer below the exits"
