@@ -15,6 +15,8 @@ from tests.test_notebook import NOTEBOOK, outputs
 from tools.cells import CELLS
 from tools.notebook import main
 
+pytestmark = pytest.mark.exhaustive
+
 SKIPPED = "skip-execution"
 """The tag of cells that the client leaves out."""
 

@@ -15,6 +15,7 @@ from engine.errors import UserError
 from engine.printable import one_line, printable
 from engine.terminal import as_unicode
 from engine.trace import Outlet, read_trace
+from tests.grids import some
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [
@@ -40,7 +41,9 @@ def after_the_first_token(process: subprocess.Popen, number: int) -> None:
     process.send_signal(number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", some([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], signal.SIGTERM.__eq__)
+)
 def test_a_signal_cancels_the_run_and_leaves_a_whole_trace(number, tmp_path):
     path = tmp_path / "t.ndjson"
     process = start("--max-new-tokens", "900", "--trace", str(path))
@@ -74,7 +77,7 @@ def test_a_reader_that_goes_away_cancels_the_run(tmp_path):
     assert read_trace(path).summary["stop"] == "cancelled"
 
 
-@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "> /dev/full"])
+@pytest.mark.parametrize("closed", some([">&-", ">&- 2>&-", "> /dev/full"], "> /dev/full".__eq__))
 def test_a_closed_or_full_standard_output_is_no_traceback(closed, tmp_path):
     line = " ".join(f"'{word}'" for word in [*COMMAND, "--max-new-tokens", "3"])
     path = tmp_path / "t.ndjson"

@@ -10,6 +10,8 @@ from engine.parts.kinds import kind_of
 from engine.training.students import student_class
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 
+pytestmark = pytest.mark.exhaustive
+
 BLOCK = 4
 
 

@@ -22,6 +22,8 @@ from engine.training.tokenizer import load_tokenizer
 from tests.training.conftest import SMALL
 from tests.training.lessons import VOCABULARY, lesson, own_text, tiny_target
 
+pytestmark = pytest.mark.exhaustive
+
 SHORT = ["--rows", "2", "--length", "32", "--tokens", "1024"]
 
 

@@ -36,6 +36,8 @@ from engine.training.students.eagle import EagleStudent
 from engine.verifiers import verifier
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.fixture(scope="module")
 def target():

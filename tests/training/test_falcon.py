@@ -11,6 +11,8 @@ from engine.training.falcon import SOFT, accepted, block_loss, glances, through
 from engine.training.students.falcon import FalconStudent
 from tests.training.lessons import greedy_text, lesson, own_text, tiny_target
 
+pytestmark = pytest.mark.exhaustive
+
 
 def student(block):
     made = FalconStudent(tiny_target(), resolve("falcon", FalconStudent.options, {"block": block}))

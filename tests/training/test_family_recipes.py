@@ -17,6 +17,8 @@ from engine.training.generators import MAKERS
 from engine.training.models import target_config
 from engine.training.tokenizer import with_chat
 
+pytestmark = pytest.mark.exhaustive
+
 SMALL = {
     "hidden_size": 32,
     "intermediate_size": 48,

@@ -30,6 +30,8 @@ from engine.training.students.heads import kept_lengths
 from tests.drafters.writing import steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
+pytestmark = pytest.mark.exhaustive
+
 KINDS = {
     "medusa": "medusa_heads",
     "hydra": "hydra_heads",

@@ -3,10 +3,14 @@
 import json
 import math
 
+import pytest
+
 from engine.opening import load_language_model
 from engine.target.hybrid import HybridModel
 from engine.training.budget import Budget
 from engine.training.hybrid_pair import HybridPlan, train_hybrid
+
+pytestmark = pytest.mark.exhaustive
 
 SMALL = {
     "hidden_size": 32,

@@ -17,6 +17,8 @@ from engine.training.students import student_class
 from engine.verifiers import verifier
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
+pytestmark = pytest.mark.exhaustive
+
 PROMPTS = ([5, 9, 2, 40, 7], [30, 3, 8, 8, 21])
 WRITTEN = 48
 

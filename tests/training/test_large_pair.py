@@ -1,5 +1,6 @@
 """The pair that is measured on a GPU, trained at a small size."""
 
+import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
@@ -8,6 +9,8 @@ from engine.training.distill import divergence_loss
 from engine.training.large_pair import PairPlan, train_pair
 from engine.training.models import draft_config, parameter_count, target_config
 from engine.training.packing import Mixer, windows
+
+pytestmark = pytest.mark.exhaustive
 
 SMALL = {
     "intermediate_size": 48,

@@ -17,6 +17,8 @@ from engine.training.students import student_class
 from engine.training.students.learn2pd import FilterStudent, Pass
 from tests.training.lessons import greedy_text, lesson, own_text, tiny_target
 
+pytestmark = pytest.mark.exhaustive
+
 MASK = 0
 
 

@@ -13,6 +13,8 @@ from engine.training.students.omnidraft import ForeignStudent
 from tests.training.conftest import SMALL
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 
+pytestmark = pytest.mark.exhaustive
+
 KNOWN = 20
 PAIRS = itertools.islice(itertools.product(range(KNOWN), repeat=2), VOCABULARY - KNOWN)
 SPELLING = Spelling((*((one,) for one in range(KNOWN)), *PAIRS), tuple("x" * KNOWN))

@@ -11,6 +11,8 @@ from engine.training.budget import Budget
 from engine.training.pictures import recipe
 from engine.training.pictures.tokens import ANY_TOKEN, END_TOKEN, FIRST_DIGIT, PICTURE
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_a_batch_is_a_name_a_picture_and_its_end():
     one, again, other = (recipe.batch(index, 3, rows=40) for index in (5, 5, 6))

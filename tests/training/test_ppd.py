@@ -10,6 +10,8 @@ from engine.training.students import student_class
 from engine.tree import ROOT, DraftTree
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
+pytestmark = pytest.mark.exhaustive
+
 TOKENS = torch.tensor([[5, 9, 2, 40, 7, 7, 12, 30], [1, 8, 8, 3, 60, 2, 2, 9]])
 
 

@@ -1,11 +1,14 @@
 """The nested draft in training: each sub-model is a draft by itself, and all of them learn."""
 
+import pytest
 import torch
 
 from engine.options import resolve
 from engine.training.student import Student
 from engine.training.students.s2d import SortedStudent
 from tests.training.lessons import lesson, own_text, tiny_target
+
+pytestmark = pytest.mark.exhaustive
 
 
 class EndsWithZero:

@@ -12,6 +12,8 @@ from engine.training.models import target_config
 from engine.training.student import taught
 from engine.training.students import student_class
 
+pytestmark = pytest.mark.exhaustive
+
 SMALL = {
     "hidden_size": 24,
     "intermediate_size": 32,

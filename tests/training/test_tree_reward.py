@@ -31,6 +31,8 @@ from tests.training.lessons import lesson, own_text, tiny_target
 from tests.training.test_eagle import opened
 from tests.training.test_eagle import student as eagle_student
 
+pytestmark = pytest.mark.exhaustive
+
 POLICY = Policy(nodes=6, depth=3, top_k=3)
 
 

@@ -11,6 +11,8 @@ from engine.training.models import target_config
 from engine.training.repetition import repeated_share
 from engine.training.unlikelihood import make_rows, repeats, rows_of_stories, tempting
 
+pytestmark = pytest.mark.exhaustive
+
 SMALL = {
     "hidden_size": 32,
     "intermediate_size": 48,
