@@ -235,7 +235,7 @@ def test_the_check_is_made_once_per_machine(monkeypatch, quick_units):
     monkeypatch.setattr(
         bf16_products, "multiply_in_thirds", lambda matrix: checked.append(1) or in_numpy(matrix)
     )
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")  # other kernels
+    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "another")
     assert bf16_products.bf16_pays.__wrapped__() is True and checked
     bf16_products.PROVEN.path.write_text(json.dumps({bf16_products._machine(): "yes"}))
     assert bf16_products.bf16_pays.__wrapped__() is True and len(checked) == 2
