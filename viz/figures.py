@@ -164,8 +164,9 @@ def where_time_went(trace: Trace) -> go.Figure:
 
 
 def speed(traces: Mapping[str, Trace]) -> go.Figure:
-    """Tokens per second of each lane, with the ratio to plain decoding if one lane ran it."""
-    rates = {name: trace.summary["tokens_per_second"] for name, trace in traces.items()}
+    """Tokens per second of each lane (0 for one that was stopped before its first token), with the ratio to plain decoding
+    if one lane ran it."""
+    rates = {name: trace.summary["tokens_per_second"] or 0.0 for name, trace in traces.items()}
     plain = next(
         (rates[name] for name, t in traces.items() if t.run["drafter"]["family"] == "none"), None
     )

@@ -71,6 +71,14 @@ def test_speed_beside_plain_decoding():
     assert list(bars.text) == ["1.00×", f"{rates[1] / rates[0]:.2f}×"]
 
 
+def test_a_lane_stopped_before_its_first_token_has_no_speed():
+    one, plain = trace(style="tree"), trace(style="none")
+    one.summary["tokens_per_second"] = None
+    bars = race_figures({"chain": one, "none": plain})["speed"].data[0]
+    assert list(bars.x) == [0, plain.summary["tokens_per_second"]]
+    assert list(bars.text) == ["0.00×", "1.00×"]
+
+
 def test_expected_curve_is_geometric():
     one = trace(style="chain", depth=5, steps=40)
     curve = acceptance_by_depth(one).data[-1]
