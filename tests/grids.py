@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable
 import pytest
 
 
-def some(cases: Iterable, few: Callable[[object], bool]) -> list:
-    """Cases for ``parametrize``. few: those that ``make test`` takes; the others are exhaustive."""
+def some(cases: Iterable, few: Callable[[object], bool], whole: bool = False) -> list:
+    """Cases for ``parametrize``. few: those that ``make test`` takes; the others are exhaustive. whole: a case that is a
+    tuple is one value, as a fixture wants it."""
     return [
-        case if few(case) else pytest.param(*_values(case), marks=pytest.mark.exhaustive)
+        case if few(case) else pytest.param(*_values(case, whole), marks=pytest.mark.exhaustive)
         for case in cases
     ]
 
 
-def _values(case: object) -> tuple:
-    return case if isinstance(case, tuple) else (case,)
+def _values(case: object, whole: bool) -> tuple:
+    return case if isinstance(case, tuple) and not whole else (case,)

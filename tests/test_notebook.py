@@ -30,6 +30,7 @@ def outputs(executed, mime: str) -> list:
     return [output["data"][mime] for output in every if mime in output.get("data", {})]
 
 
+@pytest.mark.exhaustive
 def test_it_tells_the_engine_s_own_run(executed):
     here = trace_of(PROMPT, drafter="dyspec", options={"budget": 12}, max_new_tokens=48)
     printed = "".join(outputs(executed, "text"))

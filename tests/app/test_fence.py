@@ -71,6 +71,7 @@ def test_a_seat_holds_strings_and_stopping_ends_the_call(told):
     assert asked[-1][0] == "/release"
 
 
+@pytest.mark.exhaustive
 def test_refusals_come_back_as_sentences():
     told, _ = on_zero({**ASKED, "prompt": "\u2603" * 3900})
     assert told["state"] == "error" and "tokens" in told["message"]

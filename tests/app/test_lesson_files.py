@@ -10,6 +10,7 @@ PHONE = {"width": 390, "height": 844}
 NAMES = [entry["name"] for entry in shelf()]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_nothing_stands_in_the_way_on_any_screen(browser, tmp_path, number):
     """Every second lesson in dark, all on a phone and without motion."""

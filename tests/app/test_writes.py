@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.app.serving import REPOSITORY, free_port
 
 SERVE = """
@@ -38,6 +40,7 @@ shutdown.end()
 """
 
 
+@pytest.mark.exhaustive
 def test_it_writes_below_its_cache_folder_alone(tmp_path):
     """An audit hook records every file that Python opens for writing, from the start through a run to the end."""
     cache = tmp_path / "cache"

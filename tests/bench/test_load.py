@@ -2,12 +2,15 @@
 
 import json
 
+import pytest
+
 from engine.bench import load
 from engine.bench.suites import SUITES
 from engine.flags import SUITE_NAMES
 from presets import family
 
 
+@pytest.mark.exhaustive
 def test_a_small_bench(monkeypatch, tmp_path, capsys):
     for name, value in {"TOKENS": 8, "WARM_UP": 2, "FIXED": (2,), "QUEUE": 2}.items():
         monkeypatch.setattr(load, name, value)

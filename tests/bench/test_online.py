@@ -23,6 +23,7 @@ def test_the_requests_are_of_one_kind_and_the_same_every_time():
     assert len(heads) == 1, "all records have the same fields"
 
 
+@pytest.mark.exhaustive
 def test_a_small_bench(paths, monkeypatch, tmp_path, capsys):
     """With a fast rate, tiny models learn within a few requests."""
     monkeypatch.setitem(online.OPTIONS, "online", online.OPTIONS["online"] | {"rate": 0.02})

@@ -33,6 +33,7 @@ def paths(tiny_paths, tmp_path, monkeypatch):
     return ModelPaths(str(folder / "target"), {"draft": str(folder / "draft")})
 
 
+@pytest.mark.exhaustive
 def test_a_small_bench(paths, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(contestants, "settle_size", usual)
     target = load_models(paths, {}, "float32", "cpu").target

@@ -175,6 +175,7 @@ def test_targets_and_widths_have_matrices_of_their_own():
 PAPER = {"budget": 80, "depth": 6, "successors": 8}
 
 
+@pytest.mark.exhaustive
 def test_on_stories_after_a_warm_up():
     """Once 300 tokens have been written, stories gain well over 1.8 tokens a step with the paper's tree, and more than
     with an empty memory."""

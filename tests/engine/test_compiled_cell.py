@@ -124,6 +124,7 @@ def test_a_target_that_is_not_compiled_or_lacks_embeddings_has_no_such_graphs(ce
     assert bool(context_of(cell, short).blocks) == (cell.embed_tokens is not None)
 
 
+@pytest.mark.exhaustive
 def test_the_graphs_keep_no_target_in_memory(cell):
     made = CompiledModel(tiny_hf_model("llama", vocab_size=V, hidden_size=H), None, "brief")
     cell.make_context = compiled_contexts(cell)

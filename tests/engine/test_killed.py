@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from engine.trace import read_trace
 from tests.engine.test_terminal import PATIENCE, ROOT, after_the_first_token, start
 
@@ -30,6 +32,7 @@ def test_a_file_of_the_cache_folder_is_whole(tmp_path):
         assert len(content) == SIZE and content in (b"\0" * SIZE, b"\1" * SIZE)
 
 
+@pytest.mark.exhaustive
 def test_a_trace_that_was_being_written_leaves_the_one_before_as_it_was(tmp_path):
     path = tmp_path / "t.ndjson"
     path.write_text("as it was")

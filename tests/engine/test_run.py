@@ -20,6 +20,7 @@ from tests.engine.family import offered, request
 from tests.engine.tiny import tiny_hf_model
 
 
+@pytest.mark.exhaustive
 def test_models_are_opened_by_several_threads_at_once():
     """transformers loads models through global state, in which the first runs of two visitors must not interfere."""
     open_model.cache_clear()

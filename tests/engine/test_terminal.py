@@ -66,6 +66,7 @@ def test_ctrl_c_while_models_load_is_no_traceback(tmp_path, monkeypatch, capsys)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.exhaustive
 def test_a_reader_that_goes_away_cancels_the_run(tmp_path):
     path = tmp_path / "t.ndjson"
     process = start("--max-new-tokens", "900", "--trace", str(path))
@@ -92,6 +93,7 @@ def test_a_closed_or_full_standard_output_is_no_traceback(closed, tmp_path):
         assert done.returncode == 0 and read_trace(path).summary["new_tokens"] == 3
 
 
+@pytest.mark.exhaustive
 def test_a_prompt_in_another_locale_is_the_same_prompt(tmp_path):
     path = tmp_path / "t.ndjson"
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -157,6 +159,7 @@ def test_nothing_acts_on_a_terminal():
     assert len(one_line("x" * 9000)) == 2000
 
 
+@pytest.mark.exhaustive
 def test_measuring_is_announced(tmp_path):
     """The first run on a machine measures costs; standard error says so beforehand."""
     command = [

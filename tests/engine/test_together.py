@@ -178,6 +178,7 @@ def test_closing_closes_every_drafter(draft, monkeypatch):
     assert closed == several
 
 
+@pytest.mark.exhaustive
 def test_the_embedded_family():
     """All drafters share one pass per round, except SmartSpec, which drafts by the texts in its pass. The target
     is read through its module, because the lean path reads one text after the other."""

@@ -16,11 +16,16 @@ from engine.trace import SCHEMA_PATH, read_trace, to_line
 from engine.trace.reading import _checks
 from presets import family
 from tests.engine.family import lines_of, offered, request, tokens_of, trace_of
+from tests.grids import some
 
 SCHEMA = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 PROMPT = 'Copy: "The dog ran to the café 🐕 <b>${x}</b>." The dog ran to the'
-CASES = [(key, temperature) for key in offered() for temperature in (0.0, 0.9)]
+CASES = some(
+    [(key, temperature) for key in offered() for temperature in (0.0, 0.9)],
+    lambda case: (offered().index(case[0]) % 2 == 0) == (case[1] > 0),
+    whole=True,
+)
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")

@@ -81,6 +81,7 @@ def test_a_tree_without_the_app_is_told(tree):
     assert any("no app.py" in line or "app_file" in line for line in wrong(tree))
 
 
+@pytest.mark.exhaustive
 def test_requirements_that_pip_refuses_are_told(tree):
     """The real pip is run; it stops at a line that it cannot read, before it asks any index."""
     (tree / "requirements.txt").write_text("gradio==!!\n", "utf-8")

@@ -16,6 +16,7 @@ from engine.sampling import Sampling
 from engine.text import TextRequest
 from engine.verifiers import verifier, verifiers
 from engine.verifiers.spectr import SpecTr
+from tests.grids import some
 from tests.statistics import p_value, power
 from tests.verifiers.decoding import Reader, step_error
 from tests.verifiers.memo import remembering
@@ -219,7 +220,11 @@ def two_token_law(models):
     return law
 
 
-@pytest.mark.parametrize("key", exact_keys())
+WAYS = {"none", "chain", "dyspec", "multi_chain", "mdsd", "suffix", "jacobi"}
+"""One drafter for each way of drawing, and two that learn or read ahead."""
+
+
+@pytest.mark.parametrize("key", some(exact_keys(), WAYS.__contains__))
 def test_the_first_tokens_of_many_runs(key):
     """Sampler-match is covered by the comparison of texts, which shows more."""
     models = (small if drafters()[key].uses_target else memo)(8)
