@@ -8,6 +8,7 @@ import time
 from app import zero
 from app.settings import model_paths, tried_ahead
 from engine.cpu.budget import graph_memory
+from engine.cpu.memory import give_back
 from engine.drafters import drafter as drafter_class
 from engine.drafters import drafters
 from engine.errors import UserError
@@ -49,6 +50,7 @@ def _load(after: float, wanted: list[str]) -> None:
         with graph_memory().spared():
             for key in wanted:
                 _try(key)
+                give_back()
     finally:
         ready.set()
     importlib.import_module("viz.figures")  # brings plotly

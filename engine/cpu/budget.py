@@ -30,7 +30,7 @@ LACKING = 300
 graph takes some hundred times as long."""
 AHEAD = 0.5
 """Share of the budget that may be filled with graphs which no pass has wanted yet."""
-SPARED = 0.2
+SPARED = 0.15
 """Share of the budget that may be filled while a server tries what its visitors may want."""
 MOST_NOTES = 4096  # graphs of which the budget remembers that passes lacked them
 
@@ -68,9 +68,10 @@ class Budget:
     def lacks(self, key: Key, needed: int, ahead: bool) -> bool:
         """Whether a pass must do without this graph of about ``needed`` bytes. ahead: no pass wants the graph yet."""
         with self._lock:
-            if needed > self.most:
+            most = self.most * self._share
+            if needed > most:
                 return True
-            if self.used + needed <= self.most * min(self._share, AHEAD if ahead else 1):
+            if self.used + needed <= most * (AHEAD if ahead else 1):
                 return False
             lacked = self._lacked.pop(key, 0) + (not ahead)
             self._lacked[key] = lacked
@@ -101,10 +102,11 @@ class Budget:
         """Hold the graph; the least recently used ones go until there is room. False if it is larger than the budget."""
         with self._lock:
             self._lacked.pop(key, None)
-            if graph.nbytes > self.most:
+            most = self.most * self._share
+            if graph.nbytes > most:
                 return False
             gone = []
-            while self.used + graph.nbytes > self.most:
+            while self.used + graph.nbytes > most:
                 gone.append(self._held.popitem(last=False)[1])
                 self.used -= gone[-1].nbytes
             self._held[key] = graph
