@@ -1,4 +1,5 @@
-"""Keeps the memory of a test process bounded: between two files, a process that holds much puts its models away."""
+"""Between two files of tests: graphs of the next file have a budget of their own, so that which of them are made does
+not depend on the files before; and a process that holds much puts its models away."""
 
 import ctypes
 import gc
@@ -7,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
+from engine.cpu.budget import graph_memory
 from engine.parts.denoiser import open_denoiser
 from engine.parts.draft import open_model
 from engine.parts.eagle import open_cell
@@ -17,6 +19,7 @@ MUCH = 2 * 2**30
 
 def between_files(file: ModuleType) -> None:
     """Called after the last test of a file."""
+    graph_memory.cache_clear()
     if _held() < MUCH:
         return
     forget(vars(file).values())

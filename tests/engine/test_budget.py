@@ -10,6 +10,7 @@ import torch
 from engine.cpu import budget as room
 from engine.cpu.budget import LACKING, Budget, Family, graph_memory, wanted_bytes
 from engine.cpu.model import CompiledModel
+from engine.cpu.pace import Pace
 from engine.errors import UserError
 from engine.opening import language_model
 from engine.target.expected import Expected
@@ -218,6 +219,7 @@ def test_exits_and_stretches_hold_each_layer_once():
 def test_graphs_on_half_of_the_threads_are_in_the_budget(monkeypatch):
     """Where there is no room, a pass takes all threads."""
     monkeypatch.setattr("engine.cpu.calls.threads", lambda: 2)
+    monkeypatch.setattr("engine.cpu.calls.PACE", Pace())  # has seen no slow passes
     for most, count in ((10**9, 1), (0, 0)):
         held = Budget(most)
         monkeypatch.setattr(room, "graph_memory", lambda held=held: held)
