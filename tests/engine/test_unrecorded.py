@@ -125,13 +125,11 @@ def test_several_texts(rule, sampling, static_models, static_blocks, judged):
     keys = [key for key in JUDGED if key not in apart]
     prompts = [[*PROMPT, index % 16] for index in range(len(keys))]
     expected = [
-        steps_of(
-            static_models, built(key, static_models), rule, sampling, True, prompt, 8 + 3 * index
-        )
+        steps_of(static_models, built(key, static_models), rule, sampling, True, prompt, 8 + index)
         for index, (key, prompt) in enumerate(zip(keys, prompts, strict=True))
     ]
     several = [
-        TextRequest(built(key, static_models), verifier(rule), sampling, prompt, 8 + 3 * index)
+        TextRequest(built(key, static_models), verifier(rule), sampling, prompt, 8 + index)
         for index, (key, prompt) in enumerate(zip(keys, prompts, strict=True))
     ]
     found = [[] for _ in several]

@@ -14,7 +14,7 @@ from presets import family, prompts
 from tests.verifiers.tiny import tiny_models
 
 PROMPTS = {kind: [entry["prompt"] for entry in prompts(kind)[:2]] for kind in ("story", "template")}
-NEW_TOKENS = 40
+NEW_TOKENS = 20
 
 
 def run_with(cls, models, size: int) -> float:
