@@ -21,7 +21,7 @@ if not WORKER:
     os.environ |= {
         "DRAFTSCOPE_MEASURE": "0",
         "DRAFTSCOPE_AHEAD": "none",
-        "DRAFTSCOPE_GRAPHS": "one",
+        "DRAFTSCOPE_GRAPH_MEMORY": "0 MB",
     }
 
 

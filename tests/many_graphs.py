@@ -1,16 +1,18 @@
-"""Gives the tests of a file all graphs that small models have by default. To save time, most other tests do with one
-graph for all sizes (``DRAFTSCOPE_GRAPHS``)."""
+"""Gives the tests of a file the graphs that small models have by default. To save time, most other tests do with one graph
+for all sizes (``DRAFTSCOPE_GRAPH_MEMORY``)."""
 
 import pytest
 
-from engine.cpu.fixed import GRAPHS
+from engine.cpu.budget import SETTING, graph_memory
 from tests.frugal import forget
 
 
 @pytest.fixture(autouse=True, scope="module")
 def many_graphs():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(GRAPHS, "many")
+        patch.delenv(SETTING)
         forget()
+        graph_memory.cache_clear()
         yield
         forget()
+    graph_memory.cache_clear()

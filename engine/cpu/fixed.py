@@ -8,7 +8,6 @@ weights, so those for usual numbers are made only while ``engine.cpu.budget`` ha
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -35,14 +34,9 @@ class Size:
     columns: int
 
 
-GRAPHS = "DRAFTSCOPE_GRAPHS"
-"""The setting that says how many graphs a small model may have: ``many``, or ``one``, which needs less memory."""
-
-
 def fixed_sizes(parameters: int, sizes: Sequence[int] = SIZES) -> Sequence[int]:
     """The numbers of rows for which a model with this many parameters has graphs of their own. sizes: if it is small."""
-    many = os.environ.get(GRAPHS, "many") != "one"
-    return () if is_large(parameters) or not many else sizes
+    return () if is_large(parameters) else sizes
 
 
 def is_large(parameters: int) -> bool:

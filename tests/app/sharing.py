@@ -10,6 +10,9 @@ from pathlib import Path
 
 from tests.app.serving import start
 
+VISITORS = {"DRAFTSCOPE_MEASURE": "1", "DRAFTSCOPE_GRAPH_MEMORY": "1 GB"}
+"""What visitors get, where the tests of the engine do without."""
+
 
 def _note() -> Path:
     return Path(os.environ["DRAFTSCOPE_CACHE"]) / "server.json"
@@ -42,7 +45,7 @@ def shared_server() -> SharedServer:
     with _alone():
         if not _note().exists():
             with _log().open("w") as errors:
-                started = start(errors=errors)
+                started = start(errors=errors, **VISITORS)
             _note().write_text(json.dumps({"url": started.url, "pid": started.pid}), "utf-8")
         return SharedServer(**json.loads(_note().read_text("utf-8")))
 
