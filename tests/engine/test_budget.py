@@ -136,6 +136,33 @@ def test_graphs_go_with_their_model():
     assert budget.used == 100 and families[0].of("a", pytest.fail).name == "a"
 
 
+class Owner(Graph):
+    """A graph with graphs of its own, which go when it goes."""
+
+    def __init__(self, budget: Budget, nbytes: int) -> None:
+        super().__init__("owner", nbytes)
+        self.own: Family[Graph] = Family(budget)
+        self.own.of("own", lambda: Graph("own", 10))
+
+
+def test_graphs_of_graphs_go_with_their_model():
+    """And what they took is free again, to the byte."""
+    budget = Budget(300)
+    for _ in range(5):
+        family: Family[Graph] = Family(budget)
+        for name in "ab":
+            family.of(name, lambda: Owner(budget, 100))
+        assert budget.used == 220
+        del family
+        assert budget.used == 0 and len(budget) == 0
+    family = Family(budget)
+    assert family.of("a", lambda: Owner(budget, 290)) is not None
+    for _ in range(LACKING):
+        assert family.of("b", pytest.fail) is None
+    assert family.of("b", lambda: Graph("b", 300)).name == "b"
+    assert budget.used == 300 and len(budget) == 1
+
+
 def test_a_pass_does_not_wait_while_another_thread_makes_a_graph():
     budget, making, done = Budget(300), threading.Event(), threading.Event()
     family: Family[Graph] = Family(budget)
