@@ -216,39 +216,13 @@ class CompiledStretches:
 
     @torch.no_grad()
     def _compiled(self, first: int, stop: int) -> _Stretch:
-        windows = self._passes.windows_of(Layers(first, stop))
-        graph = _StretchGraph(self._module, first, stop, windows)
-        described = self._passes.described(f"layers {first} to {stop}")
-
-        def arguments(rows: int, capacity: int = 0) -> list[Tensor]:
-            pairs, mask = spread(self._passes.example[2 * first : 2 * stop], rows, capacity)
-            return [self._rows(rows), torch.arange(rows), *[mask] * len(windows), *pairs]
-
-        def make(rows: int | None = None) -> Calls:
-            given, sizes = arguments(ROWS), None
-            if rows is not None:
-                sizes = any_columns(lambda size: arguments(size.rows, size.columns), rows)
-            with self._passes.tracing():
-                made = compiled(graph, given, described, sizes, kept=False)
-            if len(made.model.inputs) != len(given):
-                raise NotConvertible("its layers do not use all that a pass gives them")
-            return Calls(last_of(graph, made) if self._passes.large else made)
-
-        def example(rows: int) -> list[np.ndarray]:
-            return [argument.numpy() for argument in arguments(rows, FIRST)]
-
-        graphs = Graphs(make(), make, self._passes.sizes, example)
-        found = _Stretch(first, stop, windows, graphs)
+        found = _stretch_of(self._module, self._passes, first, stop)
         self._compare(found)
         return found
 
-    def _rows(self, count: int) -> Tensor:
-        """Some hidden states, [R, W]"""
-        return torch.randn(count, self._passes.width, generator=torch.Generator().manual_seed(0))
-
     @torch.no_grad()
     def _compiled_end(self) -> Calls:
-        rows = self._rows(ROWS)
+        rows = _rows(ROWS, self._passes.width)
         expected = self._after(rows)
         made = Calls(compiled(self._after, [rows], self._passes.described("end")))
         found = made([rows.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
@@ -257,7 +231,7 @@ class CompiledStretches:
         return made
 
     def _compare(self, stretch: _Stretch) -> None:
-        rows = self._rows(ROWS)
+        rows = _rows(ROWS, self._passes.width)
         columns, cache = self._passes.columns(64), KVCache.empty(self._count, 64)
         layers = Layers(stretch.first, stretch.stop)
         inner = tuple(range(stretch.first + 1, stretch.stop))
@@ -274,6 +248,38 @@ class CompiledStretches:
             for one, other in zip([after, *tapped], wanted, strict=True):
                 if not _close(torch.from_numpy(one), other):
                     raise NotConvertible("a compiled stretch of its layers gives other numbers")
+
+
+def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int) -> _Stretch:
+    """Not a method: the budget holds what is made here until ``CompiledStretches`` is gone, so nothing here may hold
+    that."""
+    windows = passes.windows_of(Layers(first, stop))
+    graph = _StretchGraph(module, first, stop, windows)
+    described = passes.described(f"layers {first} to {stop}")
+
+    def arguments(rows: int, capacity: int = 0) -> list[Tensor]:
+        pairs, mask = spread(passes.example[2 * first : 2 * stop], rows, capacity)
+        return [_rows(rows, passes.width), torch.arange(rows), *[mask] * len(windows), *pairs]
+
+    def make(rows: int | None = None) -> Calls:
+        given, sizes = arguments(ROWS), None
+        if rows is not None:
+            sizes = any_columns(lambda size: arguments(size.rows, size.columns), rows)
+        with passes.tracing():
+            made = compiled(graph, given, described, sizes, kept=False)
+        if len(made.model.inputs) != len(given):
+            raise NotConvertible("its layers do not use all that a pass gives them")
+        return Calls(last_of(graph, made) if passes.large else made)
+
+    def example(rows: int) -> list[np.ndarray]:
+        return [argument.numpy() for argument in arguments(rows, FIRST)]
+
+    return _Stretch(first, stop, windows, Graphs(make(), make, passes.sizes, example))
+
+
+def _rows(count: int, width: int) -> Tensor:
+    """Some hidden states, [R, W]"""
+    return torch.randn(count, width, generator=torch.Generator().manual_seed(0))
 
 
 def _close(one: Tensor, other: Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 from dataclasses import dataclass
 
 import pytest
@@ -161,6 +162,48 @@ def test_graphs_of_graphs_go_with_their_model():
         assert family.of("b", pytest.fail) is None
     assert family.of("b", lambda: Graph("b", 300)).name == "b"
     assert budget.used == 300 and len(budget) == 1
+
+
+def with_features(model):
+    model.expect((1, 3), 8, Expected(20, 200))
+
+
+def with_chains(model):
+    model.expect_chains((), Expected(20, 200))
+
+
+def with_stretches(model):
+    model.prepare_stretches([1], 2)
+    session = model.session(64)
+    session.prefill(tokens(9, 1))
+    session.states([5], [-1], Layers(stop=1))
+
+
+def with_heads(model):
+    model.head(torch.zeros(1, model.hidden_size))
+
+
+def on_half_of_the_threads(model):
+    with halved():
+        model.session(64).feed(tokens(30, 1), range(-1, 29))
+
+
+@pytest.mark.parametrize(
+    "drafts", [with_features, with_chains, with_stretches, with_heads, on_half_of_the_threads]
+)
+def test_a_model_that_has_drafted_is_freed_with_its_graphs(drafts, monkeypatch):
+    monkeypatch.setattr("engine.cpu.calls.threads", lambda: 2)
+    monkeypatch.setattr("engine.cpu.calls.PACE", Pace())  # has seen no slow passes
+    held = Budget(10**9)
+    monkeypatch.setattr(room, "graph_memory", lambda: held)
+    model = CompiledModel(tiny_hf_model("llama"), None, "tiny")
+    drafts(model)
+    assert len(held)
+    gone = weakref.ref(model), weakref.ref(model.model)
+    del model
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+    assert len(held) == held.used == 0
 
 
 def test_a_pass_does_not_wait_while_another_thread_makes_a_graph():
