@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,7 +37,8 @@ MOST_WAITING = 4  # processes that wait for another text with their grammar
 @dataclass(frozen=True)
 class Bounds:
     """Bounds on grammars: seconds of computing to make one; seconds for one answer about the next token; seconds for
-    all answers about one text, and for each of its tokens besides; megabytes for each; the number of their processes."""
+    all answers about one text but the first, and for each of its tokens besides; megabytes for each; the number of their processes;
+    how many texts begin at once, each of which may make a grammar."""
 
     making: float = 3.0
     masking: float = 1.0
@@ -44,6 +46,7 @@ class Bounds:
     token: float = 0.02
     megabytes: int = 64
     processes: int = 12
+    beginning: int = 2
 
 
 class Refused(Exception):
@@ -106,6 +109,8 @@ class GrammarTokenizer:
                 # -P: the program's folder holds modules named like Python's own
                 [sys.executable, "-P", str(PROGRAM), str(theirs.fileno()), *map(str, limits)],
                 pass_fds=[theirs.fileno()],
+                # one heap: another one, for a thread, would take much of the memory that a grammar may have
+                env=os.environ | {"MALLOC_ARENA_MAX": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -147,6 +152,7 @@ class GrammarText:
         digest = hashlib.sha256(json.dumps(self._making).encode()).digest()
         self.key = (tokenizer.number, digest)
         self.lock = threading.Lock()
+        self._begun = False
         self._written: list[int] = []
         self._told = 0  # tokens of ``_written`` that its process knows
         self._spent = 0.0
@@ -160,17 +166,19 @@ class GrammarText:
         Raises Refused.
         """
         wish = {"after": list(tokens), "most": most}
-        with _pool.slots, self.lock:
+        first, self._begun = not self._begun, True
+        # A text that goes on waits for none that begins.
+        with _pool.beginning if first else nullcontext(), _pool.slots, self.lock:
             made = self.pipe is None
             if made:
                 self.pipe, self._told = _pool.open(self), 0
-                wish |= self._making
+                wish |= self._making | {"begins": first}
             else:
                 _pool.touch(self)
             wish["committed"] = self._written[self._told :]
             self._told = len(self._written)
             try:
-                answer = self._answer(wish, made)
+                answer = self._answer(wish, first)
             except Refused as refusal:
                 if made and not self._written and not tokens:
                     _pool.refuse(self.key, refusal)
@@ -181,14 +189,14 @@ class GrammarText:
         forced = list(struct.unpack_from(f"<{count}I", answer, 5))
         return Next(forced, answer[5 + 4 * count :])
 
-    def _answer(self, wish: dict, made: bool) -> bytes:
+    def _answer(self, wish: dict, first: bool) -> bytes:
         try:
             self.pipe.send_bytes(json.dumps(wish).encode())
             answer = self.pipe.recv_bytes()
         except (EOFError, OSError):  # the system has ended it
             _pool.end(self)
             raise TooMuch from None
-        if not made:
+        if not first:
             self._spent += struct.unpack_from("<d", answer)[0]
         bounds = self.tokenizer.bounds
         if self._spent > bounds.text + bounds.token * len(self._written):
@@ -283,7 +291,9 @@ class Pool:
 
     def forget(self) -> None:
         """Begin without processes; a forked process leaves its parent's alone."""
-        self._lock, self.slots = threading.Lock(), threading.BoundedSemaphore(self._most)
+        self._lock = threading.Lock()
+        self.slots = threading.BoundedSemaphore(self._most)
+        self.beginning = threading.BoundedSemaphore(Bounds.beginning)
         for text in list(self._texts):
             text.lock = threading.Lock()
             self._close(text)
