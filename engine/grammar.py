@@ -18,7 +18,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -52,6 +52,10 @@ class Bounds:
 class Refused(Exception):
     """There is no such grammar, or it cannot go on here. The message is the grammar engine's reason."""
 
+    def anew(self) -> Refused:
+        """The same, without the frames that were left by this one and all that they hold."""
+        return type(self)(*self.args)
+
 
 class TooMuch(Refused):
     """The grammar goes beyond its bounds."""
@@ -83,12 +87,16 @@ class GrammarTokenizer:
         told = {"tokenizer": tokenizer, "width": width, "vocabulary": vocabulary, "end": end}
         self._told = json.dumps(told).encode()
         self.bounds, self.number = bounds, next(self.numbers)
+        self._refusal: Refused | None = None
+        self._stop: Callable[[], object] = lambda: None
         self._forget()
         _tokenizers.add(self)
 
     def fork(self) -> Connection:
-        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used."""
+        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used; it is tried once."""
         with self._lock:
+            if self._refusal is not None:
+                raise self._refusal.anew()
             for _ in range(2):  # a process may have ended unseen
                 if self._door is None:
                     self._start()
@@ -99,9 +107,18 @@ class GrammarTokenizer:
                         return Connection(ours.detach())
                     except OSError:
                         self._door = None
+                        self._stop()
             raise TooMuch
 
     def _start(self) -> None:
+        try:
+            self._door = self._started()
+        except Refused as refusal:
+            self._refusal = refusal.anew()
+            self._stop()
+            raise
+
+    def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         limits = (self.bounds.making, self.bounds.masking, self.bounds.megabytes)
         with theirs:
@@ -115,7 +132,8 @@ class GrammarTokenizer:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-        weakref.finalize(self, _end, self.number, process, ours).atexit = False
+        self._stop = weakref.finalize(self, _end, self.number, process, ours)
+        self._stop.atexit = False
         pipe = Connection(os.dup(ours.fileno()))
         try:
             pipe.send_bytes(self._told)
@@ -126,7 +144,7 @@ class GrammarTokenizer:
             pipe.close()
         if answer.startswith(REASON):
             raise Refused(answer[1:].decode(errors="replace"))
-        self._door = ours
+        return ours
 
     def _forget(self) -> None:
         """Begin without a process; a forked process leaves its parent's alone."""
@@ -134,7 +152,7 @@ class GrammarTokenizer:
 
 
 def _end(number: int, process: subprocess.Popen, door: socket.socket) -> None:
-    """Called wherever Python frees a tokenizer, so nothing here waits for a lock."""
+    """Called wherever Python frees a tokenizer, too, so nothing here waits for a lock."""
     _pool.gone.append(number)
     door.close()
     process.kill()
@@ -228,7 +246,7 @@ class Pool:
         with self._lock:
             self._tidy()
             if text.key in self._refusals:
-                raise self._refusals[text.key]
+                raise self._refusals[text.key].anew()
             pipe = self._waiting.pop(text.key, None)
         pipe = pipe or text.tokenizer.fork()
         with self._lock:
@@ -285,7 +303,7 @@ class Pool:
     def refuse(self, key: tuple, refusal: Refused) -> None:
         """Remember that there is no such grammar."""
         with self._lock:
-            self._refusals[key] = refusal
+            self._refusals[key] = refusal.anew()
             if len(self._refusals) > MOST_REFUSALS:
                 self._refusals.popitem(last=False)
 

@@ -1,11 +1,14 @@
 """A grammar lives in a process of its own: it cannot fill, block or bring down this one."""
 
+import gc
 import json
 import os
 import resource
+import subprocess
 import sys
 import threading
 import time
+import weakref
 from contextlib import suppress
 from pathlib import Path
 
@@ -183,6 +186,48 @@ def test_a_process_that_has_gone_is_replaced():
     assert GrammarText(one, '{"type": "null"}', None).after(()).mask
     one._door.close()
     assert GrammarText(one, '{"type": "array"}', None).after(()).mask
+
+
+def fails_at_once(monkeypatch, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("raise SystemExit")
+    monkeypatch.setattr(grammar, "PROGRAM", program)
+    return of_embedded()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no file lists a process's own")
+@pytest.mark.parametrize(
+    "made",
+    [fails_at_once, lambda *_: GrammarTokenizer('{"model": {"type": "none"}}', SIZE, SIZE, END)],
+    ids=["it ends", "no tokenizer"],
+)
+def test_a_tokenizer_that_grammars_cannot_use_is_tried_once_and_leaves_nothing(
+    made, monkeypatch, tmp_path
+):
+    started, start = [], subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **b: started.append(1) or start(*a, **b))
+    gc.collect()
+    before = children(os.getpid()), len(os.listdir("/proc/self/fd"))
+    one = made(monkeypatch, tmp_path)
+    for number in range(3):
+        with pytest.raises(Refused):
+            GrammarText(one, json.dumps({"const": number}), None).after(())
+        assert (children(os.getpid()), len(os.listdir("/proc/self/fd"))) == before
+    assert len(started) == 1
+
+
+def test_a_remembered_refusal_keeps_no_tokenizer(tokenizer):
+    one = of_embedded()
+    text = GrammarText(one, '{"type": "no such type"}', None)
+    for _ in range(2):
+        with pytest.raises(Refused):
+            text.after(())
+    text.close()
+    gone = weakref.ref(one)
+    del one, text
+    GrammarText(tokenizer, '{"type": "boolean"}', None).after(())  # closed texts go then
+    gc.collect()
+    assert gone() is None
 
 
 def test_the_process_of_an_ended_text_serves_the_next_with_its_grammar(tokenizer):
