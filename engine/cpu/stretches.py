@@ -25,7 +25,7 @@ from engine.cpu.fixed import Graphs, any_columns
 from engine.cpu.graph import PassedColumns
 from engine.cpu.passes import CompiledPasses, NotConvertible, spread
 from engine.cpu.row_shape import RowShape, rounded
-from engine.cpu.store import compiled, last_of
+from engine.cpu.store import compiled, last_of, tried
 from engine.target.cache import KVCache
 from engine.target.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
 from engine.target.row_mask import RowMask
@@ -112,8 +112,7 @@ class CompiledStretches:
 
     def prepare(self, parts: Iterable[tuple[int, int]], rows: Iterable[int]) -> None:
         """Make the stretches from the first of these layers up to the second, for passes of these numbers of rows.
-        Raises NotConvertible if a stretch gives other numbers than the module, UserError if the module's parts have
-        other names, and whatever OpenVINO or the module raises."""
+        Raises UserError if the module's parts have other names, and whatever the module raises."""
         shapes = {rounded(each, self._passes.sizes) for each in rows}
         if self._norm is None:
             self._after = _EndGraph(self._module, self._count)
@@ -145,14 +144,17 @@ class CompiledStretches:
         return found
 
     def _stretch(self, part: tuple[int, int], ahead: bool = False) -> _Stretch | None:
-        return self._made.of(part, lambda: self._compiled(*part), ahead)
+        def make() -> _Stretch | None:
+            return tried(lambda: self._compiled(*part), "layers {} to {}".format(*part))
+
+        return self._made.of(part, make, ahead)
 
     def _end(self, ahead: bool = False) -> Calls | None:
         """The graph after the last layer. A large model does without: its head alone is a large part of its weights, and
         reading them takes nearly all of the time."""
         if self._passes.large:
             return None
-        return self._ends.of(self._count, self._compiled_end, ahead)
+        return self._ends.of(self._count, lambda: tried(self._compiled_end, "the end"), ahead)
 
     def __call__(
         self,
