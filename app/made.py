@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from app import fence, logs, metrics
 from app.fence import Maker
 from app.seats import Job
+from app.turns import TURNS
+from app.visitors import VISITORS
 from engine.errors import UserError
 
 log = logging.getLogger("draftscope.run")
@@ -19,7 +21,8 @@ log = logging.getLogger("draftscope.run")
 def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "Made":
     """The run that a visitor asks for. Raises UserError, one sentence, where there can be none."""
     try:
-        return Made(fence.job, session, tab, make, values)
+        with TURNS.opening(VISITORS.address(session)):
+            return Made(fence.job, session, tab, make, values)
     except UserError:
         metrics.REFUSED.labels(tab.partition("#")[0]).inc()
         log.info("run refused", extra={"tab": tab, "visitor": logs.visitor(session)})

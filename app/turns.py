@@ -6,9 +6,10 @@ torch keeps one team of threads, not one per visitor.
 """
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 from app.settings import LIMITS, Limits
@@ -24,6 +25,7 @@ class Turns:
         self._limits = limits
         self._active: dict[Turn, None] = {}
         self._line: OrderedDict[Turn, None] = OrderedDict()
+        self._opening: Counter[str] = Counter()
         self._changed = threading.Condition()
         self._engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
@@ -50,6 +52,24 @@ class Turns:
                     "that is on your screen stay as quick as ever."
                 )
             return turn
+
+    @contextmanager
+    def opening(self, client: str = "") -> Iterator[None]:
+        """Within this context a run of the client is opened. As many are opened at once as may take turns; others wait,
+        so that slow openings of one address, with large grammars for instance, leave room for others."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not client or self._opening[client] < self._limits.client_running
+            )
+            self._opening[client] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._opening[client] -= 1
+                if not self._opening[client]:
+                    del self._opening[client]
+                self._changed.notify_all()
 
     def counts(self) -> tuple[int, int]:
         """How many runs take turns, and how many stand in line."""

@@ -18,7 +18,8 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,7 +37,8 @@ MOST_WAITING = 4  # processes that wait for another text with their grammar
 @dataclass(frozen=True)
 class Bounds:
     """Bounds on grammars: seconds of computing to make one; seconds for one answer about the next token; seconds for
-    all answers about one text, and for each of its tokens besides; megabytes for each; the number of their processes."""
+    all answers about one text but the first, and for each of its tokens besides; megabytes for each; the number of their processes;
+    how many texts begin at once, each of which may make a grammar."""
 
     making: float = 3.0
     masking: float = 1.0
@@ -44,10 +46,15 @@ class Bounds:
     token: float = 0.02
     megabytes: int = 64
     processes: int = 12
+    beginning: int = 2
 
 
 class Refused(Exception):
     """There is no such grammar, or it cannot go on here. The message is the grammar engine's reason."""
+
+    def anew(self) -> Refused:
+        """The same, without the frames that were left by this one and all that they hold."""
+        return type(self)(*self.args)
 
 
 class TooMuch(Refused):
@@ -80,12 +87,16 @@ class GrammarTokenizer:
         told = {"tokenizer": tokenizer, "width": width, "vocabulary": vocabulary, "end": end}
         self._told = json.dumps(told).encode()
         self.bounds, self.number = bounds, next(self.numbers)
+        self._refusal: Refused | None = None
+        self._stop: Callable[[], object] = lambda: None
         self._forget()
         _tokenizers.add(self)
 
     def fork(self) -> Connection:
-        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used."""
+        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used; it is tried once."""
         with self._lock:
+            if self._refusal is not None:
+                raise self._refusal.anew()
             for _ in range(2):  # a process may have ended unseen
                 if self._door is None:
                     self._start()
@@ -96,9 +107,18 @@ class GrammarTokenizer:
                         return Connection(ours.detach())
                     except OSError:
                         self._door = None
+                        self._stop()
             raise TooMuch
 
     def _start(self) -> None:
+        try:
+            self._door = self._started()
+        except Refused as refusal:
+            self._refusal = refusal.anew()
+            self._stop()
+            raise
+
+    def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         limits = (self.bounds.making, self.bounds.masking, self.bounds.megabytes)
         with theirs:
@@ -106,11 +126,14 @@ class GrammarTokenizer:
                 # -P: the program's folder holds modules named like Python's own
                 [sys.executable, "-P", str(PROGRAM), str(theirs.fileno()), *map(str, limits)],
                 pass_fds=[theirs.fileno()],
+                # one heap: another one, for a thread, would take much of the memory that a grammar may have
+                env=os.environ | {"MALLOC_ARENA_MAX": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-        weakref.finalize(self, _end, self.number, process, ours).atexit = False
+        self._stop = weakref.finalize(self, _end, self.number, process, ours)
+        self._stop.atexit = False
         pipe = Connection(os.dup(ours.fileno()))
         try:
             pipe.send_bytes(self._told)
@@ -121,7 +144,7 @@ class GrammarTokenizer:
             pipe.close()
         if answer.startswith(REASON):
             raise Refused(answer[1:].decode(errors="replace"))
-        self._door = ours
+        return ours
 
     def _forget(self) -> None:
         """Begin without a process; a forked process leaves its parent's alone."""
@@ -129,7 +152,7 @@ class GrammarTokenizer:
 
 
 def _end(number: int, process: subprocess.Popen, door: socket.socket) -> None:
-    """Called wherever Python frees a tokenizer, so nothing here waits for a lock."""
+    """Called wherever Python frees a tokenizer, too, so nothing here waits for a lock."""
     _pool.gone.append(number)
     door.close()
     process.kill()
@@ -147,6 +170,7 @@ class GrammarText:
         digest = hashlib.sha256(json.dumps(self._making).encode()).digest()
         self.key = (tokenizer.number, digest)
         self.lock = threading.Lock()
+        self._begun = False
         self._written: list[int] = []
         self._told = 0  # tokens of ``_written`` that its process knows
         self._spent = 0.0
@@ -160,17 +184,19 @@ class GrammarText:
         Raises Refused.
         """
         wish = {"after": list(tokens), "most": most}
-        with _pool.slots, self.lock:
+        first, self._begun = not self._begun, True
+        # A text that goes on waits for none that begins.
+        with _pool.beginning if first else nullcontext(), _pool.slots, self.lock:
             made = self.pipe is None
             if made:
                 self.pipe, self._told = _pool.open(self), 0
-                wish |= self._making
+                wish |= self._making | {"begins": first}
             else:
                 _pool.touch(self)
             wish["committed"] = self._written[self._told :]
             self._told = len(self._written)
             try:
-                answer = self._answer(wish, made)
+                answer = self._answer(wish, first)
             except Refused as refusal:
                 if made and not self._written and not tokens:
                     _pool.refuse(self.key, refusal)
@@ -181,14 +207,14 @@ class GrammarText:
         forced = list(struct.unpack_from(f"<{count}I", answer, 5))
         return Next(forced, answer[5 + 4 * count :])
 
-    def _answer(self, wish: dict, made: bool) -> bytes:
+    def _answer(self, wish: dict, first: bool) -> bytes:
         try:
             self.pipe.send_bytes(json.dumps(wish).encode())
             answer = self.pipe.recv_bytes()
         except (EOFError, OSError):  # the system has ended it
             _pool.end(self)
             raise TooMuch from None
-        if not made:
+        if not first:
             self._spent += struct.unpack_from("<d", answer)[0]
         bounds = self.tokenizer.bounds
         if self._spent > bounds.text + bounds.token * len(self._written):
@@ -220,7 +246,7 @@ class Pool:
         with self._lock:
             self._tidy()
             if text.key in self._refusals:
-                raise self._refusals[text.key]
+                raise self._refusals[text.key].anew()
             pipe = self._waiting.pop(text.key, None)
         pipe = pipe or text.tokenizer.fork()
         with self._lock:
@@ -277,13 +303,15 @@ class Pool:
     def refuse(self, key: tuple, refusal: Refused) -> None:
         """Remember that there is no such grammar."""
         with self._lock:
-            self._refusals[key] = refusal
+            self._refusals[key] = refusal.anew()
             if len(self._refusals) > MOST_REFUSALS:
                 self._refusals.popitem(last=False)
 
     def forget(self) -> None:
         """Begin without processes; a forked process leaves its parent's alone."""
-        self._lock, self.slots = threading.Lock(), threading.BoundedSemaphore(self._most)
+        self._lock = threading.Lock()
+        self.slots = threading.BoundedSemaphore(self._most)
+        self.beginning = threading.BoundedSemaphore(Bounds.beginning)
         for text in list(self._texts):
             text.lock = threading.Lock()
             self._close(text)

@@ -17,13 +17,16 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import Connection
 
 MASK, ANY, REASON = b"m", b"a", b"r"
 """How an answer begins. A mask: the number of forced tokens, these tokens, and a bit a token of the vocabulary, which
 says whether the token may come next (no bits: it was not asked). Any: every token may. A reason: a text."""
 TOKENIZER_SECONDS, TOKENIZER_MEGABYTES = 30, 2048
+NICE = 10  # the lower priority of a text that begins
 
 
 def main(descriptor: int, making: float, masking: float, megabytes: int) -> None:
@@ -70,6 +73,14 @@ def bound(megabytes: int) -> None:
 def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, float]) -> None:
     """Answer one wish after another, each within its seconds. An answer begins with the seconds that it took."""
     text = None
+
+    def done(wish: dict) -> bytes:
+        nonlocal text
+        if "schema" in wish:
+            text, old = None, text
+            text = GrammarText.of(old, tokenizer, wish, told["end"], told["vocabulary"])
+        return text.answer(wish["committed"], wish["after"], wish["most"])
+
     while True:
         try:
             wish = json.loads(pipe.recv_bytes())
@@ -78,16 +89,20 @@ def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, fl
         began = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, seconds["schema" not in wish])
         try:
-            if "schema" in wish:
-                text, old = None, text
-                text = GrammarText.of(old, tokenizer, wish, told["end"], told["vocabulary"])
-            answer = text.answer(wish["committed"], wish["after"], wish["most"])
+            answer = behind_others(partial(done, wish)) if wish.get("begins") else done(wish)
         except MemoryError:
             answer = REASON + b"it takes too much memory"
         except Exception as error:  # noqa: BLE001 - of the grammar engine
             answer = REASON + (str(error) or type(error).__name__).encode()
         signal.setitimer(signal.ITIMER_PROF, 0)
         pipe.send_bytes(struct.pack("<d", time.process_time() - began) + answer)
+
+
+def behind_others(work: Callable[[], bytes]) -> bytes:
+    """Do the work while the system has nothing better to do: a text that begins must not slow down those that go on. The
+    priority is a thread's, and can never be raised again, so the work has a thread of its own."""
+    with ThreadPoolExecutor(1, initializer=lambda: os.nice(NICE)) as pool:
+        return pool.submit(work).result()
 
 
 class Failed(Exception):

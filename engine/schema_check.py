@@ -19,6 +19,7 @@ from engine.schema_patterns import DATE, DATE_TIME, pattern, unusable, writes_co
 
 MOST_CHARACTERS = 20_000  # of a schema
 DEEPEST = 64  # levels of nesting; the grammar engine reads about twice as many
+FARTHEST = 256  # levels from the top, down and along references: each takes two of Python's calls
 LARGEST = 2**64  # of an integer
 ONE = ("items", "additionalItems", "additionalProperties")
 LISTS = ("items", "prefixItems", "allOf", "anyOf", "oneOf")
@@ -149,6 +150,7 @@ class _Check:
     def __init__(self, root: dict) -> None:
         self._root = root
         self._seen: set[int] = set()
+        self._level = 0
         self.open_names = False
         self.controls: str | None = None
         self._disjoint = Disjoint(self.resolve)
@@ -160,6 +162,11 @@ class _Check:
         if not isinstance(schema, dict) or id(schema) in self._seen:
             return
         self._seen.add(id(schema))
+        self._level += 1
+        if self._level > FARTHEST:
+            raise UserError(
+                f"The JSON schema leads more than {FARTHEST} levels deep along its references."
+            )
         draft = _draft(schema, draft)
         self._keywords(schema, place, draft)
         self._values(schema, place)
@@ -170,6 +177,7 @@ class _Check:
         self._references(schema, draft)
         if "oneOf" in schema:
             self._one_of(schema, place)
+        self._level -= 1
 
     def resolve(self, reference: str) -> object:
         """The schema that a reference within the document names; None if it cannot be told."""

@@ -13,7 +13,7 @@ import re
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -102,27 +102,34 @@ class Budget:
         """Hold the graph; the least recently used ones go until there is room. False if it is larger than the budget."""
         with self._lock:
             self._lacked.pop(key, None)
-            most = self.most * self._share
-            if graph.nbytes > most:
+            most, needed = self.most * self._share, graph.nbytes
+            if needed > most:
                 return False
-            gone = []
-            while self.used + graph.nbytes > most:
-                gone.append(self._held.popitem(last=False)[1])
-                self.used -= gone[-1].nbytes
+            gone: list[Sized] = []
+            while self._held and self.used + needed > most:
+                self._let_go([next(iter(self._held))], gone)
             self._held[key] = graph
-            self.used += graph.nbytes
+            self.used += needed
         if gone:
             gone.clear()
             give_back()
         return True
 
     def drop(self, family: int) -> None:
-        """Let all graphs of this family go."""
+        """Let all graphs of this family go. Called wherever Python frees a family, in the middle of ``drop`` and ``put``
+        too."""
+        gone: list[Sized] = []
         with self._lock:
-            for key in [key for key in self._held if key[0] == family]:
-                self.used -= self._held.pop(key).nbytes
-            for key in [key for key in self._lacked if key[0] == family]:
+            self._let_go([key for key in list(self._held) if key[0] == family], gone)
+            for key in [key for key in list(self._lacked) if key[0] == family]:
                 del self._lacked[key]
+
+    def _let_go(self, keys: Iterable[Key], gone: list[Sized]) -> None:
+        """gone: gets the graphs, which the caller frees after the lock: each may free families of its own."""
+        last = [self._held.pop(key) for key in keys]
+        gone += last
+        freed = sum(one.nbytes for one in last)
+        self.used -= freed  # not in one line: what frees families must not run between reading and writing ``used``
 
 
 _families = count()

@@ -18,7 +18,7 @@ from engine.cpu.openings import LOOKED
 from engine.cpu.openings import SIZES as OPENINGS
 from engine.cpu.passes import CompiledPasses, FeatureGraphs
 from engine.cpu.row_shape import RowShape
-from engine.cpu.store import compiled, in_one_line
+from engine.cpu.store import compiled, in_one_line, tried
 from engine.cpu.stretches import CompiledStretches
 from engine.errors import UserError
 from engine.target.expected import UNKNOWN, Expected
@@ -82,7 +82,9 @@ class CompiledModel(LanguageModel):
             log.warning("%s drafts through its own module: %s", self.name, in_one_line(error))
 
     def head(self, hidden: Tensor) -> Tensor:
-        graph = self._heads.of("head", self._compiled_head) if not self.passes.large else None
+        graph = None
+        if not self.passes.large:
+            graph = self._heads.of("head", lambda: tried(self._compiled_head, "the head"))
         if graph is None:
             with torch_threads(ALL):
                 return super().head(hidden)

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -25,6 +26,7 @@ from engine.cpu.runtime import core
 from engine.cpu.sharing import share_matrices
 from engine.cpu.threads import settings, threads
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 METHOD = 4  # version of the compilation; graphs of other versions are not used
@@ -223,3 +225,13 @@ def _make_room(folder: Path, most: int) -> None:
 def in_one_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def tried(make: Callable[[], T], what: str) -> T | None:
+    """What ``make`` returns; None, with a line in the log, if it raises: a pass that wants a graph goes on without.
+    what: the part of the model, for the log."""
+    try:
+        return make()
+    except Exception as error:  # noqa: BLE001 - of OpenVINO, of a traced module: no common kind
+        log.warning("There is no graph for %s: %s", what, in_one_line(error))
+        return None

@@ -25,7 +25,7 @@ from engine.cpu.fixed import Graphs, any_columns
 from engine.cpu.graph import PassedColumns
 from engine.cpu.passes import CompiledPasses, NotConvertible, spread
 from engine.cpu.row_shape import RowShape, rounded
-from engine.cpu.store import compiled, last_of
+from engine.cpu.store import compiled, last_of, tried
 from engine.target.cache import KVCache
 from engine.target.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
 from engine.target.row_mask import RowMask
@@ -112,8 +112,7 @@ class CompiledStretches:
 
     def prepare(self, parts: Iterable[tuple[int, int]], rows: Iterable[int]) -> None:
         """Make the stretches from the first of these layers up to the second, for passes of these numbers of rows.
-        Raises NotConvertible if a stretch gives other numbers than the module, UserError if the module's parts have
-        other names, and whatever OpenVINO or the module raises."""
+        Raises UserError if the module's parts have other names, and whatever the module raises."""
         shapes = {rounded(each, self._passes.sizes) for each in rows}
         if self._norm is None:
             self._after = _EndGraph(self._module, self._count)
@@ -145,14 +144,17 @@ class CompiledStretches:
         return found
 
     def _stretch(self, part: tuple[int, int], ahead: bool = False) -> _Stretch | None:
-        return self._made.of(part, lambda: self._compiled(*part), ahead)
+        def make() -> _Stretch | None:
+            return tried(lambda: self._compiled(*part), "layers {} to {}".format(*part))
+
+        return self._made.of(part, make, ahead)
 
     def _end(self, ahead: bool = False) -> Calls | None:
         """The graph after the last layer. A large model does without: its head alone is a large part of its weights, and
         reading them takes nearly all of the time."""
         if self._passes.large:
             return None
-        return self._ends.of(self._count, self._compiled_end, ahead)
+        return self._ends.of(self._count, lambda: tried(self._compiled_end, "the end"), ahead)
 
     def __call__(
         self,
@@ -216,39 +218,13 @@ class CompiledStretches:
 
     @torch.no_grad()
     def _compiled(self, first: int, stop: int) -> _Stretch:
-        windows = self._passes.windows_of(Layers(first, stop))
-        graph = _StretchGraph(self._module, first, stop, windows)
-        described = self._passes.described(f"layers {first} to {stop}")
-
-        def arguments(rows: int, capacity: int = 0) -> list[Tensor]:
-            pairs, mask = spread(self._passes.example[2 * first : 2 * stop], rows, capacity)
-            return [self._rows(rows), torch.arange(rows), *[mask] * len(windows), *pairs]
-
-        def make(rows: int | None = None) -> Calls:
-            given, sizes = arguments(ROWS), None
-            if rows is not None:
-                sizes = any_columns(lambda size: arguments(size.rows, size.columns), rows)
-            with self._passes.tracing():
-                made = compiled(graph, given, described, sizes, kept=False)
-            if len(made.model.inputs) != len(given):
-                raise NotConvertible("its layers do not use all that a pass gives them")
-            return Calls(last_of(graph, made) if self._passes.large else made)
-
-        def example(rows: int) -> list[np.ndarray]:
-            return [argument.numpy() for argument in arguments(rows, FIRST)]
-
-        graphs = Graphs(make(), make, self._passes.sizes, example)
-        found = _Stretch(first, stop, windows, graphs)
+        found = _stretch_of(self._module, self._passes, first, stop)
         self._compare(found)
         return found
 
-    def _rows(self, count: int) -> Tensor:
-        """Some hidden states, [R, W]"""
-        return torch.randn(count, self._passes.width, generator=torch.Generator().manual_seed(0))
-
     @torch.no_grad()
     def _compiled_end(self) -> Calls:
-        rows = self._rows(ROWS)
+        rows = _rows(ROWS, self._passes.width)
         expected = self._after(rows)
         made = Calls(compiled(self._after, [rows], self._passes.described("end")))
         found = made([rows.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
@@ -257,7 +233,7 @@ class CompiledStretches:
         return made
 
     def _compare(self, stretch: _Stretch) -> None:
-        rows = self._rows(ROWS)
+        rows = _rows(ROWS, self._passes.width)
         columns, cache = self._passes.columns(64), KVCache.empty(self._count, 64)
         layers = Layers(stretch.first, stretch.stop)
         inner = tuple(range(stretch.first + 1, stretch.stop))
@@ -274,6 +250,38 @@ class CompiledStretches:
             for one, other in zip([after, *tapped], wanted, strict=True):
                 if not _close(torch.from_numpy(one), other):
                     raise NotConvertible("a compiled stretch of its layers gives other numbers")
+
+
+def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int) -> _Stretch:
+    """Not a method: the budget holds what is made here until ``CompiledStretches`` is gone, so nothing here may hold
+    that."""
+    windows = passes.windows_of(Layers(first, stop))
+    graph = _StretchGraph(module, first, stop, windows)
+    described = passes.described(f"layers {first} to {stop}")
+
+    def arguments(rows: int, capacity: int = 0) -> list[Tensor]:
+        pairs, mask = spread(passes.example[2 * first : 2 * stop], rows, capacity)
+        return [_rows(rows, passes.width), torch.arange(rows), *[mask] * len(windows), *pairs]
+
+    def make(rows: int | None = None) -> Calls:
+        given, sizes = arguments(ROWS), None
+        if rows is not None:
+            sizes = any_columns(lambda size: arguments(size.rows, size.columns), rows)
+        with passes.tracing():
+            made = compiled(graph, given, described, sizes, kept=False)
+        if len(made.model.inputs) != len(given):
+            raise NotConvertible("its layers do not use all that a pass gives them")
+        return Calls(last_of(graph, made) if passes.large else made)
+
+    def example(rows: int) -> list[np.ndarray]:
+        return [argument.numpy() for argument in arguments(rows, FIRST)]
+
+    return _Stretch(first, stop, windows, Graphs(make(), make, passes.sizes, example))
+
+
+def _rows(count: int, width: int) -> Tensor:
+    """Some hidden states, [R, W]"""
+    return torch.randn(count, width, generator=torch.Generator().manual_seed(0))
 
 
 def _close(one: Tensor, other: Tensor) -> bool:

@@ -28,6 +28,10 @@ MOST_FILES, MOST_LIST = 10_000, 4096
 MOST_CONFIG, MOST_HEADER, MOST_TOKENIZER = 1 << 20, 64 << 20, 128 << 20  # bytes
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 GENERATION = "generation_config.json"
+SPREAD = "shard-"
+"""How the name of a file begins that has transformers read all the files in the folder, as a training left them."""
+RENAMES = "attribute_map"
+"""The entry of a configuration that could give others of its entries new names, unseen here."""
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1}
 BYTES |= {"BOOL": 1, "U64": 8, "U32": 4, "U16": 2} | dict.fromkeys(STORED, 1)
 
@@ -150,6 +154,8 @@ def _refuse_giants(config: dict, name: str) -> None:
     for _ in range(8):
         deeper: list[tuple[str, object]] = []
         for key, value in level:
+            if key == RENAMES:
+                raise UserError(f"The configuration of {name} renames its entries: {key}.")
             if isinstance(value, dict):
                 deeper += [(str(one), other) for one, other in value.items()]
             elif isinstance(value, list):
@@ -201,6 +207,11 @@ def _shapes(folder: Path, name: str) -> dict[str, tuple[int, ...]]:
 
 def _weights(folder: Path, name: str) -> list[Path]:
     """The one file, or the parts that the index names, which must lie beside it."""
+    for file in folder.iterdir():
+        if file.name.startswith(SPREAD):
+            raise UserError(
+                f"{name} has a file whose name begins with {SPREAD}, which would be read in place of its weights."
+            )
     if (folder / WEIGHTS).exists():
         return [folder / WEIGHTS]
     if (folder / INDEX).exists():

@@ -24,6 +24,8 @@ from transformers.utils import logging as transformers_logging
 from engine.errors import UserError
 
 FLOAT = 4  # bytes of a weight: models are opened in float32 unless somebody asks for less
+ELSEWHERE = "transformers_weights"
+"""The entry of a configuration that has transformers read other files than those that were looked at."""
 MOST_MADE = 1 << 24
 """Most numbers of tables that no file holds and transformers makes in Python, at some 40 bytes and a microsecond each."""
 
@@ -47,6 +49,8 @@ def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]
         found, twins = _promise(module), _twins(module)
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no causal language model to open at {name}.") from error
+    if any(getattr(one, ELSEWHERE, None) is not None for one in (config, module.config)):
+        raise UserError(f"The configuration of {name} names a file of weights, which is not read.")
     try:
         with quiet():
             told = _loading(module, shapes)

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from app.made import made
 from app.seats import Seat, Seats
 from app.settings import LIMITS, limits
 from app.turns import Turns
+from app.visitors import VISITORS
 from engine.errors import UserError
 from engine.run import open_run
 from engine.trace import read_trace
@@ -210,3 +212,32 @@ def test_keys_and_values_are_counted_before_they_are_held():
     columns, target = 102, 2 * 6 * 2 * 64 * 4  # keys and values, layers, heads, width, float32
     assert run.kv_bytes >= columns * target
     assert cache is not None
+
+
+def test_one_address_opens_few_runs_at_once_and_others_do_not_wait_for_it():
+    addresses = ["192.0.2.1"] * (LIMITS.client_running + 2) + ["192.0.2.2", ""]
+    free, opened = threading.Event(), []
+
+    def run(number: int, address: str) -> None:
+        def make(values):
+            opened.append(address)
+            assert free.wait(PATIENCE)
+            raise UserError("No such run.")
+
+        if address:
+            VISITORS.seen(f"opening {number}", address)
+        with pytest.raises(UserError, match="No such run"):
+            made(f"opening {number}", "watch", make, {})
+
+    threads = [threading.Thread(target=run, args=one) for one in enumerate(addresses)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + PATIENCE
+    while len(opened) < LIMITS.client_running + 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert sorted(opened) == ["", *addresses[: LIMITS.client_running], "192.0.2.2"]
+    free.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(opened) == sorted(addresses)

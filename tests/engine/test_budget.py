@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 from dataclasses import dataclass
 
 import pytest
@@ -134,6 +135,75 @@ def test_graphs_go_with_their_model():
     del family, families[0]
     gc.collect()
     assert budget.used == 100 and families[0].of("a", pytest.fail).name == "a"
+
+
+class Owner(Graph):
+    """A graph with graphs of its own, which go when it goes."""
+
+    def __init__(self, budget: Budget, nbytes: int) -> None:
+        super().__init__("owner", nbytes)
+        self.own: Family[Graph] = Family(budget)
+        self.own.of("own", lambda: Graph("own", 10))
+
+
+def test_graphs_of_graphs_go_with_their_model():
+    """And what they took is free again, to the byte."""
+    budget = Budget(300)
+    for _ in range(5):
+        family: Family[Graph] = Family(budget)
+        for name in "ab":
+            family.of(name, lambda: Owner(budget, 100))
+        assert budget.used == 220
+        del family
+        assert budget.used == 0 and len(budget) == 0
+    family = Family(budget)
+    assert family.of("a", lambda: Owner(budget, 290)) is not None
+    for _ in range(LACKING):
+        assert family.of("b", pytest.fail) is None
+    assert family.of("b", lambda: Graph("b", 300)).name == "b"
+    assert budget.used == 300 and len(budget) == 1
+
+
+def with_features(model):
+    model.expect((1, 3), 8, Expected(20, 200))
+
+
+def with_chains(model):
+    model.expect_chains((), Expected(20, 200))
+
+
+def with_stretches(model):
+    model.prepare_stretches([1], 2)
+    session = model.session(64)
+    session.prefill(tokens(9, 1))
+    session.states([5], [-1], Layers(stop=1))
+
+
+def with_heads(model):
+    model.head(torch.zeros(1, model.hidden_size))
+
+
+def on_half_of_the_threads(model):
+    with halved():
+        model.session(64).feed(tokens(30, 1), range(-1, 29))
+
+
+@pytest.mark.parametrize(
+    "drafts", [with_features, with_chains, with_stretches, with_heads, on_half_of_the_threads]
+)
+def test_a_model_that_has_drafted_is_freed_with_its_graphs(drafts, monkeypatch):
+    monkeypatch.setattr("engine.cpu.calls.threads", lambda: 2)
+    monkeypatch.setattr("engine.cpu.calls.PACE", Pace())  # has seen no slow passes
+    held = Budget(10**9)
+    monkeypatch.setattr(room, "graph_memory", lambda: held)
+    model = CompiledModel(tiny_hf_model("llama"), None, "tiny")
+    drafts(model)
+    assert len(held)
+    gone = weakref.ref(model), weakref.ref(model.model)
+    del model
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+    assert len(held) == held.used == 0
 
 
 def test_a_pass_does_not_wait_while_another_thread_makes_a_graph():

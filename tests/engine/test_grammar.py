@@ -1,13 +1,21 @@
 """A grammar lives in a process of its own: it cannot fill, block or bring down this one."""
 
+import gc
 import json
 import os
 import resource
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from transformers import AutoTokenizer
 
-from engine import grammar
+from engine import grammar, grammar_process
 from engine.errors import UserError
 from engine.grammar import Bounds, GrammarText, GrammarTokenizer, Refused, TooMuch
 from engine.json_schema import JsonSchema
@@ -72,6 +80,82 @@ def test_a_text_whose_masks_cost_too_much_ends():
             text.after(())
 
 
+def test_a_text_that_goes_on_waits_for_none_that_begins():
+    """However many grammars are asked for that take long to make."""
+    one = of_embedded(Bounds())
+    text = GrammarText(one, '{"type": "string"}', None)
+    text.after(())
+    ended = []
+
+    def begin(number: int) -> None:
+        schema = HOSTILE["patterns"] | {"title": str(number)}
+        with pytest.raises(Refused):
+            GrammarText(one, json.dumps(schema), None).after(())
+        ended.append(number)
+
+    threads = [
+        threading.Thread(target=begin, args=(number,)) for number in range(Bounds.processes + 2)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)
+    text.after(())
+    assert not ended
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a process's")
+def test_what_runs_behind_others_leaves_the_priority_of_its_process_alone():
+    before = os.nice(0)
+    assert grammar_process.behind_others(lambda: os.nice(0)) == before + grammar_process.NICE
+    assert os.nice(0) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a process's")
+def test_a_grammar_is_made_behind_others():
+    one = of_embedded(Bounds())
+    GrammarText(one, '{"type": "string"}', None).after(())
+    text = GrammarText(one, json.dumps(HOSTILE["patterns"]), None)
+    thread = threading.Thread(target=pytest.raises, args=(Refused, text.after, ()))
+    thread.start()
+    deadline, seen = time.monotonic() + 60, set()
+    while thread.is_alive() and not any(seen) and time.monotonic() < deadline:
+        seen |= {nice - os.nice(0) for child in children(os.getpid()) for nice in nices(child)}
+    thread.join()
+    assert grammar_process.NICE in seen
+
+
+def children(process: int) -> list[int]:
+    """Processes below this one, at all depths."""
+    found = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                found += [child, *children(child)]
+    return found
+
+
+def nices(process: int) -> list[int]:
+    found = []
+    for stat in Path(f"/proc/{process}/task").glob("*/stat"):
+        with suppress(OSError):
+            found.append(int(stat.read_text().rpartition(")")[2].split()[16]))
+    return found
+
+
+def test_a_grammar_that_must_be_made_again_counts_as_the_text_s_own():
+    """Another text's step waits for it."""
+    few = of_embedded(Bounds(text=0.0, token=0.0))
+    text = GrammarText(few, '{"type": "string"}', None)
+    text.after(())
+    with pytest.raises(TooMuch):
+        for _ in range(2000):
+            with grammar._pool._lock:
+                grammar._pool._close(text)
+            text.after(())
+
+
 def test_many_texts_share_few_processes(tokenizer):
     """The longest waiting ones lose theirs, and go on where they were."""
     schemas = [json.dumps({"const": f"number {number} of many"}) for number in range(20)]
@@ -102,6 +186,48 @@ def test_a_process_that_has_gone_is_replaced():
     assert GrammarText(one, '{"type": "null"}', None).after(()).mask
     one._door.close()
     assert GrammarText(one, '{"type": "array"}', None).after(()).mask
+
+
+def fails_at_once(monkeypatch, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("raise SystemExit")
+    monkeypatch.setattr(grammar, "PROGRAM", program)
+    return of_embedded()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no file lists a process's own")
+@pytest.mark.parametrize(
+    "made",
+    [fails_at_once, lambda *_: GrammarTokenizer('{"model": {"type": "none"}}', SIZE, SIZE, END)],
+    ids=["it ends", "no tokenizer"],
+)
+def test_a_tokenizer_that_grammars_cannot_use_is_tried_once_and_leaves_nothing(
+    made, monkeypatch, tmp_path
+):
+    started, start = [], subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **b: started.append(1) or start(*a, **b))
+    gc.collect()
+    before = children(os.getpid()), len(os.listdir("/proc/self/fd"))
+    one = made(monkeypatch, tmp_path)
+    for number in range(3):
+        with pytest.raises(Refused):
+            GrammarText(one, json.dumps({"const": number}), None).after(())
+        assert (children(os.getpid()), len(os.listdir("/proc/self/fd"))) == before
+    assert len(started) == 1
+
+
+def test_a_remembered_refusal_keeps_no_tokenizer(tokenizer):
+    one = of_embedded()
+    text = GrammarText(one, '{"type": "no such type"}', None)
+    for _ in range(2):
+        with pytest.raises(Refused):
+            text.after(())
+    text.close()
+    gone = weakref.ref(one)
+    del one, text
+    GrammarText(tokenizer, '{"type": "boolean"}', None).after(())  # closed texts go then
+    gc.collect()
+    assert gone() is None
 
 
 def test_the_process_of_an_ended_text_serves_the_next_with_its_grammar(tokenizer):

@@ -97,6 +97,15 @@ def outside(folder):
     shutil.copy(folder / "zz.safetensors", folder.parent.parent / "outside" / "private.safetensors")
 
 
+def own_index(folder):
+    """The configuration names an index that leads out, beside weights as promised."""
+    shutil.copy(folder / "model.safetensors", folder / "kept.safetensors")
+    outside(folder)
+    (folder / "kept.safetensors").rename(folder / "model.safetensors")
+    (folder / "model.safetensors.index.json").rename(folder / "own.safetensors.index.json")
+    rewrite(folder, transformers_weights="own.safetensors.index.json")
+
+
 def deep_link(folder):
     """Chat templates lie one folder deeper."""
     secret = folder.parent.parent / "secret.jinja"
@@ -183,6 +192,15 @@ SPOILED = {
     "an index that is a folder": lambda f: (
         index(f, "a"),
         instead(f, "model.safetensors.index.json"),
+    ),
+    "weights of its own choice": lambda f: rewrite(f, transformers_weights="config.safetensors"),
+    "an index of its own choice": own_index,
+    "weights under another name": lambda f: rewrite(
+        f, attribute_map={"a": "transformers_weights"}, a="model.safetensors"
+    ),
+    "layers under another name": lambda f: rewrite(f, attribute_map={"a": "num_hidden_layers"}),
+    "a part of a training's state": lambda f: shutil.copy(
+        f / "model.safetensors", f / "shard-00001-model-00001-of-00001.safetensors"
     ),
     "weights that are a folder": lambda f: instead(f, "model.safetensors"),
     "a config that is a folder": lambda f: instead(f, "config.json"),

@@ -66,6 +66,12 @@ def takes(schema, document: str) -> bool:
     return True
 
 
+def chain(length: int, end: dict | None = None) -> dict:
+    """A schema in which each part refers to the next."""
+    parts = {f"a{number}": {"$ref": f"#/a{number + 1}"} for number in range(length)}
+    return {"$ref": "#/a0", **parts, f"a{length}": {"type": "null"} if end is None else end}
+
+
 REFUSED = {
     "nothing": ("", "is empty"),
     "blanks": (" \n", "is empty"),
@@ -82,6 +88,7 @@ REFUSED = {
     "half a pair": ('{"enum": ["\\ud83c"]}', "half of a pair of surrogates"),
     "a key twice": ('{"type": "string", "type": "integer"}', 'key "type" twice'),
     "deep": ('{"items":' * 100 + "{}" + "}" * 100, "nested more than 64"),
+    "a long way": (chain(700), "leads more than 256 levels deep along its references"),
     "very deep": ("[" * 9000, "not valid JSON"),
     "a vendor's key": ({"x-guidance": {"lenient": True}, "uniqueItems": True}, "x-guidance"),
     "unique items": ({"type": "array", "uniqueItems": True}, "uniqueItems is not possible"),
@@ -281,3 +288,14 @@ def test_the_check_leaves_an_ordinary_schema_as_it_is():
     }
     found = checked(json.dumps(schema))
     assert json.loads(found.text) == schema and found.escapes is None
+
+
+def test_a_way_just_within_the_bound_may_end_in_branches():
+    """However deep these are, Python's own bound on calls is kept."""
+    deep: dict = {"type": "null"}
+    for _ in range(14):
+        deep = {"allOf": [deep]}
+    branches = {"oneOf": [deep, deep]}
+    with pytest.raises(UserError, match="oneOf at"):
+        checked(json.dumps(chain(240 - 14, branches)))
+    checked(json.dumps(chain(250)))

@@ -6,8 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from engine.cpu import store
+from engine.cpu.budget import Budget
 from engine.cpu.model import CompiledModel
 from engine.opening import language_model
+from engine.target.language_model import LanguageModel
 from engine.target.layers import ATTENTION, Layers
 from engine.target.seen import Begun, Draft
 from engine.tree import ROOT, DraftTree
@@ -115,12 +118,51 @@ def test_states_of_a_whole_pass_are_normed():
 
 def test_one_that_gives_other_numbers_is_not_used(caplog, monkeypatch):
     monkeypatch.setattr("engine.cpu.stretches._close", lambda *_: False)
-    log = logging.getLogger("engine.cpu.model")
+    log = logging.getLogger("engine.cpu.store")
     monkeypatch.setattr(log, "disabled", False)  # another test's library may have silenced it
     with caplog.at_level(logging.WARNING, log.name):
         model = compiled("llama", [1])
-    assert "drafts through its own module" in caplog.text
+    assert "There is no graph for layers 0 to 1" in caplog.text
     assert model.stretches.way(Layers(stop=1)) is None
     session = model.session(64)
     session.prefill(PROMPT)
     assert session.states([3], [-1], Layers(stop=1)).shape == (1, 32)
+
+
+@pytest.mark.parametrize(
+    "what, room, tries", [("layers", 1, 2), (" end", 10**9, 1), ("head", 10**9, 1)]
+)
+def test_a_graph_that_cannot_be_made_when_a_pass_wants_it_is_done_without(
+    what, room, tries, monkeypatch
+):
+    """With little room, no stretch was made before the pass. Each of the two is tried once."""
+    budget = Budget(room)
+    monkeypatch.setattr("engine.cpu.budget.graph_memory", lambda: budget)
+    model, asked = language_model(tiny_hf_model("llama"), None, "tiny"), []
+
+    def refuses(graph, given, described, *how, **options):
+        if what in described.partition("{")[0]:
+            asked.append(described)
+            raise RuntimeError("no such operation")
+        return store.compiled(graph, given, described, *how, **options)
+
+    for place in ("stretches", "model"):
+        monkeypatch.setattr(f"engine.cpu.{place}.compiled", refuses)
+    model.prepare_stretches([1], 2)
+    session, plain = model.session(64), LanguageModel(model.model, None, "plain").session(64)
+    for one in (session, plain):
+        one.prefill(PROMPT)
+    expected = plain.feed([2, 3], [-1, 0])[0]
+    plain.drop()
+    session._goes_on = lambda layer: True
+    for _ in range(2):
+        states, below = (one.states([2, 3], [-1, 0], Layers(stop=1)) for one in (session, plain))
+        torch.testing.assert_close(states, below, **CLOSE)
+        tree = DraftTree()
+        tree.draw(ROOT, 3)
+        seen = session.look(Draft(2, replace(tree, begun=Begun(1, states)), len(PROMPT)))
+        torch.testing.assert_close(seen.logits, expected, **CLOSE)
+        torch.testing.assert_close(model.head(states), model.model.lm_head(states), **CLOSE)
+        for one in (session, plain):
+            one.drop()
+    assert len(asked) == tries
