@@ -48,6 +48,7 @@ CALLS = re.compile(rf"{API}/(run|api|call(?!/v2/)|queue/join|component_server)(/
 PAGE = re.compile(rf"/|/config/?|{API}/(info|openapi\.json)/?")
 """The page and its descriptions, which are large and made anew for each request."""
 STREAM = re.compile(rf"{API}/(heartbeat|queue/data|call)(/.*)?")
+HEARTBEAT = f"{API}/heartbeat/"
 SESSION = re.compile(r"[\w.-]{1,64}", re.ASCII)
 SENTENCES = {
     403: "This page does not allow that.",
@@ -115,7 +116,9 @@ class Guard:
                     raise Refused(400, "body-unasked", NONSENSE, True)
                 session = self._reads(path, scope)
                 if session:
-                    held.enter_context(self._visitors.stream(session, who))
+                    beats = path.startswith(HEARTBEAT)
+                    kind = self._visitors.heartbeat if beats else self._visitors.reading
+                    held.enter_context(kind(session, who))
                 if PAGE.fullmatch(path):
                     async with self._turn(who, page=True):
                         await self._app(scope, receive, answer)
@@ -159,7 +162,7 @@ class Guard:
         if not STREAM.fullmatch(path):
             return ""
         last = path.rstrip("/").rpartition("/")[2]
-        if path.startswith(f"{API}/heartbeat/"):
+        if path.startswith(HEARTBEAT):
             session = last
         elif path.startswith(f"{API}/call/"):
             session = self._session_of(last)

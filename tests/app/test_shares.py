@@ -202,15 +202,17 @@ def test_a_session_is_here_while_one_of_its_streams_is_open():
     visitors.arrived = arrived.append
     visitors.seen("s", "10.0.0.1")
     assert not visitors.here("s") and visitors.address("s") == "10.0.0.1"
-    with visitors.stream("s", "10.0.0.2"), visitors.stream("s", "10.0.0.2"):
-        assert visitors.here("s")
+    with visitors.heartbeat("s", "10.0.0.2"):
+        assert visitors.here("s") and not visitors.reads("s"), "a heartbeat takes no answers"
+        with visitors.reading("s", "10.0.0.2"):
+            assert visitors.here("s") and visitors.reads("s")
     assert not visitors.here("s") and visitors.address("s") == "10.0.0.2"
-    assert arrived == ["s", "s"]
+    assert arrived == ["s"]
 
 
 def test_sessions_that_are_made_up_do_not_push_out_one_that_is_here():
     visitors = Visitors()
-    with visitors.stream("s", "a"):
+    with visitors.heartbeat("s", "a"):
         for number in range(10_000):
             visitors.seen(str(number), "b")
         assert visitors.here("s") and visitors.address("9999") == "b"
