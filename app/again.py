@@ -53,7 +53,7 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
     found = request({**values, **changes})
     return replace(
         found,
-        models=found.models if values["models"] else own.of(session).paths or found.models,
+        models=found.models if values["models"] else own.read(session).paths or found.models,
         messages=run["prompt"].get("messages"),
         stop=run.get("stop_strings", ()),
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from app.menu import lacking
 from app.settings import LIMITS, Limits, allowed_models, model_paths
+from app.visitors import VISITORS, anyone, first_to_go
 from engine.chat import has_template
 from engine.checkpoint_rules import unapplied
 from engine.drafters import drafters
@@ -79,7 +80,14 @@ class Choice:
 class OwnModels:
     """The choices of all visitors, and the models that are resident for them."""
 
-    def __init__(self, allowed: Allowed | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(
+        self,
+        allowed: Allowed | None = None,
+        limits: Limits = LIMITS,
+        here: Callable[[str], bool] = anyone,
+    ) -> None:
+        """here: whether a visitor has the page open."""
+        self._here = here
         self.allowed = allowed_models() if allowed is None else allowed
         self._limits = limits
         self._choices: dict[str, Choice] = {}
@@ -88,13 +96,31 @@ class OwnModels:
         self._lock = threading.Lock()
 
     def of(self, session: str) -> Choice:
-        """The visitor's choice, empty at first."""
+        """The visitor's choice, empty at first, to be changed."""
         with self._lock:
-            choice = self._choices.setdefault(session, Choice())
+            return self._touched(session) or self._keep(session, Choice())
+
+    def read(self, session: str) -> Choice:
+        """The visitor's choice; an empty one, which is not kept, where there is none."""
+        with self._lock:
+            return self._touched(session) or Choice()
+
+    def _touched(self, session: str) -> Choice | None:
+        choice = self._choices.get(session)
+        if choice is not None:
             choice.touched, choice.left = time.monotonic(), False
-            while len(self._choices) > MOST_VISITORS:
-                del self._choices[min(self._choices, key=lambda one: self._choices[one].touched)]
-            return choice
+        return choice
+
+    def _keep(self, session: str, choice: Choice) -> Choice:
+        """Whoever is not here gives up theirs first, then whoever chose nothing."""
+        self._choices[session] = choice
+        while len(self._choices) > MOST_VISITORS:
+            del self._choices[first_to_go(self._choices, session, self._here, self._worth)]
+        return choice
+
+    def _worth(self, session: str) -> tuple[bool, float]:
+        choice = self._choices[session]
+        return choice.held, choice.touched
 
     def load(self, session: str, target: object, draft: object, tell: Tell = silent) -> dict:
         """Open the pair for this visitor. Returns what the page says about the pair. Raises UserError."""
@@ -102,9 +128,8 @@ class OwnModels:
             raise UserError("This page opens no other models; its host has not allowed any.")
         wishes = {"target": target, "draft": draft}
         found = {}
-        with self._lock:
-            choice = self._choices.setdefault(session, Choice())
-            choice.paths, choice.chat = None, False
+        choice = self.of(session)
+        choice.paths, choice.chat = None, False
         for role, wish in wishes.items():
             if role == "draft" and not wish:
                 continue
@@ -199,8 +224,7 @@ class OwnModels:
             told = {one.name: getattr(old, one.name) for one in fields(Choice)}
             fresh = ("token", "touched", "left")
             found = Choice(**{name: value for name, value in told.items() if name not in fresh})
-            self._choices[session] = found
-            return found
+            return self._keep(session, found)
 
     def name_of(self, session: str) -> str:
         """Names the visitor's own pair; "" for the page's own models."""
@@ -219,7 +243,7 @@ class OwnModels:
 
         talk: the prompt is the next turn of the conversation, where one is held.
         """
-        choice = self.of(session)
+        choice = self.read(session)
         if request.models.target != model_paths().target:
             return request  # another embedded family was asked for
         request = replace(
@@ -231,7 +255,7 @@ class OwnModels:
 
     def answered(self, session: str, trace: str | None) -> None:
         """A run of this visitor's has ended: its answer is the next turn of the conversation."""
-        choice = self.of(session)
+        choice = self.read(session)
         lines = (trace or "").splitlines()
         if not choice.chat or len(lines) < 2:
             return
@@ -285,4 +309,4 @@ def told(model: LanguageModel, paths: ModelPaths) -> dict:
     }
 
 
-own = OwnModels()
+own = OwnModels(here=VISITORS.here)

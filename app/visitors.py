@@ -8,7 +8,7 @@ import ipaddress
 import os
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ PROXIES = "DRAFTSCOPE_PROXIES"
 PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
 """Where the proxies of a Space are; nobody else reaches it from there."""
 MOST = 4000
+Worth = Callable[[str], bool | tuple]
 HEART, ANSWER = "heartbeat", "answer"
 """The kinds of connection that a session holds open."""
 
@@ -50,6 +51,12 @@ def proxies(environment: Mapping[str, str] = os.environ) -> str:
                 f"{PROXIES} lists addresses and networks; {one!r} is neither."
             ) from None
     return ",".join(named)
+
+
+def first_to_go(kept: Iterable[str], stays: str, here: Callable[[str], bool], worth: Worth) -> str:
+    """Which of these sessions loses what is kept for it: one that is not here before one that is, then the one with
+    least worth, then the first. stays: the session that the room is made for."""
+    return min((one for one in kept if one != stays), key=lambda one: (here(one), worth(one)))
 
 
 @dataclass
@@ -122,6 +129,11 @@ class Visitors:
                 break
             del self._visits[gone]
         return visit
+
+
+def anyone(session: str) -> bool:
+    """Everybody counts as here."""
+    return True
 
 
 VISITORS = Visitors()
