@@ -219,6 +219,14 @@ def test_a_heartbeat_is_no_reader(stranger):
     assert "generating" not in answer and "Nobody read the answer" in answer
 
 
+def test_pages_that_nobody_reads_keep_no_neighbour_waiting(server, stranger):
+    """Asked for on one connection, one behind the other, until the system holds no more of them."""
+    connection, _ = stranger.raw("GET / HTTP/1.1\nHost: localhost\n\n" * 20)
+    time.sleep(3)
+    assert stranger.http.get("/", timeout=10).is_success
+    connection.close()
+
+
 def test_a_request_whose_answer_is_read_later_is_made(stranger):
     event = stranger.post("/call/run", {"data": [*RUN[:9], 4, *RUN[10:]]}).json()["event_id"]
     time.sleep(1)
