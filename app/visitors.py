@@ -64,6 +64,8 @@ class _Visit:
     address: str = ""
     open: Counter[str] = field(default_factory=Counter)
     """How many connections of each kind are open."""
+    ended: int = 0
+    """How many of the open heartbeats are ending."""
 
     @property
     def here(self) -> bool:
@@ -106,6 +108,17 @@ class Visitors:
         finally:
             with self._lock:
                 visit.open[kind] -= 1
+                visit.ended -= kind == HEART and visit.ended > 0
+
+    def silent(self, session: str) -> bool:
+        """One of the session's heartbeats has ended, though its connection is still counted for a moment. Returns whether
+        no other beats."""
+        with self._lock:
+            visit = self._visits.get(session)
+            if visit is None or not visit.open[HEART]:
+                return True
+            visit.ended += 1
+            return visit.ended >= visit.open[HEART]
 
     def here(self, session: str) -> bool:
         visit = self._visits.get(session)

@@ -39,6 +39,16 @@ def test_a_conversation_outlives_a_broken_connection(wire):
     assert turns(wire, "Hello") == 2
 
 
+def test_a_run_outlives_the_late_end_of_an_old_heartbeat(wire):
+    with httpx.stream("GET", f"{wire.url}{PREFIX}/heartbeat/{wire.session}") as back:
+        beats = back.iter_lines()
+        next(beats)
+        updates = wire.run("Once upon a time", "none", 256)
+        next(updates), next(updates)
+        wire.break_off()
+        assert list(updates)[-1][1] == "done"
+
+
 def test_a_conversation_outlives_many_sessions_that_are_made_up(wire):
     section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": []})
     body = {"data": [], "fn_index": wire.event("own-models", "fresh")["id"]}
