@@ -9,7 +9,8 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -93,6 +94,8 @@ class OwnModels:
         self._choices: dict[str, Choice] = {}
         self._resident: dict[str, float] = {}
         """Folder of each model that is held for visitors -> when it was last chosen."""
+        self._opening: list[Mapping[str, str]] = []
+        """By role, the folders of each pair that is being opened."""
         self._lock = threading.Lock()
 
     def of(self, session: str) -> Choice:
@@ -127,66 +130,78 @@ class OwnModels:
         if not self.allowed:
             raise UserError("This page opens no other models; its host has not allowed any.")
         wishes = {"target": target, "draft": draft}
-        found = {}
+        found: dict[str, str] = {}
         choice = self.of(session)
         choice.paths, choice.chat = None, False
-        for role, wish in wishes.items():
-            if role == "draft" and not wish:
-                continue
-            checkpoint = admit(wish, self.allowed, tell)  # type: ignore[arg-type]
-            found[role] = str(checkpoint.folder)
-            self._make_room(list(found.values()))
-            tell(f"Loading the {role}", 0.5 if role == "target" else 0.9)
-            self._open(found)
-        choice = self.of(session)
-        paths = ModelPaths(found["target"], {k: v for k, v in found.items() if k != "target"})
-        model = load_models(paths, {"draft": "draft"} if "draft" in found else {}).target
-        choice.paths, choice.turns = paths, []
-        choice.chat, choice.told = has_template(model), told(model, paths)
+        with self._being_opened(found):
+            for role, wish in wishes.items():
+                if role == "draft" and not wish:
+                    continue
+                checkpoint = admit(wish, self.allowed, tell)  # type: ignore[arg-type]
+                with self._lock:
+                    found[role] = str(checkpoint.folder)
+                self._make_room()
+                tell(f"Loading the {role}", 0.5 if role == "target" else 0.9)
+                model = self._open(found)
+            choice = self.of(session)
+            choice.paths, choice.turns = _paths(found), []
+            choice.chat, choice.told = has_template(model), told(model, choice.paths)
         return choice.told
 
-    def _open(self, found: Mapping[str, str]) -> None:
-        needs = {role: role for role in found if role != "target"}
-        parts = {role: found[role] for role in needs}
+    @contextmanager
+    def _being_opened(self, found: Mapping[str, str]) -> Iterator[None]:
+        """Nobody puts these folders away until they are chosen; where that fails, they go."""
+        with self._lock:
+            self._opening.append(found)
         try:
-            load_models(ModelPaths(found["target"], parts), needs)
-        except UserError:
-            self._release()
-            raise
+            yield
+        finally:
+            with self._lock:
+                self._opening = [one for one in self._opening if one is not found]
+                unchosen = any(folder not in self._chosen() for folder in found.values())
+            if unchosen:
+                self._release()
+
+    def _open(self, found: Mapping[str, str]) -> LanguageModel:
+        """The target."""
         with self._lock:
             for folder in found.values():
                 self._resident[folder] = time.monotonic()
+        return load_models(_paths(found), {role: role for role in found if role != "target"}).target
 
-    def _make_room(self, wanted: Iterable[str]) -> None:
+    def _make_room(self) -> None:
         """Those who have left give their places up first. Raises UserError where all places are taken."""
-        self._release(wanted)
-        if self._too_many(wanted):
+        self._release()
+        if self._too_many():
             self._forget(lambda choice: choice.left and choice.paths is not None)
-            self._release(wanted)
-        if self._too_many(wanted):
+            self._release()
+        if self._too_many():
             raise UserError(
                 f"{self._limits.resident_models} models are in memory for visitors, as many as "
                 "this page holds; try again when somebody has put theirs away."
             )
 
-    def _too_many(self, wanted: Iterable[str]) -> bool:
+    def _too_many(self) -> bool:
         with self._lock:
-            return len({*self._resident, *wanted}) > self._limits.resident_models
+            return len({*self._resident, *self._chosen()}) > self._limits.resident_models
+
+    def _chosen(self) -> set[str]:
+        """The folders that visitors have chosen, and those that are being opened for them."""
+        pairs = [choice.paths for choice in self._choices.values() if choice.paths is not None]
+        folders = {folder for one in pairs for folder in (one.target, *one.parts.values())}
+        return folders.union(*(found.values() for found in self._opening))
 
     def _forget(self, which: Callable[[Choice], bool]) -> None:
         with self._lock:
             for session in [one for one, choice in self._choices.items() if which(choice)]:
                 del self._choices[session]
 
-    def _release(self, kept: Iterable[str] = ()) -> None:
+    def _release(self) -> None:
         """Put away the models that nobody has chosen, and those chosen only by visitors who have been away for long."""
         oldest = time.monotonic() - self._limits.kept_seconds
         self._forget(lambda choice: choice.paths is not None and choice.touched < oldest)
         with self._lock:
-            chosen = set(kept)
-            for choice in self._choices.values():
-                if choice.paths is not None:
-                    chosen |= {choice.paths.target, *choice.paths.parts.values()}
+            chosen = self._chosen()
             for folder in [one for one in self._resident if one not in chosen]:
                 del self._resident[folder]
                 open_model.forget(folder)
@@ -278,6 +293,10 @@ class OwnModels:
         if choice.paths is not None:
             return choice.told["ends"]
         return special_texts(load_models(model_paths(), {}).target)
+
+
+def _paths(found: Mapping[str, str]) -> ModelPaths:
+    return ModelPaths(found["target"], {k: v for k, v in found.items() if k != "target"})
 
 
 def page_converses() -> bool:

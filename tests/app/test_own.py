@@ -203,6 +203,29 @@ def test_a_pair_and_a_conversation_wait_for_a_browser_that_was_cut_off(pair):
     own.leave("a")
 
 
+def test_a_model_that_is_being_opened_is_put_away_by_nobody(pair):
+    own, kept = room(pair, resident_models=2), []
+
+    def tell(task: str, share: float) -> None:
+        if task.startswith("Loading"):
+            own.leave("b")
+            own.sweep()
+            kept.append(own.resident())
+
+    before = held()
+    own.load("a", *pair, tell=tell)
+    assert kept == [[], [pair[0]]] and held() == before + 2
+    own.leave("a")
+    assert held() == before and own.resident() == []
+
+
+def test_a_pair_that_cannot_be_opened_leaves_nothing_behind(pair, tmp_path):
+    own, before = room(pair), held()
+    with pytest.raises(UserError):
+        own.load("a", pair[0], str(tmp_path))
+    assert held() == before and own.resident() == []
+
+
 def crowded(own: OwnModels, begin) -> list[str]:
     """Whose conversations are still there, of ann's, who is here, and of cut's, who is not, after many others came."""
     for name in ("ann", "cut"):
