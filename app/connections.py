@@ -48,6 +48,11 @@ class Connection(AutoHTTPProtocol):
                 del self._open[self._peer]
             self._peer = None
 
+    def handle_websocket_upgrade(self, *request: object) -> None:
+        """The page has none; a connection that became one would be counted for ever."""
+        note("websocket")
+        self.transport.abort()
+
     def _is_proxy(self, host: str) -> bool:
         try:
             address = ipaddress.ip_address(host)

@@ -36,9 +36,9 @@ async def long_answer(scope, receive, send) -> None:
 
 
 @contextmanager
-def served(app):
+def served(app, **settings):
     """The port of a server with such connections."""
-    config = uvicorn.Config(app, port=0, http=Small, lifespan="off", log_config=None)
+    config = uvicorn.Config(app, port=0, http=Small, lifespan="off", log_config=None, **settings)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)
     thread.start()
@@ -51,9 +51,9 @@ def served(app):
         thread.join(10)
 
 
-def asked(port: int) -> socket.socket:
+def asked(port: int, headers: str = "") -> socket.socket:
     made = socket.create_connection(("127.0.0.1", port), timeout=10)
-    made.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    made.sendall(f"GET / HTTP/1.1\r\nHost: a\r\n{headers}\r\n".encode())
     return made
 
 
@@ -73,3 +73,20 @@ def test_many_answers_that_are_read_a_little_take_no_more_than_a_share():
                 assert 0 < unread() <= Small.limits.unread_bytes // 4, "some of them go on"
         for one in slow:
             one.close()
+
+
+class Websocket(asyncio.Protocol):
+    """What uvicorn hands a connection to where one of the packages for it is installed."""
+
+    def __init__(self, **_: object) -> None:
+        super().__init__()
+
+
+def test_a_websocket_ends_and_is_counted_no_longer():
+    with served(long_answer, ws=Websocket) as port:
+        headers = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+        for _ in range(3):
+            with suppress(ConnectionResetError), asked(port, headers) as one:
+                one.settimeout(3)
+                assert one.recv(1000) == b""
+        assert not Small._open
