@@ -19,6 +19,7 @@ from app.seats import Job, Seat
 from app.settings import LIMITS
 from engine.errors import UserError
 from engine.run import RunRequest
+from engine.sampling import CUTS
 from engine.trace import Trace, read_run_line, read_trace, to_line
 from presets.checked import plain_rule
 
@@ -35,7 +36,7 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
 
     changes: control values, named as in the page's FIELDS. Raises UserError.
     """
-    drafter, rule = run["drafter"], run["verifier"]
+    drafter, rule, sampling = run["drafter"], run["verifier"], run["sampling"]
     chosen = {
         "drafter": drafter["key"],
         "options": options_of(drafter, offer()),
@@ -46,16 +47,17 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
         "prompt": _asked(run),
         "pair": json.dumps(chosen),
         "json_schema": run.get("constraint", {}).get("text"),
-        **run["sampling"],
+        **sampling,
         "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
         "models": models_of(run, offer()),
     }
     found = request({**values, **changes})
     return replace(
         found,
-        models=found.models if values["models"] else own.of(session).paths or found.models,
+        models=found.models if values["models"] else own.read(session).paths or found.models,
         messages=run["prompt"].get("messages"),
         stop=run.get("stop_strings", ()),
+        cuts=tuple((name, sampling[name]) for name in CUTS if name in sampling),
     )
 
 

@@ -1,9 +1,9 @@
 """Connections under bounds, below what an ASGI application sees: a request must begin, an answer must be read, and one
-address holds a bounded number of connections."""
+address holds a bounded number of connections, and of bytes that it has yet to read."""
 
 import asyncio
 import ipaddress
-from collections import Counter
+from collections import defaultdict
 
 import uvicorn.config
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -16,9 +16,11 @@ from app.visitors import client, proxies
 class Connection(AutoHTTPProtocol):
     limits = LIMITS
     proxies = [ipaddress.ip_network(one, strict=False) for one in proxies().split(",") if one]
-    """These carry many visitors, so their connections are not counted."""
-    _open: Counter[str] = Counter()
-    _peer = ""
+    """These carry many visitors, so the number of their connections is not bounded."""
+    _open: defaultdict[str, set["Connection"]] = defaultdict(set)
+    """By peer."""
+    _peer: str | None = None
+    _proxy = False
     _watch: asyncio.TimerHandle | None = None
     _last = None
     """The request that was under way, or over, when the connection was last looked at."""
@@ -28,24 +30,28 @@ class Connection(AutoHTTPProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         host = self.client[0] if self.client else ""
-        if not self._is_proxy(host):
-            self._peer = client(host)
-            self._open[self._peer] += 1
-            if self._open[self._peer] > self.limits.client_requests:
-                note("connections")
-                transport.abort()
-                return
+        self._peer, self._proxy = client(host), self._is_proxy(host)
+        self._open[self._peer].add(self)
+        if not self._proxy and len(self._open[self._peer]) > self.limits.client_requests:
+            note("connections")
+            transport.abort()
+            return
         self._look_again()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if self._watch:
             self._watch.cancel()
-        if self._peer:
-            self._open[self._peer] -= 1
+        if self._peer is not None:
+            self._open[self._peer].discard(self)
             if not self._open[self._peer]:
                 del self._open[self._peer]
-            self._peer = ""
+            self._peer = None
+
+    def handle_websocket_upgrade(self, *request: object) -> None:
+        """The page has none; a connection that became one would be counted for ever."""
+        note("websocket")
+        self.transport.abort()
 
     def _is_proxy(self, host: str) -> bool:
         try:
@@ -69,6 +75,19 @@ class Connection(AutoHTTPProtocol):
             return
         self._unread, self._last = unread, self.cycle
         self._look_again()
+        if unread:
+            self._relieve()
+
+    def _relieve(self) -> None:
+        """Where the peer's connections hold too much that is unread, though each is read a little, end those that hold
+        most."""
+        unread = {one: one.transport.get_write_buffer_size() for one in self._open[self._peer]}
+        most = self.limits.unread_bytes // (1 if self._proxy else 4)
+        while sum(unread.values()) > most:
+            heaviest = max(unread, key=unread.__getitem__)
+            del unread[heaviest]
+            note("connection-unread")
+            heaviest.transport.abort()
 
 
 def use() -> None:

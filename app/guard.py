@@ -48,6 +48,7 @@ CALLS = re.compile(rf"{API}/(run|api|call(?!/v2/)|queue/join|component_server)(/
 PAGE = re.compile(rf"/|/config/?|{API}/(info|openapi\.json)/?")
 """The page and its descriptions, which are large and made anew for each request."""
 STREAM = re.compile(rf"{API}/(heartbeat|queue/data|call)(/.*)?")
+HEARTBEAT = f"{API}/heartbeat/"
 SESSION = re.compile(r"[\w.-]{1,64}", re.ASCII)
 SENTENCES = {
     403: "This page does not allow that.",
@@ -115,9 +116,11 @@ class Guard:
                     raise Refused(400, "body-unasked", NONSENSE, True)
                 session = self._reads(path, scope)
                 if session:
-                    held.enter_context(self._visitors.stream(session, who))
+                    beats = path.startswith(HEARTBEAT)
+                    kind = self._visitors.heartbeat if beats else self._visitors.reading
+                    held.enter_context(kind(session, who))
                 if PAGE.fullmatch(path):
-                    async with self._turn(who, page=True):
+                    async with self._turn(who, answer, page=True):
                         await self._app(scope, receive, answer)
                 else:
                     await self._app(scope, receive, answer)
@@ -130,7 +133,7 @@ class Guard:
             if re.fullmatch(MCP, path):
                 await self._app(scope, receive, answer)
                 return
-            async with self._turn(who):
+            async with self._turn(who, answer):
                 await self._app(scope, receive, answer)
 
     @contextmanager
@@ -147,19 +150,24 @@ class Guard:
                 for key in [(who, True), (who, False)]:
                     self._turns.pop(key, None)
 
-    def _turn(self, who: str, page: bool = False) -> asyncio.Semaphore:
+    @asynccontextmanager
+    async def _turn(self, who: str, answer: "Answer", page: bool = False) -> AsyncIterator[None]:
         """The client's calls take turns, and so do the descriptions of the page, one at a time: each takes much
-        computing."""
-        return self._turns.setdefault(
-            (who, page), asyncio.Semaphore(1 if page else self._limits.client_calls)
-        )
+        computing. A turn ends where the answer begins, for then all is computed, and the client may read slowly."""
+        most = 1 if page else self._limits.client_calls
+        turn = self._turns.setdefault((who, page), asyncio.Semaphore(most))
+        await turn.acquire()
+        with ExitStack() as held:
+            held.callback(turn.release)
+            answer.begins = held.close
+            yield
 
     def _reads(self, path: str, scope: Scope) -> str:
         """The session whose answers this request reads; "" for a request of another kind."""
         if not STREAM.fullmatch(path):
             return ""
         last = path.rstrip("/").rpartition("/")[2]
-        if path.startswith(f"{API}/heartbeat/"):
+        if path.startswith(HEARTBEAT):
             session = last
         elif path.startswith(f"{API}/call/"):
             session = self._session_of(last)
@@ -199,12 +207,15 @@ class Answer:
     def __init__(self, scope: Scope, send: Send) -> None:
         self._scope, self._send = scope, send
         self._begun = False
+        self.begins: Callable[[], None] = lambda: None
+        """Called where the answer begins."""
         self._error: Message | None = None
         """The beginning of an error's answer, held to the end: a failure inside may yet follow."""
         self._told = b""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            self.begins()
             headers = MutableHeaders(scope=message)
             for name in [one for one in headers if one.startswith("access-control-")]:
                 del headers[name]

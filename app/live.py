@@ -31,8 +31,8 @@ HANGING = {"watch": ("whatif", "plain")}
 """The seats that depend on the run of a tab and go with it. They are separate seats, so that the run stays as it is."""
 
 seats = Seats(here=VISITORS.here, address=VISITORS.address)
-memories = Memories()
-sizes = Sizes()
+memories = Memories(here=VISITORS.here)
+sizes = Sizes(VISITORS.here)
 
 
 def watch_job(session: str) -> Callable[[Mapping[str, object]], Job]:

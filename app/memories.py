@@ -3,17 +3,25 @@
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 
 from app.settings import LIMITS
+from app.visitors import anyone, first_to_go
 from engine.memory import Memory
 
 
 class Memories:
-    """The memories of the visitors seen last; the memory of the visitor away longest is dropped first."""
+    """The memories of the visitors who are here, and of those seen last."""
 
-    def __init__(self, most: int = LIMITS.memories, seconds: float = LIMITS.kept_seconds) -> None:
-        """seconds: how long the memory of a visitor who has left waits for them."""
-        self._most, self._seconds = most, seconds
+    def __init__(
+        self,
+        most: int = LIMITS.memories,
+        seconds: float = LIMITS.kept_seconds,
+        here: Callable[[str], bool] = anyone,
+    ) -> None:
+        """seconds: how long the memory of a visitor who has left waits for them. here: whether a visitor has the page
+        open."""
+        self._most, self._seconds, self._here = most, seconds, here
         self._kept: OrderedDict[str, Memory] = OrderedDict()
         self._left: dict[str, float] = {}
         """When the connection to a visitor's browser ended, until the visitor is back."""
@@ -26,7 +34,7 @@ class Memories:
             self._kept.move_to_end(session)
             self._left.pop(session, None)
             while len(self._kept) > self._most:
-                self._drop(next(iter(self._kept)))
+                self._drop(first_to_go(self._kept, session, self._here, self._learned))
             return memory
 
     def leave(self, session: str) -> None:
@@ -46,6 +54,9 @@ class Memories:
         with self._lock:
             for session in [one for one, since in self._left.items() if since < oldest]:
                 self._drop(session)
+
+    def _learned(self, session: str) -> bool:
+        return self._kept[session].nbytes > 0
 
     def _drop(self, session: str) -> None:
         self._kept.pop(session, None)

@@ -9,12 +9,14 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from app.menu import lacking
 from app.settings import LIMITS, Limits, allowed_models, model_paths
+from app.visitors import VISITORS, anyone, first_to_go
 from engine.chat import has_template
 from engine.checkpoint_rules import unapplied
 from engine.drafters import drafters
@@ -79,89 +81,127 @@ class Choice:
 class OwnModels:
     """The choices of all visitors, and the models that are resident for them."""
 
-    def __init__(self, allowed: Allowed | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(
+        self,
+        allowed: Allowed | None = None,
+        limits: Limits = LIMITS,
+        here: Callable[[str], bool] = anyone,
+    ) -> None:
+        """here: whether a visitor has the page open."""
+        self._here = here
         self.allowed = allowed_models() if allowed is None else allowed
         self._limits = limits
         self._choices: dict[str, Choice] = {}
         self._resident: dict[str, float] = {}
         """Folder of each model that is held for visitors -> when it was last chosen."""
+        self._opening: list[Mapping[str, str]] = []
+        """By role, the folders of each pair that is being opened."""
         self._lock = threading.Lock()
 
     def of(self, session: str) -> Choice:
-        """The visitor's choice, empty at first."""
+        """The visitor's choice, empty at first, to be changed."""
         with self._lock:
-            choice = self._choices.setdefault(session, Choice())
+            return self._touched(session) or self._keep(session, Choice())
+
+    def read(self, session: str) -> Choice:
+        """The visitor's choice; an empty one, which is not kept, where there is none."""
+        with self._lock:
+            return self._touched(session) or Choice()
+
+    def _touched(self, session: str) -> Choice | None:
+        choice = self._choices.get(session)
+        if choice is not None:
             choice.touched, choice.left = time.monotonic(), False
-            while len(self._choices) > MOST_VISITORS:
-                del self._choices[min(self._choices, key=lambda one: self._choices[one].touched)]
-            return choice
+        return choice
+
+    def _keep(self, session: str, choice: Choice) -> Choice:
+        """Whoever is not here gives up theirs first, then whoever chose nothing."""
+        self._choices[session] = choice
+        while len(self._choices) > MOST_VISITORS:
+            del self._choices[first_to_go(self._choices, session, self._here, self._worth)]
+        return choice
+
+    def _worth(self, session: str) -> tuple[bool, float]:
+        choice = self._choices[session]
+        return choice.held, choice.touched
 
     def load(self, session: str, target: object, draft: object, tell: Tell = silent) -> dict:
         """Open the pair for this visitor. Returns what the page says about the pair. Raises UserError."""
         if not self.allowed:
             raise UserError("This page opens no other models; its host has not allowed any.")
         wishes = {"target": target, "draft": draft}
-        found = {}
-        with self._lock:
-            choice = self._choices.setdefault(session, Choice())
-            choice.paths, choice.chat = None, False
-        for role, wish in wishes.items():
-            if role == "draft" and not wish:
-                continue
-            checkpoint = admit(wish, self.allowed, tell)  # type: ignore[arg-type]
-            found[role] = str(checkpoint.folder)
-            self._make_room(list(found.values()))
-            tell(f"Loading the {role}", 0.5 if role == "target" else 0.9)
-            self._open(found)
+        found: dict[str, str] = {}
         choice = self.of(session)
-        paths = ModelPaths(found["target"], {k: v for k, v in found.items() if k != "target"})
-        model = load_models(paths, {"draft": "draft"} if "draft" in found else {}).target
-        choice.paths, choice.turns = paths, []
-        choice.chat, choice.told = has_template(model), told(model, paths)
+        choice.paths, choice.chat = None, False
+        with self._being_opened(found):
+            for role, wish in wishes.items():
+                if role == "draft" and not wish:
+                    continue
+                checkpoint = admit(wish, self.allowed, tell)  # type: ignore[arg-type]
+                with self._lock:
+                    found[role] = str(checkpoint.folder)
+                self._make_room()
+                tell(f"Loading the {role}", 0.5 if role == "target" else 0.9)
+                model = self._open(found)
+            choice = self.of(session)
+            choice.paths, choice.turns = _paths(found), []
+            choice.chat, choice.told = has_template(model), told(model, choice.paths)
         return choice.told
 
-    def _open(self, found: Mapping[str, str]) -> None:
-        needs = {role: role for role in found if role != "target"}
-        parts = {role: found[role] for role in needs}
+    @contextmanager
+    def _being_opened(self, found: Mapping[str, str]) -> Iterator[None]:
+        """Nobody puts these folders away until they are chosen; where that fails, they go."""
+        with self._lock:
+            self._opening.append(found)
         try:
-            load_models(ModelPaths(found["target"], parts), needs)
-        except UserError:
-            self._release()
-            raise
+            yield
+        finally:
+            with self._lock:
+                self._opening = [one for one in self._opening if one is not found]
+                unchosen = any(folder not in self._chosen() for folder in found.values())
+            if unchosen:
+                self._release()
+
+    def _open(self, found: Mapping[str, str]) -> LanguageModel:
+        """The target."""
         with self._lock:
             for folder in found.values():
                 self._resident[folder] = time.monotonic()
+        return load_models(_paths(found), {role: role for role in found if role != "target"}).target
 
-    def _make_room(self, wanted: Iterable[str]) -> None:
+    def _make_room(self) -> None:
         """Those who have left give their places up first. Raises UserError where all places are taken."""
-        self._release(wanted)
-        if self._too_many(wanted):
+        self._release()
+        if self._too_many():
             self._forget(lambda choice: choice.left and choice.paths is not None)
-            self._release(wanted)
-        if self._too_many(wanted):
+            self._release()
+        if self._too_many():
             raise UserError(
                 f"{self._limits.resident_models} models are in memory for visitors, as many as "
                 "this page holds; try again when somebody has put theirs away."
             )
 
-    def _too_many(self, wanted: Iterable[str]) -> bool:
+    def _too_many(self) -> bool:
         with self._lock:
-            return len({*self._resident, *wanted}) > self._limits.resident_models
+            return len({*self._resident, *self._chosen()}) > self._limits.resident_models
+
+    def _chosen(self) -> set[str]:
+        """The folders that visitors have chosen, and those that are being opened for them."""
+        pairs = [choice.paths for choice in self._choices.values() if choice.paths is not None]
+        folders = {folder for one in pairs for folder in (one.target, *one.parts.values())}
+        return folders.union(*(found.values() for found in self._opening))
 
     def _forget(self, which: Callable[[Choice], bool]) -> None:
         with self._lock:
             for session in [one for one, choice in self._choices.items() if which(choice)]:
                 del self._choices[session]
 
-    def _release(self, kept: Iterable[str] = ()) -> None:
+    def _release(self) -> None:
         """Put away the models that nobody has chosen, and those chosen only by visitors who have been away for long."""
         oldest = time.monotonic() - self._limits.kept_seconds
         self._forget(lambda choice: choice.paths is not None and choice.touched < oldest)
         with self._lock:
-            chosen = set(kept)
-            for choice in self._choices.values():
-                if choice.paths is not None:
-                    chosen |= {choice.paths.target, *choice.paths.parts.values()}
+            chosen = self._chosen()
             for folder in [one for one in self._resident if one not in chosen]:
                 del self._resident[folder]
                 open_model.forget(folder)
@@ -199,8 +239,7 @@ class OwnModels:
             told = {one.name: getattr(old, one.name) for one in fields(Choice)}
             fresh = ("token", "touched", "left")
             found = Choice(**{name: value for name, value in told.items() if name not in fresh})
-            self._choices[session] = found
-            return found
+            return self._keep(session, found)
 
     def name_of(self, session: str) -> str:
         """Names the visitor's own pair; "" for the page's own models."""
@@ -219,7 +258,7 @@ class OwnModels:
 
         talk: the prompt is the next turn of the conversation, where one is held.
         """
-        choice = self.of(session)
+        choice = self.read(session)
         if request.models.target != model_paths().target:
             return request  # another embedded family was asked for
         request = replace(
@@ -231,7 +270,7 @@ class OwnModels:
 
     def answered(self, session: str, trace: str | None) -> None:
         """A run of this visitor's has ended: its answer is the next turn of the conversation."""
-        choice = self.of(session)
+        choice = self.read(session)
         lines = (trace or "").splitlines()
         if not choice.chat or len(lines) < 2:
             return
@@ -254,6 +293,10 @@ class OwnModels:
         if choice.paths is not None:
             return choice.told["ends"]
         return special_texts(load_models(model_paths(), {}).target)
+
+
+def _paths(found: Mapping[str, str]) -> ModelPaths:
+    return ModelPaths(found["target"], {k: v for k, v in found.items() if k != "target"})
 
 
 def page_converses() -> bool:
@@ -285,4 +328,4 @@ def told(model: LanguageModel, paths: ModelPaths) -> dict:
     }
 
 
-own = OwnModels()
+own = OwnModels(here=VISITORS.here)

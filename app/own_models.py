@@ -122,14 +122,14 @@ def _load(request: gr.Request, event: gr.EventData) -> Iterator[str]:
     def work() -> dict:
         return own.load(session, wish.get("target"), wish.get("draft"), telling.tell.get())
 
-    yield shown(own.of(session), "Looking at it")
+    yield shown(own.read(session), "Looking at it")
     try:
         for task, share in telling.heard(work):
-            yield shown(own.of(session), task, share)
+            yield shown(own.read(session), task, share)
     except UserError as error:
-        yield shown(own.of(session), problem=str(error))
+        yield shown(own.read(session), problem=str(error))
         return
-    choice = own.of(session)
+    choice = own.read(session)
     asks = ", ".join(choice.told.get("left_out", ()))
     problem = f"The model's generation config asks for {asks}, which this page leaves out."
     yield shown(choice, problem=problem if asks else "")
@@ -162,7 +162,7 @@ def _set(request: gr.Request, event: gr.EventData) -> str:
 
 
 def _fresh(request: gr.Request) -> str:
-    choice = own.of(request.session_hash)
+    choice = own.read(request.session_hash)
     choice.turns = []
     return shown(choice)
 
@@ -171,7 +171,7 @@ def _sampling(request: gr.Request) -> list:
     """The numbers of the model's own generation config, within the bounds of the controls."""
     from app.controls import RANGES
 
-    found = own.of(request.session_hash).told.get("sampling", {})
+    found = own.read(request.session_hash).told.get("sampling", {})
     names = ("temperature", "top_k", "top_p")
     return [RANGES[name].clamp(found[name]) if name in found else gr.skip() for name in names]
 
@@ -185,10 +185,10 @@ def _returned(request: gr.Request, event: gr.EventData) -> list:
 
 
 def _kept(request: gr.Request) -> str:
-    return shown(own.of(request.session_hash))
+    return shown(own.read(request.session_hash))
 
 
 def _answered(request: gr.Request) -> str:
     session = request.session_hash
     own.answered(session, live.finished(session, "watch"))
-    return shown(own.of(session))
+    return shown(own.read(session))

@@ -28,7 +28,7 @@ from app.parts import QUICK, SPARE, html
 from app.seats import sweep_forever
 from app.settings import LIMITS, MCP, address
 from app.shares import Shares
-from app.visitors import proxies
+from app.visitors import VISITORS, proxies
 from app.watch import Watch
 
 KEPT = (live.seats, live.memories, own)
@@ -79,9 +79,11 @@ def _open_room(request: gr.Request):
 
 def _leave(request: gr.Request) -> None:
     """The connection to a browser has ended. Gradio tells nothing more: the tab was closed, or the network broke for a
-    moment and the same session comes back. So the visitor's things wait for a while."""
-    for kept in KEPT:
-        kept.cut_off(request.session_hash)
+    moment and the same session comes back. So the visitor's things wait for a while. Where it is back already, on another
+    connection, the late end of the old one means nothing."""
+    if VISITORS.silent(request.session_hash):
+        for kept in KEPT:
+            kept.cut_off(request.session_hash)
 
 
 def launch(page: gr.Blocks, **settings) -> None:

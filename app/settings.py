@@ -59,6 +59,8 @@ class Limits:
     """Calls of one address that are worked on at once; others wait."""
     unread_seconds: int = 10
     """Seconds after which a request whose answer nobody reads is let go."""
+    unread_megabytes: int = 256
+    """Most memory for all answers that wait to be read; one address may take a quarter."""
     body_megabytes: int = 10
     """Largest request; one that brings a file of ``trace_megabytes`` always fits."""
     body_seconds: int = 30
@@ -96,6 +98,11 @@ class Limits:
     def body_bytes(self) -> int:
         """The most that one request may have. A trace grows by an eighth when it is sent as JSON."""
         return max(self.body_megabytes * 1_000_000, self.trace_bytes * 5 // 4)
+
+    @property
+    def unread_bytes(self) -> int:
+        """The most that may be unread. A run says all that it wrote twice, as it goes on and at its end."""
+        return max(self.unread_megabytes * 1_000_000, 8 * self.trace_bytes)
 
     @property
     def visitor_megabytes(self) -> int:

@@ -1,7 +1,8 @@
 """Gradio's queue under shares: one client's events are bounded in number, and an event begins once its answer is read.
 
-An event whose visitor is not here (``app.visitors``) is parked: it takes no thread and no place in the line, and is let
-go after some seconds, or earlier where its client or the whole house needs the room.
+An event whose visitor reads no answers (``app.visitors``) is parked: it takes no thread and no place in the line, and is
+let go after some seconds, or earlier where its client or the whole house needs the room. What an event has said and
+nobody has read yet is bounded too (``app.unread``).
 """
 
 import asyncio
@@ -12,18 +13,26 @@ import fastapi
 import gradio as gr
 from gradio.data_classes import PredictBodyInternal
 from gradio.queueing import Event
-from gradio.server_messages import ProcessCompletedMessage
+from gradio.server_messages import (
+    EventMessage,
+    ProcessCompletedMessage,
+    ProcessGeneratingMessage,
+)
 
 from app.refusals import note, note_failure
 from app.settings import LIMITS, Limits
+from app.unread import Sessions
 from app.visitors import VISITORS, Visitors, client
 
 FULL = "Your address has {} requests under way here, as many as one may; wait until one has ended."
 UNREAD = "Nobody read the answer to that request, so it was let go; send it again."
+TOO_MUCH = "Too much of what you asked for here is not read yet, so all of it was let go; read faster, or ask for less."
 EVERY = 2.0
 """Seconds between two looks at what was left behind."""
+MOST_SESSIONS = 2000
+"""As gradio's own bound."""
 KEPT = 30.0
-"""Seconds for which the answers to somebody who is not here are kept."""
+"""Seconds for which the answers to somebody who does not read them are kept."""
 
 
 class Shares:
@@ -35,8 +44,10 @@ class Shares:
         self._parked: dict[str, tuple[Event, float]] = {}
         """Id -> event, and when it came; the oldest first."""
         self._left: dict[str, float] = {}
-        """Session that is not here, but has left something -> since when."""
+        """Session that reads no answers, but has left something -> since when."""
         self._push, self._queue.push = self._queue.push, self.push
+        self._send, self._queue.send_message = self._queue.send_message, self.send
+        self._unread = self._queue.pending_messages_per_session = Sessions(MOST_SESSIONS)
         visitors.arrived = self._arrived
         self.woken: Callable[[], None] = lambda: None
         """Called when there is more in the queue."""
@@ -67,15 +78,51 @@ class Shares:
         event = self._queue.event_ids_to_events.get(event_id) if success else None
         if event is not None:
             self._visitors.seen(event.session_hash, who)
-            if not self._visitors.here(event.session_hash):
+            if not self._visitors.reads(event.session_hash):
                 self._park(event)
         return success, event_id, state
 
+    def send(self, event: Event, message: EventMessage) -> None:
+        """As gradio's, but what is unread stays within bounds: whoever lets most of it lie loses theirs first."""
+        waiting = self._unread.get(event.session_hash)
+        if waiting is None:
+            event.alive = False
+        elif event.alive and _whole(event, message):
+            message.event_id = event._id
+            waiting.put_whole(message)
+        else:
+            self._send(event, message)
+        if waiting and waiting.bytes > self._limits.unread_bytes // (4 * MOST_SESSIONS):
+            self._bound(_client(event))
+
+    def _bound(self, who: str) -> None:
+        unread, address = self._unread.bytes(), self._visitors.address
+        theirs = {session: size for session, size in unread.items() if address(session) == who}
+        self._relieve(theirs, self._limits.unread_bytes // 4)
+        self._relieve(self._unread.bytes(), self._limits.unread_bytes)
+
+    def _relieve(self, unread: dict[str, int], most: int) -> None:
+        while sum(unread.values()) > most:
+            session = max(unread, key=unread.__getitem__)
+            del unread[session]
+            self._give_up(session)
+
+    def _give_up(self, session: str) -> None:
+        """Let go of all that this session has asked for."""
+        waiting = self._unread[session]
+        waiting.clear()
+        for event_id in self._queue.pending_event_ids_session.get(session, ()):
+            event = self._queue.event_ids_to_events.get(event_id)
+            if event:
+                event.alive = False  # ends with its next update, or where its turn comes
+            over = ProcessCompletedMessage(output={"error": TOO_MUCH}, success=False)
+            over.event_id = event_id
+            waiting.put_nowait(over)
+        note("unread")
+
     def _of(self, who: str) -> list[Event]:
         return [
-            event
-            for event in self._queue.event_ids_to_events.values()
-            if client(event.request.client.host if event.request.client else "") == who
+            event for event in self._queue.event_ids_to_events.values() if _client(event) == who
         ]
 
     def _park(self, event: Event) -> None:
@@ -85,7 +132,7 @@ class Shares:
             self._parked[event._id] = event, time.monotonic()
 
     def _arrived(self, session: str) -> None:
-        """The visitor is here: their events stand in line."""
+        """The visitor reads: their events stand in line."""
         for event_id, (event, _) in list(self._parked.items()):
             if event.session_hash == session:
                 del self._parked[event_id]
@@ -124,8 +171,19 @@ class Shares:
                 self._let_go(event)
         busy = {event.session_hash for event in queue.event_ids_to_events.values()}
         known = {*queue.pending_messages_per_session, *queue.pending_event_ids_session}
-        away = {one for one in known - busy if not self._visitors.here(one)}
+        away = {one for one in known - busy if not self._visitors.reads(one)}
         self._left = {one: self._left.get(one, now) for one in away}
         for session in [one for one, since in self._left.items() if now - since > KEPT]:
             queue.pending_messages_per_session.pop(session, None)
             queue.pending_event_ids_session.pop(session, None)
+
+
+def _client(event: Event) -> str:
+    return client(event.request.client.host if event.request.client else "")
+
+
+def _whole(event: Event, message: EventMessage) -> bool:
+    """Whether this update holds all that the event said before. Programs that call by name get such; others get what
+    changed."""
+    simple = event.data is not None and event.data.simple_format
+    return simple and isinstance(message, ProcessGeneratingMessage)

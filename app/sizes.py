@@ -8,8 +8,9 @@ what passes cost now. So its choice may change between two runs. Within a visit 
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from app.visitors import anyone, first_to_go
 from engine.drafters import drafters
 
 MOST_VISITORS = 500
@@ -20,7 +21,9 @@ MOST_SIZES = 200
 class Sizes:
     """By visitor: the size that was picked for a drafter with its other options."""
 
-    def __init__(self) -> None:
+    def __init__(self, here: Callable[[str], bool] = anyone) -> None:
+        """here: whether a visitor has the page open."""
+        self._here = here
         self._visitors: OrderedDict[str, dict[str, int]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -53,7 +56,10 @@ class Sizes:
                 if size and len(known) < MOST_SIZES:
                     known.setdefault(_key(models, values, pairs[place], option), size)
             while len(self._visitors) > MOST_VISITORS:
-                self._visitors.popitem(last=False)
+                del self._visitors[first_to_go(self._visitors, session, self._here, self._settled)]
+
+    def _settled(self, session: str) -> bool:
+        return bool(self._visitors[session])
 
 
 def _pairs(values: Mapping[str, object]) -> list:

@@ -20,6 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -38,6 +39,8 @@ which nothing may be left."""
 GOOD = 10
 BAD = "127.0.0.66"
 BODY = b"a" * 1_000_000
+LONG = ["Once", "dyspec", {"budget": 64}, *RUN[3:]]
+"""A run with long lines."""
 HEAD = f"POST {PREFIX}/queue/join HTTP/1.1\nHost: localhost\nContent-Type: application/json\n"
 
 
@@ -133,6 +136,33 @@ def heartbeat(one: Bad) -> object:
     return "held"
 
 
+def beating_run(one: Bad) -> object:
+    """Runs whose answers nobody reads, under sessions whose heartbeats are held."""
+    if len(one.held) < 8:
+        head = (
+            f"GET {PREFIX}/heartbeat/beats{len(one.held)}-{id(one)} HTTP/1.1\nHost: localhost\n\n"
+        )
+        one.held.append(one.raw(head)[0])
+        time.sleep(0.2)
+    session = f"beats{random.randrange(len(one.held))}-{id(one)}"
+    body = {"data": LONG, "session_hash": session}
+    return one.post("/call/run", body).status_code
+
+
+def trickled_run(one: Bad) -> object:
+    """Answers of which only a little is read, so that their connections do not end."""
+    for connection in one.held:
+        connection.settimeout(0.01)
+        with suppress(OSError):
+            connection.recv(4096)
+    asked = one.post("/call/run", {"data": RUN})
+    if asked.status_code != 200:
+        return asked.status_code
+    where = f"{PREFIX}/call/run/{asked.json()['event_id']}"
+    one.held.append(one.raw(f"GET {where} HTTP/1.1\nHost: localhost\n\n")[0])
+    return "held"
+
+
 def nonsense(one: Bad) -> object:
     body = random.choice(
         [{}, [], {"data": []}, {"data": [], "fn_index": 999}, {"data": 7, "fn_index": 1}]
@@ -172,6 +202,8 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "runs that are read": (read_run, 6),
     "paused runs of made-up sessions": (paused_run, 1),
     "heartbeats of made-up sessions": (heartbeat, 1),
+    "unread runs of sessions that beat": (beating_run, 1),
+    "runs that are read a little": (trickled_run, 1),
     "nonsense": (nonsense, 1),
     "foreign names and sites": (foreign, 1),
     "heavy schemas": (heavy_schema, 1),

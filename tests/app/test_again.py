@@ -73,6 +73,17 @@ def test_the_same_run_but_for_what_changed(finished):
     assert summary["new_tokens"] == first.summary["new_tokens"]
 
 
+def test_further_cuts_of_the_run_are_made_again(finished):
+    """A model's generation config may ask for them."""
+    cuts = (("top_h", 0.5), ("min_p", 0.3), ("typical_p", 0.8))
+    text = finished(temperature=1.5, seed=3, cuts=cuts).text
+    first, (run, *_, summary) = read_trace(text), run_through(what_if_job(wish(text)))
+    assert (
+        run["sampling"] == first.run["sampling"] and dict(cuts).items() <= run["sampling"].items()
+    )
+    assert summary["text"] == first.summary["text"]
+
+
 def test_another_temperature_finds_its_own_rule(finished):
     run, *_ = run_through(what_if_job(wish(finished().text, temperature=0.7)))
     assert run["verifier"]["key"] == "rejection"

@@ -3,10 +3,12 @@ back."""
 
 import json
 
+import httpx
 import pytest
 
+from app.own import MOST_VISITORS
 from engine.trace import read_trace
-from tests.app.wire import Wire
+from tests.app.wire import PREFIX, Wire
 
 
 @pytest.fixture
@@ -34,6 +36,26 @@ def test_a_conversation_outlives_a_broken_connection(wire):
     section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": []})
     assert turns(wire, "Hello") == 2
     wire.break_off()
+    assert turns(wire, "Hello") == 2
+
+
+def test_a_run_outlives_the_late_end_of_an_old_heartbeat(wire):
+    with httpx.stream("GET", f"{wire.url}{PREFIX}/heartbeat/{wire.session}") as back:
+        beats = back.iter_lines()
+        next(beats)
+        updates = wire.run("Once upon a time", "none", 256)
+        next(updates), next(updates)
+        wire.break_off()
+        assert list(updates)[-1][1] == "done"
+
+
+def test_a_conversation_outlives_many_sessions_that_are_made_up(wire):
+    section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": []})
+    body = {"data": [], "fn_index": wire.event("own-models", "fresh")["id"]}
+    with httpx.Client(base_url=wire.url + PREFIX) as http:
+        for number in range(MOST_VISITORS + 9):
+            body["session_hash"] = f"made-up-{number}"
+            http.post("/run/predict", json=body).raise_for_status()
     assert turns(wire, "Hello") == 2
 
 

@@ -22,6 +22,18 @@ def test_everybody_has_a_memory_of_their_own():
     memories.leave("nobody")
 
 
+def test_made_up_visitors_erase_each_other_and_nobody_who_is_here():
+    memories = Memories(most=3, here={"ann"}.__contains__)
+    memories.of("ann").store("key", Learned)
+    memories.of("bob").store("key", Learned)
+    for number in range(9):
+        memories.of(str(number))
+    assert memories.of("bob").nbytes == 10, "others have nothing to lose"
+    for number in range(9):
+        memories.of(str(number)).store("key", Learned)
+    assert (memories.of("ann").nbytes, memories.of("bob").nbytes) == (10, 0)
+
+
 def test_there_is_a_bound():
     assert 1 <= LIMITS.memories <= 256
 

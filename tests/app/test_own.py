@@ -9,7 +9,7 @@ from transformers import LlamaConfig
 
 from app.live import opened
 from app.menu import drafter_menu
-from app.own import Choice, OwnModels, page_converses
+from app.own import MOST_VISITORS, Choice, OwnModels, page_converses
 from app.own import own as page_own
 from app.own_models import _set, refuse_gone, shown
 from app.settings import LIMITS, allowed_models, model_paths
@@ -201,6 +201,50 @@ def test_a_pair_and_a_conversation_wait_for_a_browser_that_was_cut_off(pair):
     late.sweep()
     assert not late.holds("b", token) and not late.of("b").chat
     own.leave("a")
+
+
+def test_a_model_that_is_being_opened_is_put_away_by_nobody(pair):
+    own, kept = room(pair, resident_models=2), []
+
+    def tell(task: str, share: float) -> None:
+        if task.startswith("Loading"):
+            own.leave("b")
+            own.sweep()
+            kept.append(own.resident())
+
+    before = held()
+    own.load("a", *pair, tell=tell)
+    assert kept == [[], [pair[0]]] and held() == before + 2
+    own.leave("a")
+    assert held() == before and own.resident() == []
+
+
+def test_a_pair_that_cannot_be_opened_leaves_nothing_behind(pair, tmp_path):
+    own, before = room(pair), held()
+    with pytest.raises(UserError):
+        own.load("a", pair[0], str(tmp_path))
+    assert held() == before and own.resident() == []
+
+
+def crowded(own: OwnModels, begin) -> list[str]:
+    """Whose conversations are still there, of ann's, who is here, and of cut's, who is not, after many others came."""
+    for name in ("ann", "cut"):
+        own.of(name).chat = True
+    for number in range(MOST_VISITORS + 9):
+        begin(own, f"made up {number}")
+    return [name for name in ("ann", "cut") if own.read(name).chat]
+
+
+def test_made_up_visitors_erase_nobody_s_conversation():
+    def house() -> OwnModels:
+        return OwnModels(Allowed(), here={"ann"}.__contains__)
+
+    def talks(own: OwnModels, session: str) -> None:
+        own.of(session).chat = True
+
+    assert crowded(house(), OwnModels.read) == ["ann", "cut"], "reading keeps nothing"
+    assert crowded(house(), OwnModels.of) == ["ann", "cut"], "whoever chose nothing goes first"
+    assert crowded(house(), talks) == ["ann"]
 
 
 def test_who_has_left_gives_the_place_up_first(pair):

@@ -202,15 +202,30 @@ def test_a_session_is_here_while_one_of_its_streams_is_open():
     visitors.arrived = arrived.append
     visitors.seen("s", "10.0.0.1")
     assert not visitors.here("s") and visitors.address("s") == "10.0.0.1"
-    with visitors.stream("s", "10.0.0.2"), visitors.stream("s", "10.0.0.2"):
-        assert visitors.here("s")
+    with visitors.heartbeat("s", "10.0.0.2"):
+        assert visitors.here("s") and not visitors.reads("s"), "a heartbeat takes no answers"
+        with visitors.reading("s", "10.0.0.2"):
+            assert visitors.here("s") and visitors.reads("s")
     assert not visitors.here("s") and visitors.address("s") == "10.0.0.2"
-    assert arrived == ["s", "s"]
+    assert arrived == ["s"]
+
+
+def test_a_session_is_silent_once_its_last_heartbeat_ends():
+    visitors = Visitors()
+    old, back = (visitors.heartbeat("s", "a") for _ in range(2))
+    old.__enter__(), back.__enter__()
+    assert not visitors.silent("s"), "it is back already"
+    old.__exit__(None, None, None)
+    assert visitors.silent("s") and visitors.here("s")
+    back.__exit__(None, None, None)
+    with visitors.heartbeat("s", "a"), visitors.heartbeat("s", "a"):
+        assert not visitors.silent("s") and visitors.silent("s"), "both end at once"
+    assert visitors.silent("s") and visitors.silent("nobody")
 
 
 def test_sessions_that_are_made_up_do_not_push_out_one_that_is_here():
     visitors = Visitors()
-    with visitors.stream("s", "a"):
+    with visitors.heartbeat("s", "a"):
         for number in range(10_000):
             visitors.seen(str(number), "b")
         assert visitors.here("s") and visitors.address("9999") == "b"

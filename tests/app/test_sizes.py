@@ -6,7 +6,7 @@ import pytest
 
 from app import live
 from app.menu import plain_pair
-from app.sizes import Sizes
+from app.sizes import MOST_VISITORS, Sizes
 from engine.drafters.chain import ChainDrafter
 from engine.trace import read_trace
 from viz.race import split
@@ -43,6 +43,16 @@ def test_the_first_choice_stays_for_the_visit(monkeypatch):
     assert watched("ann", stop_below=0.0) == 2, "other options are another drafter"
     assert watched("bob") == 2, "another visit"
     assert raced("bob") == [None, 2]
+
+
+def test_made_up_visitors_make_nobody_who_is_here_lose_theirs():
+    sizes = Sizes({"ann"}.__contains__)
+    values = {"pair": json.dumps(plain_pair("chain"))}
+    header = json.dumps({"drafter": {"options": {"length": 3}}})
+    for session in ("ann", *map(str, range(MOST_VISITORS + 9))):
+        sizes.keep(session, "", values, header)
+    assert "3" in sizes.settled("ann", "", values)["pair"]
+    assert "3" not in sizes.settled("0", "", values)["pair"]
 
 
 @pytest.mark.parametrize(

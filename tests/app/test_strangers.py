@@ -207,6 +207,26 @@ def test_requests_whose_answer_nobody_reads_keep_nobody_out(server, stranger):
     assert "vllm:num_requests_waiting 0.0" in metrics
 
 
+def test_a_heartbeat_is_no_reader(stranger):
+    """Nor does its run begin, whose updates would pile up."""
+    head = f"GET {PREFIX}/heartbeat/beats HTTP/1.1\nHost: localhost\n\n"
+    connection, _ = stranger.raw(head)
+    assert connection.recv(1000)
+    asked = stranger.post("/call/run", {"data": RUN, "session_hash": "beats"})
+    time.sleep(LIMITS.unread_seconds + 3)
+    answer = stranger.http.get(f"{PREFIX}/call/run/{asked.json()['event_id']}").text
+    connection.close()
+    assert "generating" not in answer and "Nobody read the answer" in answer
+
+
+def test_pages_that_nobody_reads_keep_no_neighbour_waiting(server, stranger):
+    """Asked for on one connection, one behind the other, until the system holds no more of them."""
+    connection, _ = stranger.raw("GET / HTTP/1.1\nHost: localhost\n\n" * 20)
+    time.sleep(3)
+    assert stranger.http.get("/", timeout=10).is_success
+    connection.close()
+
+
 def test_a_request_whose_answer_is_read_later_is_made(stranger):
     event = stranger.post("/call/run", {"data": [*RUN[:9], 4, *RUN[10:]]}).json()["event_id"]
     time.sleep(1)

@@ -1,0 +1,92 @@
+"""Connections of a real server, whose clients read less than they ask for."""
+
+import asyncio
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import uvicorn
+
+from app.connections import Connection
+from app.settings import LIMITS
+
+ANSWER = 24_000_000
+"""Bytes."""
+
+
+class Small(Connection):
+    limits = replace(
+        LIMITS, unread_megabytes=160, trace_megabytes=1, body_seconds=0.3
+    )  # 40 MB a client
+    proxies = ()
+    made: list[Connection] = []
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        held = transport.get_extra_info("socket")
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)  # the system holds little
+        super().connection_made(transport)
+        self.made.append(self)
+
+
+async def long_answer(scope, receive, send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"a" * ANSWER})
+
+
+@contextmanager
+def served(app, **settings):
+    """The port of a server with such connections."""
+    config = uvicorn.Config(app, port=0, http=Small, lifespan="off", log_config=None, **settings)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(10)
+
+
+def asked(port: int, headers: str = "") -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", port), timeout=10)
+    made.sendall(f"GET / HTTP/1.1\r\nHost: a\r\n{headers}\r\n".encode())
+    return made
+
+
+def unread() -> int:
+    return sum(one.transport.get_write_buffer_size() for one in Small.made)
+
+
+def test_many_answers_that_are_read_a_little_take_no_more_than_a_share():
+    with served(long_answer) as port:
+        slow, begun = [asked(port) for _ in range(4)], time.monotonic()
+        while (passed := time.monotonic() - begun) < 5:
+            for one in slow:
+                with suppress(OSError):
+                    one.recv(200_000)
+            time.sleep(0.05)
+            if passed > 3:
+                assert 0 < unread() <= Small.limits.unread_bytes // 4, "some of them go on"
+        for one in slow:
+            one.close()
+
+
+class Websocket(asyncio.Protocol):
+    """What uvicorn hands a connection to where one of the packages for it is installed."""
+
+    def __init__(self, **_: object) -> None:
+        super().__init__()
+
+
+def test_a_websocket_ends_and_is_counted_no_longer():
+    with served(long_answer, ws=Websocket) as port:
+        headers = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+        for _ in range(3):
+            with suppress(ConnectionResetError), asked(port, headers) as one:
+                one.settimeout(3)
+                assert one.recv(1000) == b""
+        assert not Small._open
