@@ -3,7 +3,7 @@ pass on its way out.
 
 Each request is checked for the name and the site it was meant for (``app.origins``), for a path that the page or a
 program uses, and for a body within bounds (``app.bodies``); it is given a session if it has none; one client has a
-bounded number of requests under way. Each refusal is one sentence. No exception passes, so no traceback is logged.
+bounded number of requests under way, and beyond some in a second they wait (``app.rates``). Each refusal is one sentence. No exception passes, so no traceback is logged.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.bodies import Bodies, Gone, replayed
 from app.origins import Origins, origins
+from app.rates import Rates
 from app.refusals import NONSENSE, Refused, log, note, note_failure
 from app.settings import LIMITS, Limits
 from app.shares import Shares
@@ -49,6 +50,10 @@ PAGE = re.compile(rf"/|/config/?|{API}/(info|openapi\.json)/?")
 """The page and its descriptions, which are large and made anew for each request."""
 STREAM = re.compile(rf"{API}/(heartbeat|queue/data|call)(/.*)?")
 HEARTBEAT = f"{API}/heartbeat/"
+DEAR = re.compile(rf"{PAGE.pattern}|{STREAM.pattern}")
+"""What is read at the price of a whole request; an asset costs a tenth."""
+ASSET, CHEAP_BYTES = 0.1, 100_000
+"""The price of an asset; and a body of so many bytes costs as much as a request."""
 SESSION = re.compile(r"[\w.-]{1,64}", re.ASCII)
 SENTENCES = {
     403: "This page does not allow that.",
@@ -73,7 +78,7 @@ class Guard:
         """session_of: from an event of gradio's queue to its session; "" where there is no such event."""
         self._app, self._rule, self._session_of = app, rule, session_of
         self._visitors, self._limits = visitors, limits
-        self._bodies = Bodies(limits)
+        self._bodies, self._rates = Bodies(limits), Rates(limits.client_rate)
         self._open: Counter[str] = Counter()
         self._turns: dict[tuple[str, bool], asyncio.Semaphore] = {}
         self._unnamed_proxy = not proxies()
@@ -106,12 +111,15 @@ class Guard:
         if self._unnamed_proxy and "x-forwarded-for" in headers:
             self._unnamed_proxy = False
             log.warning("a proxy that %s does not name: its visitors share one address", PROXIES)
-        self._rule.check(headers, path.startswith(API) or method not in ("GET", "HEAD"))
-        allowed = OPEN.get("GET" if method == "HEAD" else method)
-        if allowed is None or not allowed.fullmatch(path):
-            raise Refused(404, "path", SENTENCES[404], True)
+        reads = method in ("GET", "HEAD")
         with self._counted(who), ExitStack() as held:
-            if method in ("GET", "HEAD"):
+            if wait := self._rates.wait(who, ASSET if reads and not DEAR.fullmatch(path) else 1.0):
+                await asyncio.sleep(wait)
+            self._rule.check(headers, path.startswith(API) or not reads)
+            allowed = OPEN.get("GET" if reads else method)
+            if allowed is None or not allowed.fullmatch(path):
+                raise Refused(404, "path", SENTENCES[404], True)
+            if reads:
                 if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
                     raise Refused(400, "body-unasked", NONSENSE, True)
                 session = self._reads(path, scope)
@@ -125,7 +133,9 @@ class Guard:
                 else:
                     await self._app(scope, receive, answer)
                 return
-            body = await held.enter_context(self._bodies.read(who)).whole(headers, receive)
+            reading = held.enter_context(self._bodies.read(who))
+            held.callback(lambda: self._rates.wait(who, reading.size / CHEAP_BYTES))
+            body = await reading.whole(headers, receive)
             if CALLS.fullmatch(path):
                 body = self._with_session(path, headers, body, who)
                 scope = {**scope, "headers": _sized(scope["headers"], len(body))}

@@ -30,7 +30,7 @@ PUT_OUT = "That run was paused with its page closed, and made room for somebody 
 HANGING = {"watch": ("whatif", "plain")}
 """The seats that depend on the run of a tab and go with it. They are separate seats, so that the run stays as it is."""
 
-seats = Seats(here=VISITORS.here, address=VISITORS.address)
+seats = Seats(here=VISITORS.here, came=VISITORS.came, address=VISITORS.address)
 memories = Memories(here=VISITORS.here)
 sizes = Sizes(VISITORS.here)
 

@@ -18,6 +18,8 @@ from engine.errors import UserError
 log = logging.getLogger("draftscope")
 
 FAILED = "Something went wrong inside the engine; press Run to try again."
+UNSEEN = 30
+"""Seconds for which a run of a session without a page is kept."""
 PACE = 0.03
 """Least seconds between two updates to the browser; several fast steps share one update."""
 
@@ -175,10 +177,12 @@ class Seats:
         self,
         limits: Limits = LIMITS,
         here: Callable[[str], bool] = lambda session: True,
+        came: Callable[[str], bool] = lambda session: True,
         address: Callable[[str], str] = lambda session: "",
     ) -> None:
-        """here: whether a visitor still has the page open. address: a visitor's; "" where it is not known."""
-        self._limits, self._here, self._address = limits, here, address
+        """here: whether a visitor still has the page open. came: whether they ever had. address: a visitor's; "" where it
+        is not known."""
+        self._limits, self._here, self._came, self._address = limits, here, came, address
         self._seats: dict[tuple[str, str], Seat] = {}
         self._put_out: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Whose paused runs made room for others, the latest last."""
@@ -234,11 +238,15 @@ class Seats:
             seat.ask("drop")
 
     def sweep(self) -> None:
-        """Let go of the runs that nobody came back for."""
-        oldest = time.monotonic() - self._limits.kept_seconds
+        """Let go of the runs that nobody came back for, or of whose visitor no page was ever seen."""
+        now = time.monotonic()
         with self._lock:
             stale = [
-                k for k, s in self._seats.items() if s.state != "running" and s.touched < oldest
+                key
+                for key, seat in self._seats.items()
+                if seat.state != "running"
+                and now - seat.touched
+                > (self._limits.kept_seconds if self._came(key[0]) else UNSEEN)
             ]
             gone = [self._seats.pop(key) for key in stale]
         for seat in gone:
@@ -283,7 +291,7 @@ class Kept(Protocol):
     def sweep(self) -> None: ...
 
 
-def sweep_forever(*kept: Kept, every: float = 60.0) -> None:
+def sweep_forever(*kept: Kept, every: float = 15.0) -> None:
     """Sweep in the background, also while nobody visits the page."""
 
     def loop() -> None:

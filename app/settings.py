@@ -57,6 +57,8 @@ class Limits:
     """Requests of one address that may be open; a page holds two or three."""
     client_calls: int = 8
     """Calls of one address that are worked on at once; others wait."""
+    client_rate: int = 20
+    """Requests of one address that are worked on in a second, once it has used what it saved up; others wait."""
     unread_seconds: int = 10
     """Seconds after which a request whose answer nobody reads is let go."""
     unread_megabytes: int = 256

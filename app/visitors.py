@@ -62,6 +62,8 @@ def first_to_go(kept: Iterable[str], stays: str, here: Callable[[str], bool], wo
 @dataclass
 class _Visit:
     address: str = ""
+    came: bool = False
+    """Whether a page of this session had a heartbeat."""
     open: Counter[str] = field(default_factory=Counter)
     """How many connections of each kind are open."""
     ended: int = 0
@@ -103,6 +105,7 @@ class Visitors:
             visit = self._of(session)
             visit.address = address
             visit.open[kind] += 1
+            visit.came |= kind == HEART
         try:
             yield
         finally:
@@ -123,6 +126,11 @@ class Visitors:
     def here(self, session: str) -> bool:
         visit = self._visits.get(session)
         return visit is not None and visit.here
+
+    def came(self, session: str) -> bool:
+        """Whether it is here, or has been here as a page is, which may come back after its connection broke."""
+        visit = self._visits.get(session)
+        return visit is not None and (visit.came or visit.here)
 
     def reads(self, session: str) -> bool:
         visit = self._visits.get(session)

@@ -1,7 +1,7 @@
 """One client who means no good, beside ten visitors who do not: python -m tests.abuse --seconds 60
 
-Starts the page, lets ten visitors (each from an address of their own, 127.0.2.1 to .10) press Run for so long while nobody
-else is there, and again while one client, 127.0.0.66, tries everything in ATTACKS at once. Prints for each attack how
+Starts the page, waits until it has tried all drafters, lets ten visitors (each from an address of their own, 127.0.2.1
+to .10) press Run for so long while nobody else is there, and again while one client, 127.0.0.66, tries everything in ATTACKS at once. Prints for each attack how
 often it was tried and what became of it, the worst memory, the worst answer of /health, the visitors' waits for their
 first step, and what is left a minute later. Exit code 1 where one of the claims fails that the last lines name.
 """
@@ -246,10 +246,9 @@ def at_once(work: list[tuple], seconds: float) -> None:
         thread.join(seconds + 180)
 
 
-def visitor(server: Server, number: int, until: float, book: Book) -> None:
+def visitor(wire: Wire, until: float, book: Book) -> None:
     """Presses Run again and again, and notes the wait for each first step."""
     while time.monotonic() < until:
-        wire = Wire(server.url, f"127.0.2.{number + 1}")
         began, wait, said = time.monotonic(), None, ""
         try:
             for trace, state, message in wire.run("Once upon a time", "none", 64):
@@ -262,7 +261,6 @@ def visitor(server: Server, number: int, until: float, book: Book) -> None:
             book.refused.append(said or "no step")
         else:
             book.waits.append(wait)
-        wire.leave()
         time.sleep(0.5)
 
 
@@ -279,14 +277,14 @@ def watch(server: Server, until: float, book: Book) -> None:
             time.sleep(0.2)
 
 
-def beside(server: Server, seconds: float, attacks: list[str]) -> Book:
+def beside(server: Server, good: list[Wire], seconds: float, attacks: list[str]) -> Book:
     """The visitors, for so long, beside these attacks."""
     book, until = Book(), time.monotonic() + seconds
     heard, told = multiprocessing.Pipe(duplex=False)
     given = (server.url, seconds, attacks, told)
     bad = multiprocessing.get_context("spawn").Process(target=attacker, args=given, daemon=True)
     bad.start()
-    work = [(visitor, (server, number, until, book)) for number in range(GOOD)]
+    work = [(visitor, (one, until, book)) for one in good]
     at_once([*work, (watch, (server, until, book))], seconds)
     if heard.poll(seconds + 60):
         book.outcomes = heard.recv()
@@ -331,10 +329,13 @@ def main() -> int:
     attacks = [one for one in ATTACKS if one not in given.without]
     with tempfile.TemporaryFile("w+") as errors, serving(errors=errors) as server:
         Wire(server.url).ready()
-        beside(server, min(given.seconds, 15), [])  # everything that the server makes once
+        while httpx.get(f"{server.url}/health").json()["status"] != "ready":
+            time.sleep(1)
+        good = [Wire(server.url, f"127.0.2.{number + 1}") for number in range(GOOD)]
+        beside(server, good, min(given.seconds, 15), [])  # everything that the server makes once
         before = left(server)
-        quiet = beside(server, given.seconds, [])
-        abused = beside(server, given.seconds, attacks)
+        quiet = beside(server, good, given.seconds, [])
+        abused = beside(server, good, given.seconds, attacks)
         time.sleep(REST)
         after = left(server)
         errors.seek(0)

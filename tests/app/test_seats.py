@@ -129,6 +129,15 @@ def test_runs_that_nobody_comes_back_for_are_let_go():
     assert job.cancelled
 
 
+def test_a_run_whose_visitor_no_page_was_ever_seen_of_is_let_go_soon(monkeypatch):
+    monkeypatch.setattr("app.seats.UNSEEN", -1)
+    seats, jobs = Seats(came={"a"}.__contains__), [Fake(), Fake()]
+    for session, job in zip("ab", jobs, strict=True):
+        seats.put(session, "watch", Seat(job))
+    seats.sweep()
+    assert [job.cancelled for job in jobs] == [False, True]
+
+
 def test_paused_and_finished_runs_outlive_a_broken_connection():
     seats, jobs = Seats(), [Fake() for _ in range(4)]
     seats.put("a", "watch", Seat(jobs[0]))

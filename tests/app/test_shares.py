@@ -210,6 +210,16 @@ def test_a_session_is_here_while_one_of_its_streams_is_open():
     assert arrived == ["s"]
 
 
+def test_a_session_has_come_once_it_had_a_heartbeat():
+    visitors = Visitors()
+    visitors.seen("made up", "10.0.0.1")
+    with visitors.reading("a program's", "10.0.0.1"), visitors.heartbeat("a page's", "10.0.0.1"):
+        assert not visitors.came("made up")
+        assert visitors.came("a program's") and visitors.came("a page's")
+    assert visitors.came("a page's"), "it may come back"
+    assert not visitors.came("a program's")
+
+
 def test_a_session_is_silent_once_its_last_heartbeat_ends():
     visitors = Visitors()
     old, back = (visitors.heartbeat("s", "a") for _ in range(2))
