@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from app import fence, logs, metrics
 from app.fence import Maker
@@ -14,19 +15,33 @@ from app.seats import Job
 from app.turns import TURNS
 from app.visitors import VISITORS
 from engine.errors import UserError
+from engine.grammar import WANTED
 
 log = logging.getLogger("draftscope.run")
 
 
 def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "Made":
-    """The run that a visitor asks for. Raises UserError, one sentence, where there can be none."""
+    """The run that a visitor asks for. Raises UserError, one sentence, where there can be none. A grammar is made as long as
+    the visitor is here."""
     try:
-        with TURNS.opening(VISITORS.address(session)):
+        with TURNS.opening(VISITORS.address(session)), while_here(session):
             return Made(fence.job, session, tab, make, values)
     except UserError:
         metrics.REFUSED.labels(tab.partition("#")[0]).inc()
         log.info("run refused", extra={"tab": tab, "visitor": logs.visitor(session)})
         raise
+
+
+@contextmanager
+def while_here(session: str) -> Iterator[None]:
+    """Within this context, no grammar is made any further once the visitor has left. One who never was here, as in a
+    test, cannot leave."""
+    known = VISITORS.here(session)
+    before = WANTED.set(lambda: not known or VISITORS.here(session))
+    try:
+        yield
+    finally:
+        WANTED.reset(before)
 
 
 class Made:

@@ -18,13 +18,15 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
+from engine.errors import UserError
 from engine.grammar_process import ANY, REASON
 
 PROGRAM = Path(__file__).with_name("grammar_process.py")
@@ -32,6 +34,17 @@ LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator":
 """The layout of a document: one line, as ``json.dumps`` writes it."""
 MOST_REFUSALS = 256  # grammars whose refusal is remembered
 MOST_WAITING = 4  # processes that wait for another text with their grammar
+LOOK = 0.2
+"""Seconds between two looks at whether a grammar that is being made is still wanted."""
+WANTED: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
+"""Whether somebody still waits for the grammars that are made in this context."""
+
+
+def _look(leave: Callable[[], object] = lambda: None) -> None:
+    """Raises Unwanted, after ``leave``, where nobody waits any more."""
+    if not WANTED.get()():
+        leave()
+        raise Unwanted("Nobody waits for this grammar any more.")
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,10 @@ class Refused(Exception):
     def anew(self) -> Refused:
         """The same, without the frames that were left by this one and all that they hold."""
         return type(self)(*self.args)
+
+
+class Unwanted(UserError):
+    """Whoever asked for the grammar has left."""
 
 
 class TooMuch(Refused):
@@ -186,7 +203,7 @@ class GrammarText:
         wish = {"after": list(tokens), "most": most}
         first, self._begun = not self._begun, True
         # A text that goes on waits for none that begins.
-        with _pool.beginning if first else nullcontext(), _pool.slots, self.lock:
+        with _pool.turn() if first else nullcontext(), _pool.slots, self.lock:
             made = self.pipe is None
             if made:
                 self.pipe, self._told = _pool.open(self), 0
@@ -210,6 +227,8 @@ class GrammarText:
     def _answer(self, wish: dict, first: bool) -> bytes:
         try:
             self.pipe.send_bytes(json.dumps(wish).encode())
+            while first and not self.pipe.poll(LOOK):
+                _look(lambda: _pool.end(self))
             answer = self.pipe.recv_bytes()
         except (EOFError, OSError):  # the system has ended it
             _pool.end(self)
@@ -253,6 +272,16 @@ class Pool:
             self._texts[text] = None
             self._make_room(text)
         return pipe
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The context of a text that begins. Raises Unwanted."""
+        while not self._beginning.acquire(timeout=LOOK):
+            _look()
+        try:
+            yield
+        finally:
+            self._beginning.release()
 
     def _tidy(self) -> None:
         """Let the processes of ended texts wait for others with the same grammar, and end those of gone tokenizers."""
@@ -311,7 +340,7 @@ class Pool:
         """Begin without processes; a forked process leaves its parent's alone."""
         self._lock = threading.Lock()
         self.slots = threading.BoundedSemaphore(self._most)
-        self.beginning = threading.BoundedSemaphore(Bounds.beginning)
+        self._beginning = threading.BoundedSemaphore(Bounds.beginning)
         for text in list(self._texts):
             text.lock = threading.Lock()
             self._close(text)

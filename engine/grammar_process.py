@@ -9,6 +9,7 @@ Arguments: a socket; the most seconds of computing for one answer that makes a g
 of memory beyond those of the tokenizer.
 """
 
+import fcntl
 import json
 import os
 import resource
@@ -17,8 +18,9 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
 
@@ -89,13 +91,29 @@ def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, fl
         began = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, seconds["schema" not in wish])
         try:
-            answer = behind_others(partial(done, wish)) if wish.get("begins") else done(wish)
+            if wish.get("begins"):
+                with ended_by(pipe):
+                    answer = behind_others(partial(done, wish))
+            else:
+                answer = done(wish)
         except MemoryError:
             answer = REASON + b"it takes too much memory"
         except Exception as error:  # noqa: BLE001 - of the grammar engine
             answer = REASON + (str(error) or type(error).__name__).encode()
         signal.setitimer(signal.ITIMER_PROF, 0)
         pipe.send_bytes(struct.pack("<d", time.process_time() - began) + answer)
+
+
+@contextmanager
+def ended_by(pipe: Connection) -> Iterator[None]:
+    """Within this context, the system ends this process where the other side hangs up, whatever is being computed."""
+    flags = fcntl.fcntl(pipe, fcntl.F_GETFL)
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, flags | os.O_ASYNC)
+    try:
+        yield
+    finally:
+        fcntl.fcntl(pipe, fcntl.F_SETFL, flags)
 
 
 def behind_others(work: Callable[[], bytes]) -> bytes:

@@ -255,3 +255,26 @@ def test_a_forked_process_leaves_its_parents_grammars_alone(tokenizer):
             os._exit(not same)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert text.after(()) == begin
+
+
+def test_a_grammar_that_nobody_waits_for_any_more_is_given_up():
+    """While it is being made, and while it waits for its turn; the system ends the process that makes it."""
+    tokenizer = of_embedded(Bounds(making=60, megabytes=1024))
+    text = GrammarText(tokenizer, "{}", None)
+    text.after(())
+    processes = children(os.getpid())
+    schema, until = json.dumps(HOSTILE["patterns without end"]), time.monotonic() + 0.6
+    before = grammar.WANTED.set(lambda: time.monotonic() < until)
+    try:
+        with pytest.raises(grammar.Unwanted):
+            GrammarText(tokenizer, schema, None).after(())
+        with grammar._pool.turn(), grammar._pool.turn(), pytest.raises(grammar.Unwanted):
+            GrammarText(tokenizer, schema, None).after(())
+    finally:
+        grammar.WANTED.reset(before)
+    patience = time.monotonic() + 5
+    while (left := children(os.getpid())) != processes and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert left == processes
+    assert GrammarText(tokenizer, '{"type": "null"}', None).after(()).mask, "the next is made"
+    text.close()
