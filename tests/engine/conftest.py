@@ -1,5 +1,8 @@
 """Models on static buffers, for the tests of unrecorded runs."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from engine.drafters import drafters
@@ -7,6 +10,7 @@ from engine.gpu.block_context import StaticContext, buffer_sets_of
 from engine.gpu.text_buffers import TextBuffers
 from engine.opening import language_model
 from engine.parts.loading import Models
+from tests.pairs import strangers_pair
 from tests.parts import tiny_parts
 from tests.verifiers.tiny import tiny_models
 
@@ -41,3 +45,15 @@ def judged(monkeypatch) -> list[bool]:
 
     monkeypatch.setattr(TextBuffers, "judge", call)
     return seen
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A checkpoint as a stranger brings it."""
+    return strangers_pair(tmp_path_factory.mktemp("pair"))[0]
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    """A copy to spoil."""
+    return Path(shutil.copytree(whole, tmp_path / "models" / "m"))
