@@ -50,10 +50,9 @@ PAGE = re.compile(rf"/|/config/?|{API}/(info|openapi\.json)/?")
 """The page and its descriptions, which are large and made anew for each request."""
 STREAM = re.compile(rf"{API}/(heartbeat|queue/data|call)(/.*)?")
 HEARTBEAT = f"{API}/heartbeat/"
-DEAR = re.compile(rf"{PAGE.pattern}|{STREAM.pattern}")
-"""What is read at the price of a whole request; an asset costs a tenth."""
+CHEAP = re.compile(r"/(assets|static|svelte|pwa_icon)/.*|/(theme\.css|favicon\.ico|health)")
 ASSET, CHEAP_BYTES = 0.1, 100_000
-"""The price of an asset; and a body of so many bytes costs as much as a request."""
+"""The price of what is cheap, in requests; and a body of so many bytes costs as much as a request."""
 SESSION = re.compile(r"[\w.-]{1,64}", re.ASCII)
 SENTENCES = {
     403: "This page does not allow that.",
@@ -113,7 +112,8 @@ class Guard:
             log.warning("a proxy that %s does not name: its visitors share one address", PROXIES)
         reads = method in ("GET", "HEAD")
         with self._counted(who), ExitStack() as held:
-            if wait := self._rates.wait(who, ASSET if reads and not DEAR.fullmatch(path) else 1.0):
+            wait = self._rates.wait(who, ASSET if reads and CHEAP.fullmatch(path) else 1.0)
+            if wait and not (reads and STREAM.fullmatch(path)):  # reading begins no work
                 await asyncio.sleep(wait)
             self._rule.check(headers, path.startswith(API) or not reads)
             allowed = OPEN.get("GET" if reads else method)

@@ -15,16 +15,15 @@ from app.seats import Job
 from app.turns import TURNS
 from app.visitors import VISITORS
 from engine.errors import UserError
-from engine.grammar import WANTED
+from engine.wanted import WANTED
 
 log = logging.getLogger("draftscope.run")
 
 
 def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "Made":
-    """The run that a visitor asks for. Raises UserError, one sentence, where there can be none. A grammar is made as long as
-    the visitor is here."""
+    """The run that a visitor asks for. Raises UserError, one sentence, where there can be none."""
     try:
-        with TURNS.opening(VISITORS.address(session)), while_here(session):
+        with while_here(session), TURNS.opening(VISITORS.address(session)):
             return Made(fence.job, session, tab, make, values)
     except UserError:
         metrics.REFUSED.labels(tab.partition("#")[0]).inc()
@@ -34,8 +33,8 @@ def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "
 
 @contextmanager
 def while_here(session: str) -> Iterator[None]:
-    """Within this context, no grammar is made any further once the visitor has left. One who never was here, as in a
-    test, cannot leave."""
+    """Within this context, the opening of a run ends once the visitor has left, while it waits for others of the same address and
+    while a grammar is made. One who never was here, as in a test, cannot leave."""
     known = VISITORS.here(session)
     before = WANTED.set(lambda: not known or VISITORS.here(session))
     try:

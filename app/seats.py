@@ -41,6 +41,8 @@ class Seat:
         self._turns, self._limits = turns, limits
         self.client = ""
         """The address of the visitor; "" while it is not known."""
+        self.paged = True
+        """Whether the visitor has, or had, the page open."""
         self.spent = 0.0
         """Seconds of computing so far."""
         self.text = job.header()
@@ -177,11 +179,11 @@ class Seats:
         self,
         limits: Limits = LIMITS,
         here: Callable[[str], bool] = lambda session: True,
-        came: Callable[[str], bool] = lambda session: True,
         address: Callable[[str], str] = lambda session: "",
+        came: Callable[[str], bool] = lambda session: True,
     ) -> None:
-        """here: whether a visitor still has the page open. came: whether they ever had. address: a visitor's; "" where it
-        is not known."""
+        """here: whether a visitor still has the page open. address: a visitor's; "" where it is not known. came: whether
+        they ever had the page open."""
         self._limits, self._here, self._came, self._address = limits, here, came, address
         self._seats: dict[tuple[str, str], Seat] = {}
         self._put_out: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -200,7 +202,7 @@ class Seats:
         """
         self.leave(session, tab)
         self.sweep()
-        seat.client = self._address(session)
+        seat.client, seat.paged = self._address(session), self._came(session)
         with self._lock:
             theirs = [k for k, s in self._seats.items() if s.client and s.client == seat.client]
             if len(theirs) >= self._limits.client_kept and not self._make_room(theirs):
@@ -246,11 +248,17 @@ class Seats:
                 for key, seat in self._seats.items()
                 if seat.state != "running"
                 and now - seat.touched
-                > (self._limits.kept_seconds if self._came(key[0]) else UNSEEN)
+                > (self._limits.kept_seconds if self._was_here(*key) else UNSEEN)
             ]
             gone = [self._seats.pop(key) for key in stale]
         for seat in gone:
             seat.free()
+
+    def _was_here(self, session: str, tab: str) -> bool:
+        """A run may begin before the heartbeat does."""
+        seat = self._seats[session, tab]
+        seat.paged |= self._came(session)
+        return seat.paged
 
     def stop_all(self) -> None:
         """End every run as cancelled: running ones after their current step, paused ones at once."""

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from app.settings import LIMITS, Limits
 from engine.errors import UserError
+from engine.wanted import LOOK, check_wanted
 
 T = TypeVar("T")
 
@@ -56,11 +57,12 @@ class Turns:
     @contextmanager
     def opening(self, client: str = "") -> Iterator[None]:
         """Within this context a run of the client is opened. As many are opened at once as may take turns; others wait,
-        so that slow openings of one address, with large grammars for instance, leave room for others."""
+        so that slow openings of one address, with large grammars for instance, leave room for others. Raises UserError where
+        nobody waits for the run any more."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: not client or self._opening[client] < self._limits.client_running
-            )
+            while client and self._opening[client] >= self._limits.client_running:
+                check_wanted()
+                self._changed.wait(LOOK)
             self._opening[client] += 1
         try:
             yield

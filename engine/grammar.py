@@ -20,31 +20,19 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.errors import UserError
 from engine.grammar_process import ANY, REASON
+from engine.wanted import LOOK, check_wanted
 
 PROGRAM = Path(__file__).with_name("grammar_process.py")
 LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """The layout of a document: one line, as ``json.dumps`` writes it."""
 MOST_REFUSALS = 256  # grammars whose refusal is remembered
 MOST_WAITING = 4  # processes that wait for another text with their grammar
-LOOK = 0.2
-"""Seconds between two looks at whether a grammar that is being made is still wanted."""
-WANTED: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
-"""Whether somebody still waits for the grammars that are made in this context."""
-
-
-def _look(leave: Callable[[], object] = lambda: None) -> None:
-    """Raises Unwanted, after ``leave``, where nobody waits any more."""
-    if not WANTED.get()():
-        leave()
-        raise Unwanted("Nobody waits for this grammar any more.")
 
 
 @dataclass(frozen=True)
@@ -68,10 +56,6 @@ class Refused(Exception):
     def anew(self) -> Refused:
         """The same, without the frames that were left by this one and all that they hold."""
         return type(self)(*self.args)
-
-
-class Unwanted(UserError):
-    """Whoever asked for the grammar has left."""
 
 
 class TooMuch(Refused):
@@ -228,7 +212,7 @@ class GrammarText:
         try:
             self.pipe.send_bytes(json.dumps(wish).encode())
             while first and not self.pipe.poll(LOOK):
-                _look(lambda: _pool.end(self))
+                check_wanted(lambda: _pool.end(self))
             answer = self.pipe.recv_bytes()
         except (EOFError, OSError):  # the system has ended it
             _pool.end(self)
@@ -277,7 +261,7 @@ class Pool:
     def turn(self) -> Iterator[None]:
         """The context of a text that begins. Raises Unwanted."""
         while not self._beginning.acquire(timeout=LOOK):
-            _look()
+            check_wanted()
         try:
             yield
         finally:

@@ -86,3 +86,23 @@ def test_a_flood_waits_whatever_becomes_of_it_and_others_do_not(monkeypatch):
     for _ in range(100):
         assert asked(guard, "10.0.0.2", "/assets/index.js") == 200
     assert not waited, "an asset costs little"
+    for path in ("/metrics", "/nowhere", "/gradio_api/info"):
+        for _ in range(20):
+            asked(guard, "10.0.0.3", path)
+    assert waited, "the rest has the price of a request"
+
+
+def test_whoever_comes_to_read_an_answer_does_not_wait(monkeypatch):
+    """The answer would be let go meanwhile."""
+
+    async def sleep(seconds):
+        raise AssertionError("it waits")
+
+    async def page(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    monkeypatch.setattr("app.guard.asyncio.sleep", sleep)
+    guard = Guard(page, origins(), limits=Limits(client_rate=1))
+    for _ in range(int(3 * SAVED)):
+        assert asked(guard, "10.0.0.1", "/gradio_api/queue/data") == 200

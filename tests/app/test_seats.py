@@ -131,11 +131,13 @@ def test_runs_that_nobody_comes_back_for_are_let_go():
 
 def test_a_run_whose_visitor_no_page_was_ever_seen_of_is_let_go_soon(monkeypatch):
     monkeypatch.setattr("app.seats.UNSEEN", -1)
-    seats, jobs = Seats(came={"a"}.__contains__), [Fake(), Fake()]
-    for session, job in zip("ab", jobs, strict=True):
+    came = {"a", "c"}
+    seats, jobs = Seats(came=came.__contains__), [Fake(), Fake(), Fake()]
+    for session, job in zip("abc", jobs, strict=True):
         seats.put(session, "watch", Seat(job))
+    came.remove("c")  # forgotten among others
     seats.sweep()
-    assert [job.cancelled for job in jobs] == [False, True]
+    assert [job.cancelled for job in jobs] == [False, True, False]
 
 
 def test_paused_and_finished_runs_outlive_a_broken_connection():

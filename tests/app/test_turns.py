@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 import weakref
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from app.visitors import VISITORS
 from engine.errors import UserError
 from engine.run import open_run
 from engine.trace import read_trace
+from engine.wanted import WANTED, check_wanted
 from tests.engine.family import request
 
 PATIENCE = 120
@@ -241,3 +243,37 @@ def test_one_address_opens_few_runs_at_once_and_others_do_not_wait_for_it():
     for thread in threads:
         thread.join(PATIENCE)
     assert sorted(opened) == sorted(addresses)
+
+
+def test_whoever_leaves_before_a_run_is_opened_waits_no_longer():
+    """For others of the same address, or for a grammar."""
+    free, began, wanted, said = threading.Event(), [], [], []
+
+    def run(session: str) -> None:
+        def make(values):
+            wanted.append(WANTED.get()())
+            began.append(session)
+            while not free.wait(0.01):
+                check_wanted()
+            raise UserError("No such run.")
+
+        try:
+            made(session, "watch", make, {})
+        except UserError as error:
+            said.append(str(error))
+
+    with ExitStack() as here:
+        sessions = [f"leaving {number}" for number in range(LIMITS.client_running + 1)]
+        for session in sessions:
+            here.enter_context(VISITORS.heartbeat(session, "192.0.2.9"))
+        threads = [threading.Thread(target=run, args=[session]) for session in sessions]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + PATIENCE
+        while len(began) < LIMITS.client_running and time.monotonic() < deadline:
+            time.sleep(0.01)
+    for thread in threads:
+        thread.join(PATIENCE)
+    free.set()
+    assert all(wanted) and said == ["Nobody waits for this run any more."] * len(sessions)
+    assert len(began) == LIMITS.client_running, "the one that waited never began"

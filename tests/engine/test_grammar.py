@@ -19,6 +19,7 @@ from engine import grammar, grammar_process
 from engine.errors import UserError
 from engine.grammar import Bounds, GrammarText, GrammarTokenizer, Refused, TooMuch
 from engine.json_schema import JsonSchema
+from engine.wanted import WANTED, Unwanted
 from presets import family
 
 TOKENIZER = AutoTokenizer.from_pretrained(family().target)
@@ -264,14 +265,14 @@ def test_a_grammar_that_nobody_waits_for_any_more_is_given_up():
     text.after(())
     processes = children(os.getpid())
     schema, until = json.dumps(HOSTILE["patterns without end"]), time.monotonic() + 0.6
-    before = grammar.WANTED.set(lambda: time.monotonic() < until)
+    before = WANTED.set(lambda: time.monotonic() < until)
     try:
-        with pytest.raises(grammar.Unwanted):
+        with pytest.raises(Unwanted):
             GrammarText(tokenizer, schema, None).after(())
-        with grammar._pool.turn(), grammar._pool.turn(), pytest.raises(grammar.Unwanted):
+        with grammar._pool.turn(), grammar._pool.turn(), pytest.raises(Unwanted):
             GrammarText(tokenizer, schema, None).after(())
     finally:
-        grammar.WANTED.reset(before)
+        WANTED.reset(before)
     patience = time.monotonic() + 5
     while (left := children(os.getpid())) != processes and time.monotonic() < patience:
         time.sleep(0.05)

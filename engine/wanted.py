@@ -1,0 +1,21 @@
+"""Whether somebody still waits for what is being opened."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from engine.errors import UserError
+
+LOOK = 0.2
+"""Seconds between two looks at whether somebody still waits."""
+WANTED: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
+
+
+class Unwanted(UserError):
+    """Whoever asked for it has left."""
+
+
+def check_wanted(leave: Callable[[], object] = lambda: None) -> None:
+    """Raises Unwanted, after ``leave``, where nobody waits for what is opened in this context."""
+    if not WANTED.get()():
+        leave()
+        raise Unwanted("Nobody waits for this run any more.")
