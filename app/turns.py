@@ -61,8 +61,8 @@ class Turns:
         nobody waits for the run any more."""
         with self._changed:
             while client and self._opening[client] >= self._limits.client_running:
-                check_wanted()
                 self._changed.wait(LOOK)
+                check_wanted()
             self._opening[client] += 1
         try:
             yield
