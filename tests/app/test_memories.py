@@ -14,9 +14,11 @@ def test_everybody_has_a_memory_of_their_own():
     memories.of("ann").store("key", Learned)
     assert memories.of("ann").nbytes == 10
     assert memories.of("bob").nbytes == 0
+    memories.of("bob").store("key", Learned)
     memories.of("ann")
-    memories.of("cid")
+    memories.of("cid").store("key", Learned)
     assert memories.of("ann").nbytes == 10, "seen after bob, who has gone"
+    assert memories.of("bob").nbytes == 0
     memories.leave("ann")
     assert memories.of("ann").nbytes == 0
     memories.leave("nobody")

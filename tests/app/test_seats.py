@@ -140,6 +140,15 @@ def test_a_run_whose_visitor_no_page_was_ever_seen_of_is_let_go_soon(monkeypatch
     assert [job.cancelled for job in jobs] == [False, True, False]
 
 
+def test_a_run_under_way_is_never_swept():
+    seats, job = Seats(replace(LIMITS, kept_seconds=-1)), Fake()
+    updates = seats.put("a", "watch", Seat(job)).advance()
+    next(updates)
+    seats.sweep()
+    assert not job.cancelled and len(seats) == 1
+    updates.close()
+
+
 def test_paused_and_finished_runs_outlive_a_broken_connection():
     seats, jobs = Seats(), [Fake() for _ in range(4)]
     seats.put("a", "watch", Seat(jobs[0]))
