@@ -93,8 +93,10 @@ def _parse(text: str) -> Trace:
 
 def _entry(number: int, line: str) -> dict:
     try:
-        entry = json.loads(line, parse_constant=_no_constant)
-        to_line(entry).encode("utf-8")  # 1e999 and half a surrogate pair can be read, not written
+        entry = json.loads(line)
+        to_line(entry).encode(
+            "utf-8"
+        )  # NaN, 1e999 and half a surrogate pair can be read, not written
     except (ValueError, RecursionError):
         raise UserError(f"Line {number} of the trace is not valid JSON; is it cut off?") from None
     try:
@@ -132,10 +134,6 @@ def _parts(value: object) -> Iterable:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _kind(entry: object) -> str:
