@@ -337,3 +337,11 @@ def test_a_large_model_has_no_second_copy_of_its_graph(monkeypatch):
     for expected, other in zip(*found, strict=True):
         torch.testing.assert_close(other, expected, atol=5e-5, rtol=1e-4)
     assert len(held) == 2, "a graph for each layer below the exits"
+
+
+def test_a_bench_has_room_for_all_graphs_and_others_have_the_budget_again():
+    held = Budget(100)
+    with held.unbounded():
+        assert held.put((1, "a"), Graph("a")) and held.put((1, "b"), Graph("b"))
+        assert not held.lacks((1, "c"), 10**9, ahead=True)
+    assert held.lacks((1, "c"), 100, ahead=False) and held.most == 100
