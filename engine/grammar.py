@@ -110,7 +110,8 @@ class GrammarTokenizer:
         _tokenizers.add(self)
 
     def fork(self) -> Connection:
-        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used; it is tried once."""
+        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used; it is tried once, but again where its
+        process ended without a reason, as for want of memory at that moment."""
         with self._lock:
             if self._refusal is not None:
                 raise self._refusal.anew()
@@ -131,7 +132,8 @@ class GrammarTokenizer:
         try:
             self._door = self._started()
         except Refused as refusal:
-            self._refusal = refusal.anew()
+            if not isinstance(refusal, TooMuch):
+                self._refusal = refusal.anew()
             self._stop()
             raise
 
