@@ -89,6 +89,11 @@ class Limits:
         return self.max_new_tokens
 
     @property
+    def client_opening(self) -> int:
+        """Runs of one address that are opened at once. Of the usual three, one: two grammars are made at once in all."""
+        return max(1, self.client_running // 2)
+
+    @property
     def kept(self) -> int:
         return self.kept_runs
 

@@ -55,11 +55,11 @@ class Turns:
 
     @contextmanager
     def opening(self, client: str = "") -> Iterator[None]:
-        """Within this context a run of the client is opened. As many are opened at once as may take turns; others wait,
-        so that slow openings of one address, with large grammars for instance, leave room for others."""
+        """Within this context a run of the client is opened. Half as many are opened at once as may take turns; others
+        wait, so that slow openings of one address, with large grammars for instance, leave room for others."""
         with self._changed:
             self._changed.wait_for(
-                lambda: not client or self._opening[client] < self._limits.client_running
+                lambda: not client or self._opening[client] < self._limits.client_opening
             )
             self._opening[client] += 1
         try:

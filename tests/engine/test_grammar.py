@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -280,3 +280,43 @@ def test_a_grammar_that_nobody_waits_for_any_more_is_given_up():
     assert left == processes
     assert GrammarText(tokenizer, '{"type": "null"}', None).after(()).mask, "the next is made"
     text.close()
+
+
+def test_texts_that_begin_have_their_turns_in_the_order_in_which_they_came():
+    came = []
+
+    def begin(number: int) -> None:
+        with grammar._pool.turn():
+            came.append(number)
+
+    threads = [threading.Thread(target=begin, args=(number,)) for number in range(12)]
+    with grammar._pool.turn(), ExitStack() as last:
+        last.enter_context(grammar._pool.turn())
+        for count, thread in enumerate(threads):
+            thread.start()
+            while len(grammar._pool._line) < Bounds.beginning + count + 1:
+                time.sleep(0.001)
+        time.sleep(3 * grammar.LOOK)  # each looks whether it is still wanted
+        last.close()
+        for thread in threads:
+            thread.join(30)
+    assert came == sorted(came) and len(came) == len(threads)
+
+
+def test_what_is_known_of_a_grammar_waits_for_no_turn(tokenizer):
+    """Neither its refusal nor a process that has it."""
+    known = {"type": "integer", "maximum": 78}
+    first = GrammarText(tokenizer, json.dumps(known), None)
+    begin = first.after(())
+    first.close()
+    with pytest.raises(Refused):
+        GrammarText(tokenizer, '{"type": "no such type"}', None).after(())
+    until = time.monotonic() + 2
+    before = grammar.WANTED.set(lambda: time.monotonic() < until)
+    try:
+        with grammar._pool.turn(), grammar._pool.turn():
+            with pytest.raises(Refused):
+                GrammarText(tokenizer, '{"type": "no such type"}', None).after(())
+            assert GrammarText(tokenizer, json.dumps(known), None).after(()) == begin
+    finally:
+        grammar.WANTED.reset(before)
