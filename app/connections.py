@@ -1,9 +1,11 @@
 """Connections under bounds, below what an ASGI application sees: a request must begin, an answer must be read, and one
-address holds a bounded number of connections, and of bytes that it has yet to read."""
+address holds a bounded number of connections. What is yet to be read takes so many bytes for one address, and for all."""
 
 import asyncio
 import ipaddress
 from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain
 
 import uvicorn.config
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -48,6 +50,11 @@ class Connection(AutoHTTPProtocol):
                 del self._open[self._peer]
             self._peer = None
 
+    def pause_writing(self) -> None:
+        """Called when much is unread: no memory may fill until the next look."""
+        super().pause_writing()
+        self._relieve()
+
     def handle_websocket_upgrade(self, *request: object) -> None:
         """The page has none; a connection that became one would be counted for ever."""
         note("websocket")
@@ -79,15 +86,22 @@ class Connection(AutoHTTPProtocol):
             self._relieve()
 
     def _relieve(self) -> None:
-        """Where the peer's connections hold too much that is unread, though each is read a little, end those that hold
-        most."""
-        unread = {one: one.transport.get_write_buffer_size() for one in self._open[self._peer]}
-        most = self.limits.unread_bytes // (1 if self._proxy else 4)
-        while sum(unread.values()) > most:
-            heaviest = max(unread, key=unread.__getitem__)
-            del unread[heaviest]
-            note("connection-unread")
-            heaviest.transport.abort()
+        """Where the peer's connections, or all of them, hold too much that is unread, though each is read a little, end those that
+        hold most."""
+        most = self.limits.unread_bytes
+        if not self._proxy:
+            _end_heaviest(self._open.get(self._peer, ()), most // 4)
+        _end_heaviest(chain.from_iterable(self._open.values()), most)
+
+
+def _end_heaviest(connections: Iterable[Connection], most: int) -> None:
+    """End those that hold most, until the others hold at most so many bytes."""
+    unread = {one: one.transport.get_write_buffer_size() for one in connections}
+    while sum(unread.values()) > most:
+        heaviest = max(unread, key=unread.__getitem__)
+        del unread[heaviest]
+        note("connection-unread")
+        heaviest.transport.abort()
 
 
 def use() -> None:

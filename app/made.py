@@ -15,7 +15,7 @@ from app.seats import Job
 from app.turns import TURNS
 from app.visitors import VISITORS
 from engine.errors import UserError
-from engine.wanted import WANTED
+from engine.wanted import CLIENT, WANTED
 
 log = logging.getLogger("draftscope.run")
 
@@ -23,7 +23,7 @@ log = logging.getLogger("draftscope.run")
 def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "Made":
     """The run that a visitor asks for. Raises UserError, one sentence, where there can be none."""
     try:
-        with while_here(session), TURNS.opening(VISITORS.address(session)):
+        with asked_by(session):
             return Made(fence.job, session, tab, make, values)
     except UserError:
         metrics.REFUSED.labels(tab.partition("#")[0]).inc()
@@ -32,15 +32,20 @@ def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "
 
 
 @contextmanager
-def while_here(session: str) -> Iterator[None]:
-    """Within this context, the opening of a run ends once the visitor has left, while it waits for others of the same address and
-    while a grammar is made. One who never was here, as in a test, cannot leave."""
-    known = VISITORS.here(session)
-    before = WANTED.set(lambda: not known or VISITORS.here(session))
+def asked_by(session: str) -> Iterator[None]:
+    """Within this context, the opening of a run ends once the visitor has left, while it waits for others of the same
+    address and while a grammar is made. One who never was here, as in a test, cannot leave."""
+    known, client = VISITORS.here(session), VISITORS.address(session)
+    before = (
+        (WANTED, WANTED.set(lambda: not known or VISITORS.here(session))),
+        (CLIENT, CLIENT.set(client)),
+    )
     try:
-        yield
+        with TURNS.opening(client):
+            yield
     finally:
-        WANTED.reset(before)
+        for variable, token in before:
+            variable.reset(token)
 
 
 class Made:

@@ -25,10 +25,13 @@ from app.unread import Sessions
 from app.visitors import VISITORS, Visitors, client
 
 FULL = "Your address has {} requests under way here, as many as one may; wait until one has ended."
+LYING = "{} answers to what you asked for here are not read yet, as many as may be; read them before you ask for more."
 UNREAD = "Nobody read the answer to that request, so it was let go; send it again."
 TOO_MUCH = "Too much of what you asked for here is not read yet, so all of it was let go; read faster, or ask for less."
 EVERY = 2.0
 """Seconds between two looks at what was left behind."""
+MOST_LYING = 4
+"""Times an address's share of requests that one session may have asked for without reading the answers."""
 MOST_SESSIONS = 2000
 """As gradio's own bound."""
 KEPT = 30.0
@@ -61,13 +64,16 @@ class Shares:
         return next((one for one, ids in pending.items() if event_id in ids), "")
 
     async def push(self, body: PredictBodyInternal, request: fastapi.Request, username):
-        """As gradio's, but HTTPException with a sentence: 429 where the client has its share already, 404 for a private
-        function that is called as if it were a program's."""
+        """As gradio's, but HTTPException with a sentence: 429 where the client has its share already, or has not read many
+        answers; 404 for a private function that is called as if it were a program's."""
         function = self._page.fns.get(body.fn_index)
         if function and function.api_visibility == "private" and "/call/" in request.url.path:
             raise fastapi.HTTPException(404, "There is no endpoint of that name.")
         who = client(request.client.host if request.client else "")
         most = self._limits.client_running + self._limits.client_waiting
+        if self._lying(body.session_hash, MOST_LYING * most):
+            note("share")
+            raise fastapi.HTTPException(429, LYING.format(MOST_LYING * most))
         if len(self._of(who)) >= most and not self._let_go_first(who):
             note("share")
             raise fastapi.HTTPException(429, FULL.format(most))
@@ -119,6 +125,14 @@ class Shares:
             over.event_id = event_id
             waiting.put_nowait(over)
         note("unread")
+
+    def _lying(self, session: str | None, most: int) -> bool:
+        """Whether so many answers to this session are not read yet."""
+        ids = self._queue.pending_event_ids_session.get(session, ())
+        if len(ids) >= most:  # gradio keeps those of events whose reader left, too
+            waiting = self._unread.get(session)
+            ids &= self._queue.event_ids_to_events.keys() | (waiting.events() if waiting else set())
+        return len(ids) >= most
 
     def _of(self, who: str) -> list[Event]:
         return [

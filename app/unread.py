@@ -9,8 +9,8 @@ import sys
 from gradio.server_messages import EventMessage
 from gradio.utils import LRUCache
 
-LEAST = 256
-"""Bytes counted for a message, whatever it says."""
+LEAST = 1024
+"""Bytes counted for a message, whatever it says: about what its object takes."""
 
 
 class Waiting(asyncio.Queue):
@@ -45,6 +45,10 @@ class Waiting(asyncio.Queue):
         size = weight(message)
         self.bytes += size - entry[1]
         entry[:] = message, size
+
+    def events(self) -> set[str]:
+        """Those that have said something that is unread."""
+        return {message.event_id for message, _ in self._queue}
 
     def clear(self) -> None:
         while not self.empty():

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.grammar_process import ANY, REASON
-from engine.wanted import LOOK, check_wanted
+from engine.wanted import CLIENT, LOOK, check_wanted
 
 PROGRAM = Path(__file__).with_name("grammar_process.py")
 LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -94,7 +94,8 @@ class GrammarTokenizer:
         _tokenizers.add(self)
 
     def fork(self) -> Connection:
-        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used; it is tried once."""
+        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used; it is tried once, but again where its
+        process ended without a reason, as for want of memory at that moment."""
         with self._lock:
             if self._refusal is not None:
                 raise self._refusal.anew()
@@ -115,7 +116,8 @@ class GrammarTokenizer:
         try:
             self._door = self._started()
         except Refused as refusal:
-            self._refusal = refusal.anew()
+            if not isinstance(refusal, TooMuch):
+                self._refusal = refusal.anew()
             self._stop()
             raise
 
@@ -186,11 +188,12 @@ class GrammarText:
         """
         wish = {"after": list(tokens), "most": most}
         first, self._begun = not self._begun, True
-        # A text that goes on waits for none that begins.
-        with _pool.turn() if first else nullcontext(), _pool.slots, self.lock:
+        ready = _pool.ready(self) if first else None
+        # A text that goes on waits for none that begins, nor does one whose grammar is made already.
+        with _pool.turn() if first and not ready else nullcontext(), _pool.slots, self.lock:
             made = self.pipe is None
             if made:
-                self.pipe, self._told = _pool.open(self), 0
+                self.pipe, self._told = _pool.open(self, ready), 0
                 wish |= self._making | {"begins": first}
             else:
                 _pool.touch(self)
@@ -244,14 +247,17 @@ class Pool:
         self.gone: deque[int] = deque()  # numbers of tokenizers
         self.forget()
 
-    def open(self, text: GrammarText) -> Connection:
-        """A process for a text that has none. Raises Refused if its grammar was refused before."""
+    def ready(self, text: GrammarText) -> Connection | None:
+        """The process that waits with the text's grammar, if there is one. Raises Refused if the grammar was refused before."""
         with self._lock:
             self._tidy()
             if text.key in self._refusals:
                 raise self._refusals[text.key].anew()
-            pipe = self._waiting.pop(text.key, None)
-        pipe = pipe or text.tokenizer.fork()
+            return self._waiting.pop(text.key, None)
+
+    def open(self, text: GrammarText, ready: Connection | None) -> Connection:
+        """A process for a text that has none: this one, if given. Raises Refused if its grammar was refused before."""
+        pipe = ready or self.ready(text) or text.tokenizer.fork()
         with self._lock:
             self._texts[text] = None
             self._make_room(text)
@@ -259,13 +265,29 @@ class Pool:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """The context of a text that begins. Raises Unwanted."""
-        while not self._beginning.acquire(timeout=LOOK):
-            check_wanted()
+        """The context of a text that begins: first come, first served, one text of a client at a time. Raises Unwanted."""
+        mine = (CLIENT.get(), object())
+        with self._moved:
+            self._line.append(mine)
         try:
+            while not self._due(mine):
+                check_wanted()
             yield
         finally:
-            self._beginning.release()
+            with self._moved:
+                self._line.remove(mine)
+                self._moved.notify_all()
+
+    def _due(self, mine: tuple[str, object]) -> bool:
+        """Whether it is one of the first of the line, now or in a little while."""
+        with self._moved:
+            return self._moved.wait_for(lambda: mine in self._first(), LOOK)
+
+    def _first(self) -> list[tuple[str, object]]:
+        first = {}
+        for one in self._line:
+            first.setdefault(one[0] or one, one)
+        return list(first.values())[: Bounds.beginning]
 
     def _tidy(self) -> None:
         """Let the processes of ended texts wait for others with the same grammar, and end those of gone tokenizers."""
@@ -324,7 +346,9 @@ class Pool:
         """Begin without processes; a forked process leaves its parent's alone."""
         self._lock = threading.Lock()
         self.slots = threading.BoundedSemaphore(self._most)
-        self._beginning = threading.BoundedSemaphore(Bounds.beginning)
+        self._moved = threading.Condition()
+        self._line: list[object] = []
+        """Texts that begin, in the order in which they came. The first have their turn."""
         for text in list(self._texts):
             text.lock = threading.Lock()
             self._close(text)

@@ -1,4 +1,4 @@
-"""Whether somebody still waits for what is being opened."""
+"""Who waits for what is being opened, and whether they still do."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -8,6 +8,8 @@ from engine.errors import UserError
 LOOK = 0.2
 """Seconds between two looks at whether somebody still waits."""
 WANTED: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
+CLIENT: ContextVar[str] = ContextVar("client", default="")
+"""Who asks, where everybody has a share; "" has none."""
 
 
 class Unwanted(UserError):

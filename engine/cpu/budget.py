@@ -118,7 +118,7 @@ class Budget:
                 return False
             gone: list[Sized] = []
             while self._held and self.used + needed > most:
-                self._let_go([next(iter(self._held))], gone)
+                self._let_go([next(iter(self._held), None)], gone)
             self._held[key] = graph
             self.used += needed
         if gone:
@@ -135,9 +135,10 @@ class Budget:
             for key in [key for key in list(self._lacked) if key[0] == family]:
                 del self._lacked[key]
 
-    def _let_go(self, keys: Iterable[Key], gone: list[Sized]) -> None:
-        """gone: gets the graphs, which the caller frees after the lock: each may free families of its own."""
-        last = [self._held.pop(key) for key in keys]
+    def _let_go(self, keys: Iterable[Key | None], gone: list[Sized]) -> None:
+        """keys: of graphs that may have gone since, with their family. gone: gets the graphs, which the caller frees after the
+        lock: each may free families of its own."""
+        last = [one for key in keys if (one := self._held.pop(key, None)) is not None]
         gone += last
         freed = sum(one.nbytes for one in last)
         self.used -= freed  # not in one line: what frees families must not run between reading and writing ``used``

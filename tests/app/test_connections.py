@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+import pytest
 import uvicorn
 
 from app.connections import Connection
@@ -38,7 +40,8 @@ async def long_answer(scope, receive, send) -> None:
 @contextmanager
 def served(app, **settings):
     """The port of a server with such connections."""
-    config = uvicorn.Config(app, port=0, http=Small, lifespan="off", log_config=None, **settings)
+    settings = {"http": Small, "lifespan": "off", "log_config": None, **settings}
+    config = uvicorn.Config(app, port=0, **settings)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)
     thread.start()
@@ -51,8 +54,8 @@ def served(app, **settings):
         thread.join(10)
 
 
-def asked(port: int, headers: str = "") -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", port), timeout=10)
+def asked(port: int, headers: str = "", source: str = "127.0.0.1") -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0))
     made.sendall(f"GET / HTTP/1.1\r\nHost: a\r\n{headers}\r\n".encode())
     return made
 
@@ -71,6 +74,33 @@ def test_many_answers_that_are_read_a_little_take_no_more_than_a_share():
             time.sleep(0.05)
             if passed > 3:
                 assert 0 < unread() <= Small.limits.unread_bytes // 4, "some of them go on"
+        for one in slow:
+            one.close()
+
+
+class Patient(Small):
+    """Looked at long after the test."""
+
+    limits = replace(LIMITS, unread_megabytes=16, trace_megabytes=1, body_seconds=60)
+
+
+async def short_answer(scope, receive, send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"a" * 3_000_000})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.1 is the only such address")
+@pytest.mark.parametrize(("peers", "share"), [(1, 4), (8, 1)], ids=["one address", "all addresses"])
+def test_answers_that_nobody_reads_take_no_more_than_a_share_at_any_time(peers, share):
+    Small.made.clear()
+    with served(short_answer, http=Patient) as port:
+        slow = [asked(port, source=f"127.0.0.{2 + number % peers}") for number in range(8)]
+        patience = time.monotonic() + 10
+        while len(Small.made) < 8 or not all(one.cycle for one in Small.made):
+            assert time.monotonic() < patience
+            time.sleep(0.05)
+        time.sleep(0.3)
+        assert 0 < unread() <= Patient.limits.unread_bytes // share
         for one in slow:
             one.close()
 

@@ -1,6 +1,7 @@
 """Answers that nobody reads, or that are read slower than they are made: they take a bounded part of the memory."""
 
 import asyncio
+import tracemalloc
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -12,7 +13,8 @@ from gradio.queueing import Event
 from gradio.server_messages import ProcessCompletedMessage, ProcessGeneratingMessage
 
 from app.settings import LIMITS
-from app.shares import TOO_MUCH, Shares
+from app.shares import TOO_MUCH, UNREAD, Shares
+from app.unread import Waiting
 from app.visitors import Visitors
 from tests.app.awaiting import awaited
 
@@ -45,6 +47,11 @@ class House:
     def says(self, event: Event, text: str) -> None:
         output = {"data": [text], "is_generating": True}
         self.queue.send_message(event, ProcessGeneratingMessage(output=output, success=True))
+
+    async def ends(self, event: Event) -> None:
+        """As where it is cancelled."""
+        await self.queue.remove_from_queue(event._id)
+        self.queue.send_message(event, ProcessCompletedMessage(output={}, success=True))
 
     def unread(self, session: str) -> list:
         """Reads all of it."""
@@ -128,3 +135,33 @@ def test_what_was_read_makes_room(house):
         assert event.alive
 
     awaited(work())
+
+
+def test_one_session_asks_for_so_much_without_reading_the_answers(house):
+    async def work():
+        most = 4 * (LIMITS.client_running + LIMITS.client_waiting)
+        for _ in range(most):
+            await house.ends(await house.asks("s", "a"))
+        with pytest.raises(fastapi.HTTPException, match="not read yet") as told:
+            await house.asks("s", "a")
+        assert told.value.status_code == 429
+        await house.asks("another", "a")
+        house.shares._give_up("s")
+        assert len(house.unread("s")) == most
+        await house.asks("s", "a")
+        assert len(house.queue.pending_event_ids_session["s"]) == 1, "nothing else is unread"
+
+    awaited(work())
+
+
+def test_a_small_message_counts_for_what_it_takes():
+    waiting, count = Waiting(), 2000
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            over = ProcessCompletedMessage(output={"error": UNREAD}, success=False)
+            over.event_id = f"{number:032}"
+            waiting.put_nowait(over)
+        assert tracemalloc.get_traced_memory()[0] <= 1.1 * waiting.bytes
+    finally:
+        tracemalloc.stop()

@@ -164,6 +164,32 @@ def test_graphs_of_graphs_go_with_their_model():
     assert budget.used == 300 and len(budget) == 1
 
 
+def test_the_garbage_collector_may_free_a_family_while_its_graph_goes():
+    """At each of the moments at which it may run."""
+    thresholds = gc.get_threshold()
+    try:
+        for moment in range(1, 60):
+            budget = Budget(300)
+            old, new = Family(budget), Family(budget)
+            old.of("a", lambda: Graph("old", 300))
+            for _ in range(LACKING):
+                new.of("a", pytest.fail)
+            gc.collect()
+            gc.disable()
+            cycle = [old]
+            cycle.append(cycle)
+            del cycle, old
+            gc.set_threshold(moment)
+            gc.enable()
+            assert new.of("a", lambda: Graph("new")).name == "new"
+            gc.set_threshold(*thresholds)
+            gc.collect()
+            assert budget.used == 100 and len(budget) == 1
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
+
+
 def with_features(model):
     model.expect((1, 3), 8, Expected(20, 200))
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from engine import grammar, grammar_process
 from engine.errors import UserError
 from engine.grammar import Bounds, GrammarText, GrammarTokenizer, Refused, TooMuch
 from engine.json_schema import JsonSchema
-from engine.wanted import WANTED, Unwanted
+from engine.wanted import CLIENT, WANTED, Unwanted
 from presets import family
 
 TOKENIZER = AutoTokenizer.from_pretrained(family().target)
@@ -189,32 +189,34 @@ def test_a_process_that_has_gone_is_replaced():
     assert GrammarText(one, '{"type": "array"}', None).after(()).mask
 
 
-def fails_at_once(monkeypatch, tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text("raise SystemExit")
-    monkeypatch.setattr(grammar, "PROGRAM", program)
-    return of_embedded()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no file lists a process's own")
-@pytest.mark.parametrize(
-    "made",
-    [fails_at_once, lambda *_: GrammarTokenizer('{"model": {"type": "none"}}', SIZE, SIZE, END)],
-    ids=["it ends", "no tokenizer"],
-)
-def test_a_tokenizer_that_grammars_cannot_use_is_tried_once_and_leaves_nothing(
-    made, monkeypatch, tmp_path
-):
+def leaves_nothing(one: GrammarTokenizer, monkeypatch) -> int:
+    """Ask for three grammars, each of which is refused. Returns how many processes were started."""
     started, start = [], subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **b: started.append(1) or start(*a, **b))
     gc.collect()
     before = children(os.getpid()), len(os.listdir("/proc/self/fd"))
-    one = made(monkeypatch, tmp_path)
     for number in range(3):
         with pytest.raises(Refused):
             GrammarText(one, json.dumps({"const": number}), None).after(())
         assert (children(os.getpid()), len(os.listdir("/proc/self/fd"))) == before
-    assert len(started) == 1
+    return len(started)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no file lists a process's own")
+def test_a_tokenizer_that_grammars_cannot_use_is_tried_once_and_leaves_nothing(monkeypatch):
+    one = GrammarTokenizer('{"model": {"type": "none"}}', SIZE, SIZE, END)
+    assert leaves_nothing(one, monkeypatch) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no file lists a process's own")
+def test_a_tokenizer_whose_process_ends_without_a_reason_is_tried_again(monkeypatch, tmp_path):
+    """It may have ended for want of memory at that moment."""
+    one, program = of_embedded(), tmp_path / "program.py"
+    program.write_text("raise SystemExit")
+    with monkeypatch.context() as patch:
+        patch.setattr(grammar, "PROGRAM", program)
+        assert leaves_nothing(one, patch) == 3
+    assert GrammarText(one, '{"type": "null"}', None).after(()).mask
 
 
 def test_a_remembered_refusal_keeps_no_tokenizer(tokenizer):
@@ -279,3 +281,73 @@ def test_a_grammar_that_nobody_waits_for_any_more_is_given_up():
     assert left == processes
     assert GrammarText(tokenizer, '{"type": "null"}', None).after(()).mask, "the next is made"
     text.close()
+
+
+def test_texts_that_begin_have_their_turns_in_the_order_in_which_they_came():
+    came = []
+
+    def begin(number: int) -> None:
+        with grammar._pool.turn():
+            came.append(number)
+
+    threads = [threading.Thread(target=begin, args=(number,)) for number in range(12)]
+    with grammar._pool.turn(), ExitStack() as last:
+        last.enter_context(grammar._pool.turn())
+        for count, thread in enumerate(threads):
+            thread.start()
+            while len(grammar._pool._line) < Bounds.beginning + count + 1:
+                time.sleep(0.001)
+        time.sleep(3 * grammar.LOOK)  # each looks whether it is still wanted
+        last.close()
+        for thread in threads:
+            thread.join(30)
+    assert came == sorted(came) and len(came) == len(threads)
+
+
+def test_what_is_known_of_a_grammar_waits_for_no_turn(tokenizer):
+    """Neither its refusal nor a process that has it."""
+    known = {"type": "integer", "maximum": 78}
+    first = GrammarText(tokenizer, json.dumps(known), None)
+    begin = first.after(())
+    first.close()
+    with pytest.raises(Refused):
+        GrammarText(tokenizer, '{"type": "no such type"}', None).after(())
+    until = time.monotonic() + 2
+    before = WANTED.set(lambda: time.monotonic() < until)
+    try:
+        with grammar._pool.turn(), grammar._pool.turn():
+            with pytest.raises(Refused):
+                GrammarText(tokenizer, '{"type": "no such type"}', None).after(())
+            assert GrammarText(tokenizer, json.dumps(known), None).after(()) == begin
+    finally:
+        WANTED.reset(before)
+
+
+def test_one_client_s_texts_begin_one_at_a_time_and_others_pass_them():
+    began = []
+
+    def begin(client: str, name: str, free: threading.Event) -> None:
+        CLIENT.set(client)  # a thread has a context of its own
+        with grammar._pool.turn():
+            began.append(name)
+            free.wait(60)
+
+    first, later = threading.Event(), threading.Event()
+    texts = [("a", "a1", first), ("a", "a2", later), ("a", "a3", later), ("b", "b1", later)]
+    threads = []
+    for count, text in enumerate(texts):
+        threads.append(threading.Thread(target=begin, args=text))
+        threads[-1].start()
+        while len(grammar._pool._line) <= count:
+            time.sleep(0.01)
+    patience = time.monotonic() + 60
+    while len(began) < 2 and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert sorted(began) == ["a1", "b1"]
+    first.set()
+    while len(began) < 3 and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert began[2] == "a2"
+    later.set()
+    for thread in threads:
+        thread.join()
