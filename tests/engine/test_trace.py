@@ -121,6 +121,22 @@ def naive(logits, sampling):
     return p / p.sum()
 
 
+def reached_by_depth(steps: list[dict]) -> Counter[int]:
+    """In how many steps, at most, the judge came to drafted tokens of each depth: children of the root, or of an accepted node."""
+    found = Counter()
+    for step in steps:
+        nodes = step["nodes"]
+        if {"accepted", "rejected"} & {*nodes["status"]}:
+            found.update(
+                {
+                    depth
+                    for parent, depth in zip(nodes["parent"], nodes["depth"], strict=True)
+                    if parent < 0 or nodes["status"][parent] == "accepted"
+                }
+            )
+    return found
+
+
 def test_the_summary_adds_up(trace):
     summary, steps = trace.summary, trace.steps
     counts = [sum(s == "accepted" for s in step["nodes"]["status"]) for step in steps]
@@ -132,6 +148,8 @@ def test_the_summary_adds_up(trace):
     reached = sum(row["reached"] for row in rows)
     rate = sum(row["accepted"] for row in rows) / reached if reached else None
     assert summary["acceptance_rate"] == (None if rate is None else pytest.approx(rate))
+    most = reached_by_depth(steps)
+    assert all(row["reached"] <= most[row["depth"]] for row in rows)
     times = summary["milliseconds"]
     for stage in ("draft", "verify", "judge", "commit"):
         assert times[stage] == pytest.approx(
@@ -244,6 +262,8 @@ FAULTS = {
     "unknown status": lambda lines: set_in(lines, 1, "nodes", "status", 0, "fine"),
     "short column": lambda lines: lines[1]["nodes"]["p"].pop(),
     "parent after child": lambda lines: set_in(lines, 1, "nodes", "parent", 0, 3),
+    "a position behind": lambda lines: set_in(lines, 1, "position", 0),
+    "a position ahead": lambda lines: set_in(lines, 1, "position", 900),
     "wrong depth": lambda lines: set_in(lines, 1, "nodes", "depth", 0, 4),
     "wrong output": lambda lines: set_in(lines, 1, "output", "tokens", -1, []),
     "another version": lambda lines: set_in(lines, 0, "schema", 2),
