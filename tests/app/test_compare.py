@@ -139,6 +139,7 @@ def long_race(visit):
     long = urlencode({"prompt": ENDLESS})
     page = visit(f"/?tab=compare&{lanes_of}&{long}&n=256").page
     page.wait_for_selector(".pg-racer >> nth=4")
+    page.wait_for_selector("#compare-status .pg-say", state="attached")
     return page
 
 

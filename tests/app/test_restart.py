@@ -10,6 +10,7 @@ import pytest
 
 from engine.cpu.runtime import core
 from tests.app.serving import free_port, serving
+from tests.app.sharing import VISITORS
 from tests.app.visitor import ENDLESS, Visitor
 
 LINK = "/?" + urlencode({"prompt": ENDLESS, "n": 256, "drafter": "none"})
@@ -33,7 +34,7 @@ def test_pages_outlive_their_server(browser, tmp_path):
     port, kept = free_port(), {"DRAFTSCOPE_CACHE": str(tmp_path)}
     writing = {
         "DRAFTSCOPE_AHEAD": "all",
-        "DRAFTSCOPE_MEASURE": "1",
+        **VISITORS,
     }  # it writes files while it is killed
     with serving(port=port, **kept, **writing) as first:
         runs, waits = [Visitor(browser, first.url, LINK, {}) for _ in range(2)]
