@@ -1,13 +1,12 @@
 """How fast the requests of one address are worked on."""
 
-import asyncio
-
 import pytest
 
 from app.guard import Guard
 from app.origins import origins
 from app.rates import MOST, SAVED, Rates
 from app.settings import Limits
+from tests.app.awaiting import awaited
 
 
 class Clock:
@@ -62,7 +61,7 @@ def asked(guard: Guard, who: str, path: str, method: str = "GET") -> int:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
-    asyncio.run(guard(scope, receive, send))
+    awaited(guard(scope, receive, send))
     return statuses[0]
 
 
