@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-SAVED = 15.0
+SAVED = 5.0
 """Seconds of an address's rate that it may save up, so that a class behind one address can open the page at once."""
 MOST = 1000
 

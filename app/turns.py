@@ -1,14 +1,14 @@
 """Decides which run takes the next step. A few runs take turns, a step each; further ones stand in line.
 
 A run that has taken its share while others stand in line gives its place to the first of them and goes to the end of
-the line, so that a long run never holds up a short one. All steps are taken on one thread, first come, first served, so
-torch keeps one team of threads, not one per visitor.
+the line, so that a long run never holds up a short one. All steps are taken on one thread, so torch keeps one team of
+threads, not one per visitor. There, the addresses of visitors take turns, however many runs each has.
 """
 
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -27,6 +27,9 @@ class Turns:
         self._active: dict[Turn, None] = {}
         self._line: OrderedDict[Turn, None] = OrderedDict()
         self._opening: Counter[str] = Counter()
+        self._steps: OrderedDict[Hashable, deque[tuple[Callable, Future]]] = OrderedDict()
+        """By client, the steps that are wanted now; the client whose turn is next comes first."""
+        self._last: Hashable = None
         self._changed = threading.Condition()
         self._engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
@@ -73,6 +76,28 @@ class Turns:
                     del self._opening[client]
                 self._changed.notify_all()
 
+    def _stepped(self, whose: Hashable, work: Callable[[], T]) -> T:
+        """The result of the work, done on the engine's thread when it is due: one step of each client in turn."""
+        future: Future[T] = Future()
+        with self._changed:
+            self._steps.setdefault(whose, deque()).append((work, future))
+        self._engine.submit(self._take_step)
+        return future.result()
+
+    def _take_step(self) -> None:
+        with self._changed:
+            # whoever had the last step comes after those who came while it was taken
+            whose = next((one for one in self._steps if one != self._last), self._last)
+            steps = self._steps.pop(whose)
+            work, future = steps.popleft()
+            if steps:
+                self._steps[whose] = steps
+            self._last = whose
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - it is raised where the step was asked for
+            future.set_exception(error)
+
     def counts(self) -> tuple[int, int]:
         """How many runs take turns, and how many stand in line."""
         with self._changed:
@@ -80,6 +105,10 @@ class Turns:
 
     def close(self) -> None:
         self._engine.shutdown(wait=False, cancel_futures=True)
+        with self._changed:
+            for steps in self._steps.values():
+                for _, future in steps:
+                    future.cancel()
 
     def wake(self) -> None:
         """Wake the waiting runs, so that each sees what was asked of it."""
@@ -138,7 +167,7 @@ class Turn:
         """Take one step when it is due; then, if others wait and this run has had its share, stand in line again.
         Raises the work's errors."""
         turns = self._turns
-        result = turns._engine.submit(work).result()
+        result = turns._stepped(self.client or self, work)
         with turns._changed:
             self.taken += 1
             if turns._line and self in turns._active and self.taken >= turns._limits.share:

@@ -94,6 +94,23 @@ def test_runs_that_take_turns_take_a_step_each():
     assert min(ends) > 90, "none had run ahead to its end"
 
 
+def test_addresses_take_turns_however_many_runs_each_has():
+    bounds, taken = few(running=4), []
+    turns, names = Turns(bounds), ["bad 1", "bad 2", "bad 3", "good"]
+    seats = [Seat(Counted(name, 60, taken, seconds=0.005), turns, bounds) for name in names]
+    for name, seat in zip(names, seats, strict=True):
+        seat.client = name.partition(" ")[0]
+    threads = [threading.Thread(target=list, args=[seat.advance()]) for seat in seats]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    end = max(at for at, name in enumerate(taken) if name == "good")
+    assert len(taken) == 240 and end < 150, (
+        "a step for each of the others', not for each of their runs"
+    )
+
+
 def test_one_is_told_ones_place_and_the_next_is_refused():
     bounds, taken = few(running=1, waiting=2), []
     turns = Turns(bounds)
