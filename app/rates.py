@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 SAVED = 5.0
-"""Seconds of an address's rate that it may save up, so that a class behind one address can open the page at once."""
+"""Seconds of an address's rate that it may save up. To open the page costs some eleven requests."""
 MOST = 1000
 
 
