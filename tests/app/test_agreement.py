@@ -4,6 +4,7 @@ import json
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
 from presets import opening_trace, presets, race_files, races, trace_files
 from tests.app.visitor import PROMPT
@@ -348,7 +349,7 @@ def test_back_and_forward_lead_through_the_races_and_between_the_tabs(visit):
             arg=race.prompt,
         )
         clear(page, "compare")
-        assert page.input_value("#race-preset input") == race.title
+        expect(page.locator("#race-preset input")).to_have_value(race.title)
 
     shows(first)
     visitor.choose("race-preset", second.title)
